@@ -7,15 +7,18 @@
 #include <libxml/tree.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <ranges>
 
 #include "core/error.h"
 #include "core/file.h"
 #include "core/json_bounds.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "data/crowd_flag.h"
 #include "proto/moka.pb.h"
@@ -104,6 +107,9 @@ PictureSize AnnotationSizeOf(std::optional<PictureSize> stated, const PictureSiz
 
 int32_t AnnotationLabelOf(const std::string& name, const std::map<std::string, int32_t>& labels) {
   const auto found = labels.find(name);
+  if (found != labels.end() && found->second == 0 && IsBackgroundName(name)) {
+    BadAnnotationFile(StrCat("an object is called \"", Printable(name), "\", the name of what is none"));
+  }
   if (found != labels.end()) return found->second;
   std::vector<std::string> names;
   names.reserve(labels.size());
@@ -119,14 +125,27 @@ struct FreeDocument {
 
 std::string_view AnnotationNameOf(const xmlNode& node) { return reinterpret_cast<const char*>(node.name); }
 
+// Null where there is none. Errors: kBadData where there are several.
 const xmlNode* ChildOf(const xmlNode& node, std::string_view name) {
+  const xmlNode* found = nullptr;
   for (const xmlNode* child = node.children; child != nullptr; child = child->next) {
-    if (child->type == XML_ELEMENT_NODE && AnnotationNameOf(*child) == name) return child;
+    if (child->type != XML_ELEMENT_NODE || AnnotationNameOf(*child) != name) continue;
+    if (found != nullptr) {
+      BadAnnotationFile(
+          StrCat("line ", xmlGetLineNo(child), ": <", AnnotationNameOf(node), "> has another <", name, ">"));
+    }
+    found = child;
   }
-  return nullptr;
+  return found;
 }
 
+// Errors: kBadData for an entity, which would be read as nothing.
 std::string XmlTextOf(const xmlNode& node) {
+  for (const xmlNode* child = node.children; child != nullptr; child = child->next) {
+    if (child->type != XML_ENTITY_REF_NODE) continue;
+    BadAnnotationFile(StrCat("line ", xmlGetLineNo(&node), ": <", AnnotationNameOf(node), "> has the entity &",
+                             Printable(AnnotationNameOf(*child)), ";, which is not read"));
+  }
   const std::unique_ptr<xmlChar, void (*)(void*)> content(xmlNodeGetContent(&node), xmlFree);
   return content == nullptr ? std::string() : std::string(Trim(reinterpret_cast<const char*>(content.get())));
 }
@@ -140,6 +159,24 @@ std::string XmlTextOf(const xmlNode& node, std::string_view child) {
 
 double NumberIn(const xmlNode& node, std::string_view child) {
   return AnnotationNumberOf(XmlTextOf(node, child), StrCat("line ", xmlGetLineNo(&node), ": <", child, ">"));
+}
+
+std::string NameOfObject(const xmlNode& object) {
+  std::string name = XmlTextOf(object, "name");
+  if (name.empty()) {
+    BadAnnotationFile(StrCat("line ", xmlGetLineNo(ChildOf(object, "name")), ": <name> is empty, expected a class"));
+  }
+  return name;
+}
+
+bool IsDifficult(const xmlNode& object) {
+  const xmlNode* const difficult = ChildOf(object, "difficult");
+  const std::string text = difficult == nullptr ? "0" : XmlTextOf(*difficult);
+  if (text != "0" && text != "1") {
+    BadAnnotationFile(
+        StrCat("line ", xmlGetLineNo(difficult), ": <difficult> is \"", Printable(text), "\", expected 0 or 1"));
+  }
+  return text == "1";
 }
 
 using Document = std::unique_ptr<xmlDoc, FreeDocument>;
@@ -192,11 +229,9 @@ void ReadXml(std::string_view text, const std::map<std::string, int32_t>& labels
   VisitObjects(root, [&](const xmlNode& object) {
     const xmlNode* const box = ChildOf(object, "bndbox");
     if (box == nullptr) BadAnnotationFile(StrCat("line ", xmlGetLineNo(&object), ": <object> has no <bndbox>"));
-    const xmlNode* const difficult = ChildOf(object, "difficult");
     const PixelBox corners = {NumberIn(*box, "xmin"), NumberIn(*box, "ymin"), NumberIn(*box, "xmax"),
                               NumberIn(*box, "ymax")};
-    writer.Add(AnnotationLabelOf(XmlTextOf(object, "name"), labels), corners,
-               difficult != nullptr && XmlTextOf(*difficult) == "1");
+    writer.Add(AnnotationLabelOf(NameOfObject(object), labels), corners, IsDifficult(object));
   });
 }
 
@@ -232,36 +267,102 @@ void ReadJson(std::string_view text, const std::map<std::string, int32_t>& label
     const double x = NumberIn((*box)[0], "bbox[0]");
     const double y = NumberIn((*box)[1], "bbox[1]");
     const PixelBox corners = {x, y, x + NumberIn((*box)[2], "bbox[2]"), y + NumberIn((*box)[3], "bbox[3]")};
-    const std::optional<bool> is_crowd = CrowdFlagOf(object);
-    if (!is_crowd) {
-      BadAnnotationFile(
-          StrCat("an iscrowd is ", Printable(object["iscrowd"].dump(-1, ' ', true)), ", expected 0 or 1"));
-    }
-    writer.Add(AnnotationLabelOf(name, labels), corners, *is_crowd);
+    writer.Add(AnnotationLabelOf(name, labels), corners, CrowdFlagOf(object));
   }
 }
 
 // ---- Text ----
 
-void ReadText(std::string_view text, const PictureSize& picture, AnnotatedObjects& found,
-              std::vector<std::string>& warnings) {
-  ObjectWriter writer(picture, found, warnings);
+// Without a label map any number is one.
+void CheckTextLabel(int32_t label, const std::map<std::string, int32_t>& labels, int line) {
+  if (labels.empty()) return;
+  const auto item = std::ranges::find_if(labels, [&](const auto& known) { return known.second == label; });
+  if (item == labels.end()) {
+    const auto [least, most] = std::ranges::minmax(std::views::values(labels));
+    BadAnnotationFile(
+        StrCat("line ", line, ": the label map has no label ", label, ", its labels are in ", least, "..", most));
+  }
+  if (label == 0 && IsBackgroundName(item->first)) {
+    BadAnnotationFile(StrCat("line ", line, ": label 0 is \"", Printable(item->first), "\" in the label map, which ",
+                             "stands for no object"));
+  }
+}
+
+// Whether all corners are parts of the picture's sides. A box of a whole pixel has corners of 0 and 1.
+bool AreNormalised(const std::vector<AnnotatedObject>& objects) {
+  bool has_fraction = false;
+  for (const AnnotatedObject& object : objects) {
+    for (const double at : {object.box.xmin, object.box.ymin, object.box.xmax, object.box.ymax}) {
+      if (at < 0 || at > 1) return false;
+      has_fraction = has_fraction || at != std::floor(at);
+    }
+  }
+  return has_fraction;
+}
+
+std::vector<double> NumbersOfLine(std::string_view line, int line_number) {
+  std::vector<double> numbers;
+  for (std::string_view rest = Trim(line); !rest.empty();) {
+    const size_t end = std::min(rest.find_first_of(" \t"), rest.size());
+    numbers.push_back(AnnotationNumberOf(rest.substr(0, end), StrCat("line ", line_number, ": a value")));
+    rest = Trim(rest.substr(end));
+  }
+  return numbers;
+}
+
+// Calls visit(line, numbers) for each line; they are five, the first of which is whole.
+template <class Visit>
+void VisitTextLines(std::string_view text, std::string_view expected, Visit&& visit) {
+  constexpr double kMostLabels = 1 << 24;
   int line_number = 0;
   for (const std::string& line : Split(text, '\n')) {
-    ++line_number;
-    std::vector<double> numbers;
-    for (std::string_view rest = Trim(line); !rest.empty();) {
-      const size_t end = std::min(rest.find_first_of(" \t"), rest.size());
-      numbers.push_back(AnnotationNumberOf(rest.substr(0, end), StrCat("line ", line_number, ": a value")));
-      rest = Trim(rest.substr(end));
-    }
+    const std::vector<double> numbers = NumbersOfLine(line, ++line_number);
     if (numbers.empty()) continue;
-    constexpr double kMostLabels = 1 << 24;
     if (numbers.size() != 5 || numbers[0] != std::floor(numbers[0]) || std::abs(numbers[0]) > kMostLabels) {
-      BadAnnotationFile(StrCat("line ", line_number, ": expected \"label xmin ymin xmax ymax\", found \"",
-                               Printable(Trim(line)), "\""));
+      BadAnnotationFile(
+          StrCat("line ", line_number, ": expected \"", expected, "\", found \"", Printable(Trim(line)), "\""));
     }
-    writer.Add(static_cast<int32_t>(numbers[0]), {numbers[1], numbers[2], numbers[3], numbers[4]}, false);
+    visit(line_number, numbers);
+  }
+}
+
+void ReadYolo(std::string_view text, const std::map<std::string, int32_t>& labels, const PictureSize& picture,
+              AnnotatedObjects& found, std::vector<std::string>& warnings) {
+  ObjectWriter writer(picture, found, warnings);
+  VisitTextLines(text, "class x y width height", [&](int line, const std::vector<double>& numbers) {
+    for (size_t i = 1; i < numbers.size(); ++i) {
+      if (numbers[i] >= 0 && numbers[i] <= 1) continue;
+      BadAnnotationFile(StrCat("line ", line, ": ", numbers[i], " is no part of the picture's side, expected 0..1"));
+    }
+    if (numbers[0] < 0 || numbers[0] >= static_cast<double>(labels.size())) {
+      BadAnnotationFile(StrCat("line ", line, ": class ", numbers[0], " has no name, expected 0..", labels.size() - 1));
+    }
+    // The files have six decimals: boxes that touch a border end a little outside.
+    const auto pixel = [](double part, int64_t pixels) {
+      constexpr double kRounding = 0.5;
+      const auto side = static_cast<double>(pixels);
+      const double inside = std::clamp(part * side, 0.0, side);
+      return std::abs(part * side - inside) < kRounding ? inside : part * side;
+    };
+    const auto [x, y, width, height] = std::array{numbers[1], numbers[2], numbers[3], numbers[4]};
+    writer.Add(static_cast<int32_t>(numbers[0]) + 1,
+               {pixel(x - width / 2, picture.width), pixel(y - height / 2, picture.height),
+                pixel(x + width / 2, picture.width), pixel(y + height / 2, picture.height)},
+               false);
+  });
+}
+
+void ReadText(std::string_view text, const std::map<std::string, int32_t>& labels, const PictureSize& picture,
+              AnnotatedObjects& found, std::vector<std::string>& warnings) {
+  ObjectWriter writer(picture, found, warnings);
+  VisitTextLines(text, "label xmin ymin xmax ymax", [&](int line, const std::vector<double>& numbers) {
+    const auto label = static_cast<int32_t>(numbers[0]);
+    CheckTextLabel(label, labels, line);
+    writer.Add(label, {numbers[1], numbers[2], numbers[3], numbers[4]}, false);
+  });
+  if (AreNormalised(found.objects)) {
+    BadAnnotationFile("all numbers lie in 0..1, normalised as YOLO writes them; expected corners in pixels",
+                      "import yolo:PICTURES,LABELS,CLASSES reads such files");
   }
 }
 
@@ -271,12 +372,21 @@ std::map<std::string, int32_t> ReadLabelMap(const std::filesystem::path& path, L
   LabelMap map;
   ParseText(ReadTextFile(path, "a label map"), path.string(), map);
   if (map.item_size() == 0) BadAnnotationFile(StrCat(path.string(), ": the label map has no items"));
+  const auto tell = [&](const std::string& text) {
+    if (check == LabelMapCheck::kUnique) BadAnnotationFile(StrCat(path.string(), ": ", text));
+    LogWarning(StrCat(path.string(), ": ", text, "; the later item counts"));
+  };
   std::map<std::string, int32_t> labels;
+  std::map<int32_t, std::string> names;
   for (const LabelMapItem& item : map.item()) {
     const bool is_new = labels.insert_or_assign(item.name(), item.label()).second;
-    if (!is_new && check == LabelMapCheck::kUniqueNames) {
-      BadAnnotationFile(StrCat(path.string(), ": the name \"", Printable(item.name()), "\" is given twice"));
+    if (!is_new) tell(StrCat("the name \"", Printable(item.name()), "\" is given twice"));
+    const auto [named, is_unused] = names.emplace(item.label(), item.name());
+    if (!is_unused && named->second != item.name()) {
+      tell(StrCat("the label ", item.label(), " is that of \"", Printable(named->second), "\" and of \"",
+                  Printable(item.name()), "\""));
     }
+    named->second = item.name();
   }
   return labels;
 }
@@ -324,7 +434,8 @@ AnnotatedObjects ReadObjects(std::string_view text, AnnotationFormat format,
   switch (format) {
     case AnnotationFormat::kXml: ReadXml(text, labels, picture, found, warnings); break;
     case AnnotationFormat::kJson: ReadJson(text, labels, picture, found, warnings); break;
-    case AnnotationFormat::kText: ReadText(text, picture, found, warnings); break;
+    case AnnotationFormat::kYolo: ReadYolo(text, labels, picture, found, warnings); break;
+    case AnnotationFormat::kText: ReadText(text, labels, picture, found, warnings); break;
   }
   return found;
 }
@@ -343,7 +454,7 @@ std::set<std::string> ClassesInXml(std::string_view text) {
   std::set<std::string> classes;
   const Document document = ParseXml(text);
   VisitObjects(*xmlDocGetRootElement(document.get()),
-               [&](const xmlNode& object) { classes.insert(XmlTextOf(object, "name")); });
+               [&](const xmlNode& object) { classes.insert(NameOfObject(object)); });
   return classes;
 }
 

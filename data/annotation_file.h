@@ -15,9 +15,10 @@ namespace moka {
 
 class AnnotatedDatum;
 
-// Labels of class names, from a LabelMap in text. Of two items with one name the later counts, unless they are checked.
-// Errors: kNoInput; kBadData for a file without items and, with `check`, for a name given twice.
-enum class LabelMapCheck { kNone, kUniqueNames };
+// Labels of class names, from a LabelMap in text. Of two items with one name or one label the later counts, with a
+// warning, unless they are checked. Errors: kNoInput; kBadData for a file without items and, with `check`, for a name
+// or a label given twice.
+enum class LabelMapCheck { kNone, kUnique };
 std::map<std::string, int32_t> ReadLabelMap(const std::filesystem::path& path, LabelMapCheck check);
 
 // Whether a class of the name stands for no object: "background", "none", ...
@@ -37,7 +38,8 @@ inline constexpr int64_t kAnnotationLimitBytes = int64_t{8} << 20;
 enum class AnnotationFormat {
   kXml,   // <annotation> with <object>s of <name>, <difficult> and <bndbox>
   kJson,  // {"image": {"height", "width"}, "annotation": [{"category_id", "bbox": [x, y, w, h], "iscrowd"}]}
-  kText,  // lines "label xmin ymin xmax ymax"
+  kYolo,  // lines "class x y width height": a box's centre and size as parts of the picture's; class k has label k + 1
+  kText,  // lines "label xmin ymin xmax ymax"; with a label map they must have its labels
 };
 // "xml", "json" or "txt". Errors: kUsage.
 AnnotationFormat AnnotationFormatNamed(std::string_view name);

@@ -61,6 +61,20 @@ std::vector<std::string> LabelNamesIn(const std::filesystem::path& database) {
                                                                                    : std::vector<std::string>{};
 }
 
+void CheckClassNames(const std::vector<std::string>& names, const std::filesystem::path& file) {
+  std::map<std::string_view, size_t> first;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const SourcePlace place{.file = file.string(), .line = static_cast<int>(i) + 1};
+    if (names[i].empty()) {
+      throw Error(ErrorKind::kBadData, place, "expected the name of a class, found an empty line");
+    }
+    const auto [found, is_new] = first.emplace(names[i], i + 1);
+    if (is_new) continue;
+    throw Error(ErrorKind::kBadData, place,
+                StrCat("the class \"", Printable(names[i]), "\" is named in line ", found->second, " already"));
+  }
+}
+
 std::vector<std::string> ReadNameLines(const std::filesystem::path& file) {
   constexpr int64_t kLimit = int64_t{16} << 20U;
   std::vector<std::string> names;

@@ -21,5 +21,7 @@ std::vector<std::string> ReadNameLines(const std::filesystem::path& file);
 // kBadData for a file without names, and with the line's place for one that is blank, or that begins with the number of
 // another class than the line's own.
 std::vector<std::string> ReadGivenNames(const std::filesystem::path& file);
+// Of a file that has a class in each line. Errors: kBadData at the line of an empty name, and of one given before.
+void CheckClassNames(const std::vector<std::string>& names, const std::filesystem::path& file);
 
 }  // namespace moka

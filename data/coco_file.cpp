@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <streambuf>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "core/checksum.h"
 #include "core/error.h"
@@ -182,10 +184,12 @@ class CocoReader {
     const auto keep = [&](int depth, Json::parse_event_t event, Json& json) {
       if (depth > bounds.depth) BadCocoFile(StrCat("JSON that is nested more than ", bounds.depth, " deep"));
       if (++values > bounds.values) BadCocoFile(StrCat("JSON of more than ", bounds.values, " values in one object"));
+      if (event == Json::parse_event_t::key) CheckKey(depth, json.get_ref<const std::string&>());
       if (depth == 1 && event == Json::parse_event_t::key) list = json.get<std::string>();
       if (depth != 2 || event != Json::parse_event_t::object_end) return true;
       step_();
       values = 0;
+      keys_.clear();
       Take(list, json);
       return false;  // so that no more than one object is held as JSON
     };
@@ -234,6 +238,18 @@ class CocoReader {
     CocoAnnotation object;
   };
 
+  // JSON does not say which of two values of one name counts.
+  void CheckKey(int depth, const std::string& key) {
+    constexpr int kOfObject = 3;
+    if (depth != 1 && depth != kOfObject) return;
+    std::vector<std::string>& keys = depth == 1 ? lists_ : keys_;
+    if (std::ranges::find(keys, key) != keys.end()) {
+      const std::string behind = last_.empty() ? "the first object" : StrCat("the object behind ", last_);
+      BadCocoFile(StrCat(depth == 1 ? "" : behind, depth == 1 ? "has \"" : " has \"", Printable(key), "\" twice"));
+    }
+    keys.push_back(key);
+  }
+
   // Boxes of one data set have the same points.
   void TakePoints(const CocoCategory& category) {
     if (category.points.empty()) return;
@@ -253,11 +269,20 @@ class CocoReader {
     last_ = StrCat(list == "images" ? "image " : list == "categories" ? "category " : "annotation ", id);
     try {
       if (list == "images") TakePicture(id, json);
-      if (list == "categories" && !categories_.emplace(id, CategoryOf(json)).second) BadCocoFile("is listed twice");
+      if (list == "categories") TakeCategory(id, CategoryOf(json));
       if (list == "annotations") TakeObject(id, json);
     } catch (const Error& e) {
       BadCocoFile(StrCat(last_, ": ", e.text()));
     }
+  }
+
+  void TakeCategory(int64_t id, CocoCategory category) {
+    for (const auto& [other, known] : categories_) {
+      if (other == id) BadCocoFile("is listed twice");
+      if (known.name != category.name) continue;
+      BadCocoFile(StrCat("its name \"", Printable(category.name), "\" is that of category ", other));
+    }
+    categories_.emplace(id, std::move(category));
   }
 
   void TakePicture(int64_t id, const Json& json) {
@@ -267,6 +292,9 @@ class CocoReader {
       picture.size = {WholeIn(json, "width"), WholeIn(json, "height")};
     }
     if (!pictures_.emplace(id, file_.pictures.size()).second) BadCocoFile("is listed twice");
+    const auto [named, is_new] = files_.emplace(picture.file, id);
+    if (!is_new) BadCocoFile(StrCat("its file \"", Printable(picture.file), "\" is that of image ", named->second));
+    picture.id = id;
     file_.pictures.push_back(std::move(picture));
   }
 
@@ -279,9 +307,8 @@ class CocoReader {
     listed.category = WholeIn(json, "category_id");
     listed.object.id = id;
     listed.object.box = {b[0], b[1], b[0] + b[2], b[1] + b[3]};
-    const std::optional<bool> is_crowd = CrowdFlagOf(json);
-    if (!is_crowd) BadCocoFile(StrCat("its iscrowd is ", CocoTextOf(json["iscrowd"]), ", expected 0 or 1"));
-    listed.object.is_crowd = *is_crowd;
+    if (!annotations_.insert(id).second) BadCocoFile("is listed twice");
+    listed.object.is_crowd = CrowdFlagOf(json);
     const auto segmentation = json.find("segmentation");
     if (segmentation != json.end() && !segmentation->is_null()) ReadSegmentation(*segmentation, listed.object);
     ReadPoints(json, listed.object);
@@ -293,6 +320,10 @@ class CocoReader {
   CocoFile file_;
   std::map<int64_t, size_t> pictures_;  // by id
   std::map<int64_t, CocoCategory> categories_;
+  std::unordered_map<std::string, int64_t> files_;  // of pictures: their ids
+  std::unordered_set<int64_t> annotations_;         // ids
+  std::vector<std::string> lists_;                  // names met at the top
+  std::vector<std::string> keys_;                   // names met in the present object
   std::vector<Listed> objects_;
   std::string last_;  // what was read last: "annotation 7"
 };

@@ -34,6 +34,7 @@ struct CocoAnnotation {
 };
 
 struct CocoPicture {
+  int64_t id = 0;
   std::string file;
   PictureSize size;                          // 0: not stated
   std::vector<CocoAnnotation> objects = {};  // in the file's order

@@ -1,6 +1,7 @@
 #include "data/datum_view.h"
 
 #include <cstring>
+#include <utility>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -61,7 +62,8 @@ class WireReader {
   }
 
   [[noreturn]] void Bad(std::string_view reason) const {
-    throw Error(ErrorKind::kBadData, StrCat("not a Datum: ", reason, " at byte ", at_, " of ", bytes_.size()));
+    throw Error(ErrorKind::kBadData, {}, StrCat("not a Datum: ", reason, " at byte ", at_, " of ", bytes_.size()),
+                HintOfValue(bytes_));
   }
 
  private:
@@ -87,7 +89,10 @@ void ReadField(WireReader& reader, uint32_t tag, DatumView& view) {
     case tag_of(kChannels, kVarint): view.channels = static_cast<int32_t>(reader.Varint()); return;
     case tag_of(kHeight, kVarint): view.height = static_cast<int32_t>(reader.Varint()); return;
     case tag_of(kWidth, kVarint): view.width = static_cast<int32_t>(reader.Varint()); return;
-    case tag_of(kLabel, kVarint): view.label = static_cast<int32_t>(reader.Varint()); return;
+    case tag_of(kLabel, kVarint):
+      view.label = static_cast<int32_t>(reader.Varint());
+      view.has_label = true;
+      return;
     case tag_of(kEncoded, kVarint): view.encoded = reader.Varint() != 0; return;
     case tag_of(kData, kBytes): view.data = reader.Bytes(); return;
     case tag_of(kFloatData, kFixed32):
@@ -105,6 +110,24 @@ void ReadField(WireReader& reader, uint32_t tag, DatumView& view) {
 }
 
 }  // namespace
+
+std::string HintOfValue(std::string_view value) {
+  using std::string_view_literals::operator""sv;
+  constexpr std::pair<std::string_view, std::string_view> kKinds[] = {{"\x89PNG\r\n"sv, "a PNG file"},
+                                                                      {"\xFF\xD8\xFF"sv, "a JPEG file"},
+                                                                      {"RIFF"sv, "a WebP file"},
+                                                                      {"\x93NUMPY"sv, "a NumPy array"},
+                                                                      {"\x80\x02"sv, "a Python pickle"},
+                                                                      {"\x80\x03"sv, "a Python pickle"},
+                                                                      {"\x80\x04\x95"sv, "a Python pickle"},
+                                                                      {"\x80\x05\x95"sv, "a Python pickle"},
+                                                                      {"\x1F\x8B"sv, "packed by gzip"},
+                                                                      {"{\""sv, "JSON"}};
+  for (const auto& [begin, kind] : kKinds) {
+    if (value.starts_with(begin)) return StrCat("the value is ", kind, ", and no record of Caffe or Moka");
+  }
+  return {};
+}
 
 DatumView ParseDatum(std::string_view wire) {
   DatumView view;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace moka {
@@ -13,6 +14,7 @@ struct DatumView {
   int32_t height = 0;
   int32_t width = 0;
   int32_t label = 0;
+  bool has_label = false;
   bool encoded = false;
   std::string_view data = {};  // C*H*W bytes, or a whole image file when encoded
   int64_t float_count = 0;     // float_data, which CopyFloats reads
@@ -23,6 +25,10 @@ struct DatumView {
   // Requires: out.size() == float_count.
   void CopyFloats(std::span<float> out) const;
 };
+
+// A hint for a value of a database that is no record but what other programs store there, such as a PNG file; empty for
+// anything else.
+std::string HintOfValue(std::string_view value);
 
 // Views live as long as `wire`. Errors: kBadData naming the byte.
 DatumView ParseDatum(std::string_view wire);

@@ -15,6 +15,7 @@
 #include "core/system_reason.h"
 #include "core/text.h"
 #include "data/gz_file.h"
+#include "data/image.h"
 
 namespace moka {
 namespace {
@@ -98,6 +99,18 @@ bool IsArchiveName(std::string_view name) {
   return std::ranges::any_of(kEndings, [&](std::string_view ending) { return name.ends_with(ending); });
 }
 
+bool IsSystemFile(std::string_view name) {
+  const std::string_view file = name.substr(name.rfind('/') + 1);
+  return file.starts_with('.') || file == "Thumbs.db" || file == "desktop.ini" ||
+         name.find("__MACOSX/") != std::string_view::npos;
+}
+
+std::string KindOfNoPicture(std::string_view name) {
+  const std::string_view format = UnreadFormatOfName(name);
+  return format.empty() ? "files that are no pictures by their names"
+                        : StrCat(format, " files, a format that is not read");
+}
+
 std::string StemOf(const std::string& name) { return fs::path(name).stem().string(); }
 
 std::vector<fs::path> SortedEntries(const fs::path& folder) { return EntriesOf(folder, IsVisible); }
@@ -142,11 +155,10 @@ void FileTree::ReadArchive(const std::function<void()>& step) {
       Unpack(tar, unpacked);
       unpacked += member.bytes;
     }
-    const std::string name = PlainName(tar.name());
-    names[name] = member.bytes;
-    all[name] = member;
+    names[tar.name()] = member.bytes;
+    all[tar.name()] = member;
   }
-  for (const std::string& warning : tar.Warnings()) LogWarning(warning);
+  for (const std::string& warning : tar.Warnings("the last counts")) LogWarning(warning);
   const std::string inside = PlainName(path_.lexically_relative(archive_));
   const std::string root = inside.empty() ? SharedFolder(names) : inside;
   for (auto& [name, member] : all) {
@@ -182,19 +194,29 @@ void FileTree::Unpack(TarReader& tar, int64_t offset) const {
   }
 }
 
-std::vector<std::string> FileTree::FilesIn(const std::string& folder) const {
+std::vector<std::string> FileTree::FilesIn(const std::string& folder, LeftOut* left_out) const {
   std::vector<std::string> files;
+  std::string last_folder;
+  const auto leave_out = [&](const std::string& name) {
+    constexpr const char* kFolders = "folders, which are not looked into";
+    if (left_out != nullptr && name != last_folder && name != "__MACOSX")
+      left_out->Add(kFolders, (fs::path(PathOf(folder)) / name).string());
+    last_folder = name;
+  };
   if (archive_.empty()) {
     std::error_code ignored;
     for (const fs::path& entry : SortedEntries(folder.empty() ? path_ : path_ / folder)) {
-      if (fs::is_regular_file(entry, ignored)) files.push_back(entry.filename().string());
+      const std::string name = entry.filename().string();
+      fs::is_directory(entry, ignored) ? leave_out(name) : files.push_back(name);
     }
     return files;
   }
   const std::string front = folder.empty() ? std::string() : folder + "/";
   for (auto it = members_.lower_bound(front); it != members_.end() && it->first.starts_with(front); ++it) {
     std::string name = it->first.substr(front.size());
-    if (name.find('/') == std::string::npos && !name.starts_with('.')) files.push_back(std::move(name));
+    if (name.starts_with('.')) continue;
+    const size_t slash = name.find('/');
+    slash != std::string::npos ? leave_out(name.substr(0, slash)) : files.push_back(std::move(name));
   }
   return files;
 }
@@ -235,6 +257,39 @@ std::string FileTree::ReadMember(const std::string& name, const Member& member) 
     throw Error(ErrorKind::kBadData, StrCat(archive_.string(), ": ends inside ", name));
   }
   return bytes;
+}
+
+PicturesByStem::PicturesByStem(const FileTree& tree, const std::string& folder, LeftOut* left_out)
+    : place_(tree.PathOf(folder)) {
+  for (const std::string& file : tree.FilesIn(folder, left_out)) {
+    if (IsImageName(file)) {
+      files_[StemOf(file)].push_back(file);
+    } else if (left_out != nullptr && !IsSystemFile(file)) {
+      left_out->Add(KindOfNoPicture(file), (fs::path(place_) / file).string());
+    }
+  }
+}
+
+std::string PicturesByStem::FileOf(const std::string& stem) const {
+  const auto found = files_.find(stem);
+  if (found == files_.end()) return {};
+  if (found->second.size() == 1) return found->second.front();
+  throw Error(ErrorKind::kBadData, {},
+              StrCat(place_, " has ", found->second.size(), " pictures of the name \"", Printable(stem),
+                     "\": ", Printable(Join(found->second, ", "))),
+              "pictures and masks belong together by their names without the extension: rename or remove one");
+}
+
+bool PicturesByStem::HasFile(const std::string& file) const {
+  const auto found = files_.find(StemOf(file));
+  return found != files_.end() && std::ranges::find(found->second, file) != found->second.end();
+}
+
+std::vector<std::string> PicturesByStem::stems() const {
+  std::vector<std::string> stems;
+  stems.reserve(files_.size());
+  for (const auto& [stem, files] : files_) stems.push_back(stem);
+  return stems;
 }
 
 }  // namespace moka

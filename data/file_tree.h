@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "data/left_out.h"
+
 namespace moka {
 
 class TarReader;
@@ -26,8 +28,9 @@ class FileTree {
   FileTree& operator=(const FileTree&) = delete;
   ~FileTree();
 
-  // The names of a folder's files, without the folder's, in order and without hidden ones. "" is the root.
-  std::vector<std::string> FilesIn(const std::string& folder) const;
+  // The names of a folder's files, without the folder's, in order and without hidden ones. "" is the root. Links that
+  // lead nowhere are among them, so that their reading says so; folders are counted in `left_out`, if it is given.
+  std::vector<std::string> FilesIn(const std::string& folder, LeftOut* left_out = nullptr) const;
   bool Has(const std::string& name) const;
   // 0 where there is no such file.
   int64_t BytesOf(const std::string& name) const;
@@ -51,10 +54,33 @@ class FileTree {
   int fd_ = -1;                            // of the archive, or of what a compressed one holds
 };
 
+// The pictures of one folder of a tree by their names without the extension, which lists and masks go by.
+class PicturesByStem {
+ public:
+  // What lies in the folder and is no picture by its name is counted in `left_out`, if it is given. Errors: those of
+  // reading the folder.
+  PicturesByStem(const FileTree& tree, const std::string& folder, LeftOut* left_out = nullptr);
+  // The name of the file, empty where there is none. Errors: kBadData where several pictures are called so.
+  std::string FileOf(const std::string& stem) const;
+  bool Has(const std::string& stem) const { return files_.contains(stem); }
+  // Whether a file of just this name is there.
+  bool HasFile(const std::string& file) const;
+  // In order.
+  std::vector<std::string> stems() const;
+
+ private:
+  std::string place_;  // the folder's path
+  std::map<std::string, std::vector<std::string>> files_;
+};
+
 // Whether a name ends as those of pictures do that are read: .jpg, .png, .bmp, .webp, .gif, .tif, .ppm, .pgm, .pbm and
 // their other spellings, in capitals too.
 bool IsImageName(std::string_view name);
 bool IsArchiveName(std::string_view name);
+// Files that systems leave behind: nobody misses them.
+bool IsSystemFile(std::string_view name);
+// What kind of file it is that is no picture by its name, for LeftOut.
+std::string KindOfNoPicture(std::string_view name);
 // A file's name without its folders and its last extension.
 std::string StemOf(const std::string& name);
 // What a folder has, without hidden entries, in order. Errors: kNoInput.

@@ -240,6 +240,27 @@ bool TarReader::TakeMember(char type, Extended own) {
 }
 
 bool TarReader::Next() {
+  if (!NextFile()) return false;
+  TakeName();
+  return true;
+}
+
+void TarReader::TakeName() {
+  std::string raw = zip_ ? zip_->name() : name_;
+  if (zip_ && raw.find('/') == std::string::npos) std::ranges::replace(raw, '\\', '/');
+  plain_name_.clear();
+  for (const std::string& part : Split(raw, '/')) {
+    if (part.empty() || part == ".") continue;
+    if (part == "..") {
+      throw Error(ErrorKind::kBadData, StrCat(file_.path().string(), ": member \"", Printable(raw),
+                                              "\" has .. in its name, expected one without"));
+    }
+    plain_name_ += StrCat(plain_name_.empty() ? "" : "/", part);
+  }
+  if (!names_met_.insert(StableHash(plain_name_)).second) repeated_.Add("members of one name", plain_name_);
+}
+
+bool TarReader::NextFile() {
   if (zip_) return zip_->Next();
   char type = 0;
   Extended own;
@@ -272,11 +293,14 @@ void TarReader::LookBehindEnd() {
   }
 }
 
-std::vector<std::string> TarReader::Warnings() const {
+std::vector<std::string> TarReader::Warnings(std::string_view repeated) const {
   std::vector<std::string> warnings;
   const std::string archive = file_.path().string();
   const LeftOut& left_out = zip_ ? zip_->left_out() : left_out_;
   for (const std::string& sentence : left_out.Sentences()) warnings.push_back(StrCat(archive, ": ", sentence));
+  for (const std::string& sentence : repeated_.Sentences("met again")) {
+    warnings.push_back(StrCat(archive, ": ", sentence, "; ", repeated));
+  }
   if (!has_end_) warnings.push_back(StrCat(archive, ": ends without its end mark: it may have been cut"));
   if (is_joined_) warnings.push_back(StrCat(archive, ": what is joined behind its end is not read"));
   return warnings;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "data/left_out.h"
@@ -43,21 +44,24 @@ class GzFile {
 
 // Regular files of a tar archive in its order: v7, ustar, GNU (long names, sizes in base 256) and pax (POSIX 2001: path
 // and size in extended headers). Nothing is unpacked to disk, so names are only names. What is no regular file
-// (links, devices, sparse files) has no bytes to read and is told in Warnings(). A zip archive is read alike.
+// (links, devices, sparse files) has no bytes to read and is told in Warnings(). A zip archive is read alike; programs
+// of Windows write backslashes between its folders.
 class TarReader {
  public:
   // Errors: those of GzFile; kBadData for a damaged zip archive.
   explicit TarReader(const std::filesystem::path& path);
-  // Steps to the next regular file; false at the end. Errors: kBadData for a damaged archive.
+  // Steps to the next regular file; false at the end. Errors: kBadData for a damaged archive, and for a member whose
+  // name leaves its folder ("..").
   bool Next();
-  const std::string& name() const { return zip_ ? zip_->name() : name_; }
+  // "a/b", of "./a//b" and "/a/b" too.
+  const std::string& name() const { return plain_name_; }
   int64_t bytes() const { return zip_ ? zip_->bytes() : bytes_; }
   // Where its bytes begin in the archive. Requires: Read() was not called for it.
   int64_t offset() const { return file_.offset(); }
   bool is_plain() const { return !zip_ && file_.is_plain(); }
-  // Sentences, with the archive's name: what was met so far and is no regular file, and, at the end, what stands there
-  // in place of an end mark or behind it.
-  std::vector<std::string> Warnings() const;
+  // Sentences, with the archive's name: what was met so far and is no regular file, or has the name of one before it,
+  // of which `repeated` says what becomes, and, at the end, what stands there in place of an end mark or behind it.
+  std::vector<std::string> Warnings(std::string_view repeated = "each counts") const;
   // The whole present file. Requires: Next() returned true; called at most once for it. Errors: kBadData where it is
   // larger than a file that is read as a whole may be.
   std::string Read();
@@ -72,6 +76,8 @@ class TarReader {
     bool is_sparse = false;
   };
 
+  bool NextFile();
+  void TakeName();
   bool ReadHeader(char& type);
   void SetBytes(int64_t bytes);
   std::string ReadLongName();
@@ -81,13 +87,16 @@ class TarReader {
   void LookBehindEnd();
 
   GzFile file_;
-  std::unique_ptr<ZipMembers> zip_;  // instead of a tar archive
-  std::string name_;
+  std::unique_ptr<ZipMembers> zip_;         // instead of a tar archive
+  std::string name_;                        // as a tar archive has it
+  std::string plain_name_;                  // of a regular file
+  std::unordered_set<uint64_t> names_met_;  // hashes
   std::string long_name_;
   int64_t bytes_ = 0;
   int64_t pending_ = 0;  // bytes up to the next header
   Extended global_;
   LeftOut left_out_;
+  LeftOut repeated_;
   bool has_end_ = true;     // until the archive ends without its mark
   bool is_joined_ = false;  // to another archive, which stands behind its end
 };

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/log.h"
 #include "core/open_file.h"
 #include "core/rng.h"
 #include "core/size.h"
@@ -164,6 +165,9 @@ void Hdf5Pipeline::ReadList() {
   }
   take();
   if (files_.empty()) throw Error(ErrorKind::kBadData, StrCat(list_, ": lists no HDF5 file"));
+  std::vector<NamedLine> names;
+  for (const File& file : files_) names.push_back({file.path, static_cast<int>(file.line)});
+  if (const std::string repeated = RepeatedNames(list_, names, {}, {}, "file"); !repeated.empty()) LogWarning(repeated);
 }
 
 void Hdf5Pipeline::Rethrow(const File& file, const Error& error) const {

@@ -34,6 +34,7 @@ std::string ImportPartOf(const Parts& parts, size_t i) { return i < parts.size()
 ImportReport FromBoxes(const Parts& parts, const fs::path& out, const ImportOptions& options) {
   AnnotationOptions annotations;
   annotations.label_map = parts[1];
+  annotations.check_label = true;
   annotations.stops_at_bad_file = options.on_bad_record == ImportOptions::OnBadRecord::kStop;
   const std::string root = ImportPartOf(parts, 2).empty() ? std::string() : StrCat(parts[2], "/");
   return ImportAnnotated(parts[0], root, annotations, out, options);
@@ -113,6 +114,10 @@ const std::vector<SourceKind>& SourceKinds() {
       {"voc", "ROOT,SPLIT[,CLASSES]", "PASCAL VOC's layout: boxes, masks", 2, 3,
        [](const Parts& parts, const fs::path& out, const Options& options) {
          return ImportVoc(parts[0], parts[1], ImportPartOf(parts, 2), out, options);
+       }},
+      {"yolo", "PICTURES,LABELS,CLASSES", "YOLO's text files: boxes", 3, 3,
+       [](const Parts& parts, const fs::path& out, const Options& options) {
+         return ImportYolo(parts[0], parts[1], parts[2], out, options);
        }},
   };
   return kinds;

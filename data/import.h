@@ -74,10 +74,11 @@ ImportReport ImportList(const std::filesystem::path& list, const std::filesystem
 // Pictures with boxes, for AnnotatedData layers: AnnotatedDatums of the lines "picture annotation" of a list; `root` is
 // put before both names as text, as Caffe does. A picture whose annotation file does not exist has no objects.
 struct AnnotationOptions {
-  std::string format = {};          // xml, json or txt; empty: by each annotation file's extension
-  std::filesystem::path label_map;  // a LabelMap in text; not needed for txt, whose labels are numbers
-  bool check_label = false;         // a name given twice in the label map is an error
-  bool stops_at_bad_file = true;    // false: what on_bad_record says goes for annotation files, too
+  std::string format = {};  // xml, json or txt; empty: by each annotation file's extension
+  std::filesystem::path
+      label_map;  // a LabelMap in text; not needed for txt, whose labels are numbers: those of the map, if it is given
+  bool check_label = false;       // a name or a label given twice in the label map is an error
+  bool stops_at_bad_file = true;  // false: what on_bad_record says goes for annotation files, too
 };
 ImportReport ImportAnnotated(const std::filesystem::path& list, const std::string& root,
                              const AnnotationOptions& annotations, const std::filesystem::path& out,
@@ -103,6 +104,12 @@ ImportReport ImportVoc(const std::filesystem::path& folder, const std::string& s
 // COCO's annotations (coco_file.h) of a folder of pictures; classes count from 1 in the order of the categories' ids.
 ImportReport ImportCoco(const std::filesystem::path& annotations, const std::filesystem::path& pictures,
                         const std::filesystem::path& out, const ImportOptions& options);
+// YOLO's files: a folder of pictures and one of text files of the same names (the extension aside), with a line
+// "class x y width height" a box in parts of the picture's sides. `classes` has a name a line, from class 0, which
+// becomes 1. A picture without a file has no boxes.
+ImportReport ImportYolo(const std::filesystem::path& pictures, const std::filesystem::path& boxes,
+                        const std::filesystem::path& classes, const std::filesystem::path& out,
+                        const ImportOptions& options);
 // A folder of pictures and one of PNGs of the same names (the extension aside), whose values are each pixel's class, or
 // the number of its object (all of class 1; 0: none). `list` names the pictures, a line each; empty: all of the folder.
 // `classes` has a line a class, from 0: its name; or "VALUE NAME" in each line, the value that the class has in the

@@ -89,12 +89,16 @@ ImportItem ImportAnnotatedItemOf(const AnnotatedFile& file, AnnotationFormat for
 ImportReport ImportAnnotated(const fs::path& list, const std::string& root, const AnnotationOptions& annotations,
                              const fs::path& out, const ImportOptions& options) {
   const std::vector<AnnotatedFile> files = ReadPairs(list);
+  std::vector<NamedLine> names;
+  for (const AnnotatedFile& file : files) names.push_back({file.picture, file.line});
+  const std::string repeated =
+      RepeatedNames(list.string(), names, "annotation file", [&](size_t i) { return files[i].annotation; });
   const bool needs_names = annotations.format != "txt" || !annotations.label_map.empty();
   std::map<std::string, int32_t> labels;
   if (needs_names) {
     if (annotations.label_map.empty()) throw Error(ErrorKind::kUsage, "no label map: annotations name their classes");
-    labels = ReadLabelMap(annotations.label_map,
-                          annotations.check_label ? LabelMapCheck::kUniqueNames : LabelMapCheck::kNone);
+    labels =
+        ReadLabelMap(annotations.label_map, annotations.check_label ? LabelMapCheck::kUnique : LabelMapCheck::kNone);
   }
   uint32_t crc = 0;
   for (const AnnotatedFile& file : files) crc = Crc32c(StrCat(file.picture, "\t", file.annotation, "\n"), crc);
@@ -110,6 +114,7 @@ ImportReport ImportAnnotated(const fs::path& list, const std::string& root, cons
         ImportAnnotatedItemOf(file, FormatOf(annotations, file, list), labels, root, !annotations.stops_at_bad_file));
   }
   ImportReport report = writer.Finish(NamesByLabel(labels));
+  if (!repeated.empty()) report.warnings.push_back(repeated);
   for (std::string& warning : BackgroundWarnings(labels, annotations.label_map)) {
     report.warnings.push_back(std::move(warning));
   }

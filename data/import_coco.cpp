@@ -91,7 +91,12 @@ ImportReport ImportCoco(const fs::path& annotations, const fs::path& pictures, c
   for (const int64_t i : ImportOrder(count, options)) {
     const CocoPicture& picture = coco.pictures[static_cast<size_t>(i)];
     ImportItem item{.name = picture.file};
-    item.read = [&] { return tree.Read(picture.file); };
+    item.read = [&] {
+      std::string file;
+      std::vector<std::string> none;
+      InFile(StrCat(annotations.string(), ": image ", picture.id), none, [&] { file = tree.Read(picture.file); });
+      return file;
+    };
     item.describe_sample = [&](const Image& image, SampleRecord& record, std::vector<std::string>& warnings) {
       InFile(StrCat(annotations.string(), ": ", picture.file), warnings,
              [&] { AddCocoObjects(picture, coco.has_masks, image, record, warnings); });
@@ -109,6 +114,8 @@ ImportReport ImportCoco(const fs::path& annotations, const fs::path& pictures, c
     link.set_to(to);
   }
   ImportReport report = writer.FinishSamples(schema);
+  const bool has_objects = std::ranges::any_of(coco.pictures, [](const CocoPicture& p) { return !p.objects.empty(); });
+  if (!has_objects) report.warnings.push_back(StrCat(annotations.string(), ": no annotations: no picture has a box"));
   if (const int64_t bare = CountWithoutOutline(coco); coco.has_masks && bare > 0) {
     report.warnings.push_back(StrCat(annotations.string(), ": ", bare, bare == 1 ? " box has" : " boxes have",
                                      " no outline, as others have: the whole rectangle is the mask"));

@@ -1,8 +1,11 @@
 // Importer of pictures with numbers: lines "path,number,number.." below a line that names the columns.
+#include <charconv>
+
 #include "core/checksum.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "data/list_text.h"
 #include "data/record_writer.h"
 #include "data/sample_writing.h"
 #include "data/text_table.h"
@@ -20,17 +23,31 @@ ImportReport ImportCsv(const fs::path& file, const fs::path& root, const fs::pat
   if (table.columns() < 2) {
     throw Error(ErrorKind::kBadData, SourcePlace{.file = table.path, .line = 1}, "there are no columns of numbers");
   }
+  double number = 0;
+  const std::string& path = table.rows.front()[0];
+  const auto read = std::from_chars(path.data(), path.data() + path.size(), number);
+  if (table.header[0].empty() && read.ec == std::errc() && read.ptr == path.data() + path.size()) {
+    throw Error(ErrorKind::kBadData, SourcePlace{.file = table.path, .line = 1},
+                "the first column has no name and holds numbers, expected the paths",
+                "pandas writes its index there: to_csv(FILE, index=False) leaves it out");
+  }
   std::vector<fs::path> pictures;
   std::vector<std::vector<float>> targets(table.rows.size());
   TableFloats floats(table);
+  const std::string hint = "the first column has the paths, all others numbers";
   int64_t bytes = 0;
   for (size_t row = 0; row < table.rows.size(); ++row) {
     pictures.push_back(root / table.rows[row][0]);
-    for (size_t c = 1; c < table.columns(); ++c) targets[row].push_back(floats.At(row, c));
+    for (size_t c = 1; c < table.columns(); ++c) targets[row].push_back(floats.At(row, c, hint));
     std::error_code failed;
     const uintmax_t size = fs::file_size(pictures.back(), failed);
     if (!failed) bytes += static_cast<int64_t>(size);
   }
+  std::vector<NamedLine> names;
+  for (size_t row = 0; row < table.rows.size(); ++row) names.push_back({table.rows[row][0], table.lines[row]});
+  const std::string repeated = RepeatedNames(table.path, names, "row of numbers", [&](size_t row) {
+    return Join({table.rows[row].begin() + 1, table.rows[row].end()}, " ");
+  });
   const auto count = static_cast<int64_t>(pictures.size());
   RecordWriter writer(out, options,
                       {.text = StrCat("csv ", file.string(), " ", root.string()),
@@ -51,6 +68,7 @@ ImportReport ImportCsv(const fs::path& file, const fs::path& root, const fs::pat
   for (size_t c = 1; c < table.columns(); ++c) schema.add_target(table.header[c]);
   ImportReport report = writer.FinishSamples(schema);
   if (const std::string warning = floats.Warning(); !warning.empty()) report.warnings.push_back(warning);
+  if (!repeated.empty()) report.warnings.push_back(repeated);
   return report;
 }
 

@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 struct File {
   fs::path path;
   int32_t label = 0;
+  int line = 0;  // of the list
 };
 
 // Those that cannot be seen count nothing: their reading will say why.
@@ -39,6 +40,15 @@ ImportItem FileItem(const fs::path& path, int32_t label, std::string name) {
   ImportItem item{.name = std::move(name), .label = label};
   item.read = [path] { return ReadFile(path); };
   return item;
+}
+
+// Errors: those of reading, at the list's line.
+std::string ReadListed(const fs::path& path, const fs::path& list, int line) {
+  try {
+    return ReadFile(path);
+  } catch (const Error& e) {
+    throw Error(e.kind(), {}, StrCat(list.string(), ":", line, ": ", e.text()), e.hint());
+  }
 }
 
 ImportItem BytesItem(std::string bytes, int32_t label, std::string name) {
@@ -69,7 +79,6 @@ bool AreNoClasses(const std::vector<std::string>& folders) {
 
 // A tar member's name below its split's folder; empty when it does not belong to it.
 std::string_view BelowSplit(std::string_view name, std::string_view split) {
-  if (name.starts_with("./")) name.remove_prefix(2);
   if (split.empty()) return name;
   if (!name.starts_with(split) || name.substr(split.size(), 1) != "/") return {};
   return name.substr(split.size() + 1);
@@ -107,7 +116,8 @@ TarContents ListTar(const fs::path& tar, std::string_view split, const ImportOpt
   while (reader.Next()) {
     CheckImportStop(options);
     const std::string_view name = ImportImagesClassOf(reader.name(), split);
-    folders.insert(reader.name().substr(0, reader.name().find('/')));
+    const size_t slash = reader.name().find('/');
+    if (slash != std::string::npos) folders.insert(reader.name().substr(0, slash));
     if (name.empty()) {
       const std::string_view below = BelowSplit(reader.name(), split);
       const std::string_view hidden = HiddenFolderOf(below);
@@ -127,11 +137,14 @@ TarContents ListTar(const fs::path& tar, std::string_view split, const ImportOpt
   }
   contents.labels.assign(classes.begin(), classes.end());
   if (contents.images == 0 || (!is_class_seen && AreNoClasses(contents.labels))) {
-    throw Error(
-        ErrorKind::kBadData, {},
-        StrCat(tar.string(), ": no member is ", split.empty() ? "" : StrCat(split, "/"), "CLASS/IMAGE"),
-        StrCat("its top folders are: ", Join({folders.begin(), folders.end()}, ", "),
-               folders.size() == 1 ? StrCat("; tar:", tar.string(), ",", *folders.begin(), " names that one") : ""));
+    throw Error(ErrorKind::kBadData, {},
+                StrCat(tar.string(), ": no member is ", split.empty() ? "" : StrCat(split, "/"), "CLASS/IMAGE"),
+                folders.empty()
+                    ? (reader.name().empty() ? "it has no files" : "its files lie in no folder")
+                    : StrCat("its top folders are: ", Printable(Join({folders.begin(), folders.end()}, ", ")),
+                             folders.size() == 1
+                                 ? StrCat("; tar:", tar.string(), ",", Printable(*folders.begin()), " names that one")
+                                 : ""));
   }
   contents.warnings = left_out.Sentences();
   for (std::string& warning : reader.Warnings()) contents.warnings.push_back(std::move(warning));
@@ -194,7 +207,7 @@ ImportReport ImportFolder(const fs::path& folder, const fs::path& out, const Imp
 ImportReport ImportList(const fs::path& list, const fs::path& root, const fs::path& out, const ImportOptions& options) {
   const std::vector<ListedImage> images = ReadImageList(list);
   std::vector<File> files;
-  for (const ListedImage& image : images) files.push_back({root / image.path, image.label});
+  for (const ListedImage& image : images) files.push_back({root / image.path, image.label, image.line});
   const auto count = static_cast<int64_t>(images.size());
   RecordWriter writer(out, options,
                       {.text = StrCat("list ", list.string(), " ", root.string()),
@@ -203,7 +216,9 @@ ImportReport ImportList(const fs::path& list, const fs::path& root, const fs::pa
                        .bytes = TotalBytes(files)});
   for (const int64_t i : ImportOrder(count, options)) {
     const File& file = files[static_cast<size_t>(i)];
-    writer.Add(FileItem(file.path, file.label, images[static_cast<size_t>(i)].path));
+    ImportItem item{.name = images[static_cast<size_t>(i)].path, .label = file.label};
+    item.read = [&file, &list] { return ReadListed(file.path, list, file.line); };
+    writer.Add(std::move(item));
   }
   return writer.Finish({});
 }

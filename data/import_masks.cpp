@@ -1,6 +1,8 @@
 // Importers of pictures whose masks are pictures of the same names: classes of pixels, or numbers of objects.
+#include <algorithm>
 #include <charconv>
 #include <memory>
+#include <mutex>
 
 #include "core/checksum.h"
 #include "core/error.h"
@@ -10,6 +12,7 @@
 #include "data/list_text.h"
 #include "data/record_writer.h"
 #include "data/run_lengths.h"
+#include "data/sample_record.h"
 #include "data/sample_writing.h"
 
 namespace moka {
@@ -22,15 +25,6 @@ struct Pair {
   std::string mask;     // empty: there is none
 };
 
-// The files of a folder that are pictures by their names, by their stems. Of several of one stem the first counts.
-std::map<std::string, std::string> PicturesByStem(const FileTree& tree) {
-  std::map<std::string, std::string> pictures;
-  for (const std::string& file : tree.FilesIn("")) {
-    if (IsImageName(file)) pictures.emplace(StemOf(file), file);
-  }
-  return pictures;
-}
-
 std::string ReadList(const fs::path& list) {
   std::error_code ignored;
   if (fs::is_regular_file(list, ignored)) return ReadListText(list);
@@ -38,34 +32,47 @@ std::string ReadList(const fs::path& list) {
   return ListText(FileTree(folder.empty() ? "." : folder).Read(list.filename().string()), list.string());
 }
 
-// The names of a list, or of all pictures, with their files.
-std::vector<Pair> ImportMasksPairsOf(const FileTree& pictures, const FileTree& masks, const fs::path& list) {
-  const std::map<std::string, std::string> picture_files = PicturesByStem(pictures);
-  const std::map<std::string, std::string> mask_files = PicturesByStem(masks);
-  const auto mask_of = [&](const std::string& stem) {
-    const auto found = mask_files.find(stem);
-    return found == mask_files.end() ? std::string() : found->second;
-  };
+// The pairs of all pictures of a folder; masks without a picture are counted in `left_out`.
+std::vector<Pair> PairsOfFolder(const FileTree& picture_tree, const FileTree& mask_tree, LeftOut& left_out) {
+  const PicturesByStem pictures(picture_tree, "", &left_out);
+  const PicturesByStem masks(mask_tree, "", &left_out);
   std::vector<Pair> pairs;
-  if (list.empty()) {
-    for (const auto& [stem, file] : picture_files) pairs.push_back({file, mask_of(stem)});
-    if (pairs.empty()) throw Error(ErrorKind::kBadData, StrCat(pictures.PathOf(""), ": no pictures"));
-    return pairs;
+  for (const std::string& stem : pictures.stems()) pairs.push_back({pictures.FileOf(stem), masks.FileOf(stem)});
+  if (pairs.empty()) {
+    throw Error(ErrorKind::kBadData, {}, StrCat(picture_tree.PathOf(""), ": no pictures"),
+                Join(left_out.Sentences("it has"), "; "));
   }
-  int line_number = 0;
-  for (const std::string& text : Split(ReadList(list), '\n')) {
-    ++line_number;
-    const std::string name(Trim(text));
-    if (name.empty()) continue;
-    auto found = picture_files.find(name);
-    if (found == picture_files.end() && IsImageName(name)) found = picture_files.find(StemOf(name));
-    if (found == picture_files.end()) {
-      throw Error(ErrorKind::kBadData, SourcePlace{.file = list.string(), .line = line_number},
-                  StrCat(pictures.PathOf(""), " has no picture of the name \"", Printable(name), "\""));
+  for (const std::string& stem : masks.stems()) {
+    if (!pictures.Has(stem)) left_out.Add("masks without a picture", mask_tree.PathOf(masks.FileOf(stem)));
+  }
+  return pairs;
+}
+
+// The pairs that a list names, with the extension or without it. Pictures named again are told in `warnings`.
+std::vector<Pair> PairsOfList(const FileTree& picture_tree, const FileTree& mask_tree, const fs::path& list,
+                              std::vector<std::string>& warnings) {
+  const PicturesByStem pictures(picture_tree, "");
+  const PicturesByStem masks(mask_tree, "");
+  std::vector<Pair> pairs;
+  std::vector<int> lines;
+  for (const ListTextLine& line : ListTextLines(ReadList(list))) {
+    const std::string& name = line.text;
+    std::string picture = pictures.HasFile(name) ? name : pictures.FileOf(name);
+    if (picture.empty()) {
+      throw Error(ErrorKind::kBadData, SourcePlace{.file = list.string(), .line = line.number},
+                  StrCat(picture_tree.PathOf(""), " has no picture of the name \"", Printable(name), "\""),
+                  DidYouMean(name, pictures.stems()));
     }
-    pairs.push_back({found->second, mask_of(found->first)});
+    std::string mask = masks.FileOf(StemOf(picture));
+    pairs.push_back({std::move(picture), std::move(mask)});
+    lines.push_back(line.number);
   }
   if (pairs.empty()) throw Error(ErrorKind::kBadData, StrCat(list.string(), ": the list is empty"));
+  std::vector<NamedLine> names;
+  for (size_t i = 0; i < pairs.size(); ++i) names.push_back({pairs[i].picture, lines[i]});
+  if (std::string warning = RepeatedNames(list.string(), names); !warning.empty()) {
+    warnings.push_back(std::move(warning));
+  }
   return pairs;
 }
 
@@ -110,12 +117,18 @@ MaskClasses ReadMaskClasses(const fs::path& file) {
     }
     classes.names.emplace_back(has_value ? Trim(line.substr(static_cast<size_t>(read.ptr - line.data()))) : line);
   }
+  CheckClassNames(classes.names, file);
   return classes;
 }
 
-// The file of a record's mask, its values classes. Errors: kBadData for a value without a class.
-std::string ClassMaskFile(std::string file, const Image& picture, const MaskClasses& classes) {
-  if (classes.of_value.empty()) return MaskFile(std::move(file), picture);
+// The file of a record's mask, its values classes. Those of a mask whose values are classes as they stand there are
+// told in `values`. Errors: kBadData for a value without a class.
+std::string ClassMaskFile(std::string file, const Image& picture, const MaskClasses& classes, MaskValues& values) {
+  if (classes.of_value.empty()) {
+    std::string made = MaskFile(std::move(file), picture, &values);
+    if (!classes.names.empty()) CheckMaskClasses(values, static_cast<int>(classes.names.size()));
+    return made;
+  }
   const ValueMask mask = ReadValueMask(file, picture);
   Image grey;
   grey.Resize(mask.width, mask.height, 1);
@@ -127,6 +140,56 @@ std::string ClassMaskFile(std::string file, const Image& picture, const MaskClas
     grey.pixels[i] = found->second;
   }
   return EncodePng(grey);
+}
+
+// What the masks of an import have, from the threads that make records.
+class ValuesMet {
+ public:
+  void Add(const MaskValues& values) {
+    const std::lock_guard lock(mutex_);
+    met_ |= values;
+  }
+  // A sentence on masks of two values, of which layers would learn but one; empty for others.
+  std::string Warning(const std::string& masks) const {
+    constexpr size_t kIgnored = 255;
+    const MaskValues learnt = MaskValues(met_).reset(0).reset(kIgnored);
+    if (!met_.test(kIgnored) || learnt.any()) return {};
+    return StrCat(masks, ": the masks have no values but 0 and 255, which stands for pixels without a class: where it ",
+                  "is an object's, name both in CLASSES, in lines \"0 background\" and \"255 object\"");
+  }
+
+ private:
+  std::mutex mutex_;
+  MaskValues met_;
+};
+
+// What all records of an import are made from.
+struct MaskSet {
+  MaskKind kind = MaskKind::kClasses;
+  const MaskClasses& classes;
+  const FileTree& pictures;
+  const FileTree& masks;
+};
+
+ImportItem MaskItemOf(const Pair& pair, const MaskSet& set, ValuesMet& values_met) {
+  ImportItem item{.name = pair.picture};
+  item.read = [&] { return set.pictures.Read(pair.picture); };
+  item.describe_sample = [&](const Image& image, SampleRecord& record, std::vector<std::string>& warnings) {
+    if (pair.mask.empty()) {
+      throw Error(ErrorKind::kBadData, StrCat(set.masks.PathOf(""), " has no mask of its name"));
+    }
+    InFile(set.masks.PathOf(pair.mask), warnings, [&] {
+      std::string file = set.masks.Read(pair.mask);
+      if (set.kind == MaskKind::kClasses) {
+        MaskValues values;
+        record.set_mask(ClassMaskFile(std::move(file), image, set.classes, values));
+        values_met.Add(values);
+      } else {
+        AddMaskObjects(ReadValueMask(file, image), record, warnings);
+      }
+    });
+  };
+  return item;
 }
 
 SampleSchema ImportMasksSchemaOf(MaskKind kind, const MaskClasses& classes) {
@@ -150,7 +213,12 @@ ImportReport ImportMasks(const MaskFiles& files, MaskKind kind, const fs::path& 
   const MaskClasses classes = ReadMaskClasses(files.classes);
   const FileTree picture_tree(files.pictures, step);
   const FileTree mask_tree(files.masks, step);
-  const std::vector<Pair> pairs = ImportMasksPairsOf(picture_tree, mask_tree, files.list);
+  LeftOut left_out;
+  std::vector<std::string> told;
+  const std::vector<Pair> pairs = files.list.empty() ? PairsOfFolder(picture_tree, mask_tree, left_out)
+                                                     : PairsOfList(picture_tree, mask_tree, files.list, told);
+  const MaskSet set{kind, classes, picture_tree, mask_tree};
+  ValuesMet values_met;
   uint32_t crc = 0;
   int64_t bytes = 0;
   for (const Pair& pair : pairs) {
@@ -168,25 +236,15 @@ ImportReport ImportMasks(const MaskFiles& files, MaskKind kind, const fs::path& 
        .bytes = bytes,
        .kind = RecordKind::kSample});
   for (const int64_t i : ImportOrder(static_cast<int64_t>(pairs.size()), options)) {
-    const Pair& pair = pairs[static_cast<size_t>(i)];
-    ImportItem item{.name = pair.picture};
-    item.read = [&pair, &picture_tree] { return picture_tree.Read(pair.picture); };
-    item.describe_sample = [&, kind](const Image& image, SampleRecord& record, std::vector<std::string>& warnings) {
-      if (pair.mask.empty()) {
-        throw Error(ErrorKind::kBadData, StrCat(mask_tree.PathOf(""), " has no mask of its name"));
-      }
-      InFile(mask_tree.PathOf(pair.mask), warnings, [&] {
-        std::string file = mask_tree.Read(pair.mask);
-        if (kind == MaskKind::kClasses) {
-          record.set_mask(ClassMaskFile(std::move(file), image, classes));
-        } else {
-          AddMaskObjects(ReadValueMask(file, image), record, warnings);
-        }
-      });
-    };
-    writer.Add(std::move(item));
+    writer.Add(MaskItemOf(pairs[static_cast<size_t>(i)], set, values_met));
   }
-  return writer.FinishSamples(ImportMasksSchemaOf(kind, classes));
+  ImportReport report = writer.FinishSamples(ImportMasksSchemaOf(kind, classes));
+  for (std::string& sentence : left_out.Sentences()) told.push_back(std::move(sentence));
+  if (std::string warning = values_met.Warning(mask_tree.PathOf("")); !warning.empty()) {
+    told.push_back(std::move(warning));
+  }
+  report.warnings.insert(report.warnings.end(), told.begin(), told.end());
+  return report;
 }
 
 }  // namespace moka

@@ -132,7 +132,11 @@ ImportReport ImportCifar(const std::vector<fs::path>& batches, CifarKind kind, c
   const int64_t label_bytes = kind == CifarKind::kTen ? 1 : 2;
   const int64_t record_bytes = label_bytes + 3 * kPlane;
   std::string all;
+  std::string repeated;
   for (const fs::path& path : batches) {
+    if (std::ranges::count(batches, path) > 1 && repeated.empty()) {
+      repeated = StrCat(path.string(), " is named ", std::ranges::count(batches, path), " times, and each counts");
+    }
     GzFile file(path);
     const size_t before = all.size();
     std::string record(static_cast<size_t>(record_bytes), '\0');
@@ -170,7 +174,9 @@ ImportReport ImportCifar(const std::vector<fs::path>& batches, CifarKind kind, c
     };
     writer.Add(std::move(item));
   }
-  return writer.Finish({});
+  ImportReport report = writer.Finish({});
+  if (!repeated.empty()) report.warnings.push_back(std::move(repeated));
+  return report;
 }
 
 ImportReport ImportGlyphs(int64_t count, uint64_t seed, const fs::path& out, const ImportOptions& options) {

@@ -86,7 +86,6 @@ struct MemberName {
 
 // Hidden members have no sample.
 MemberName Parse(std::string name) {
-  if (name.starts_with("./")) name.erase(0, 2);
   const size_t slash = name.rfind('/');
   const size_t begin = slash == std::string::npos ? 0 : slash + 1;
   const size_t dot = name.find('.', begin);

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <set>
 
 #include "core/error.h"
@@ -32,6 +33,19 @@ size_t ColumnOf(const Table& table, const std::string& name) {
   throw Error(ErrorKind::kUsage, {},
               StrCat(table.path, " has no column \"", name, "\" (", table.columns(), " columns, numbered from 0)"),
               DidYouMean(name, table.header));
+}
+
+// The columns that an option names. Errors: kUsage; so for one that is named twice.
+std::vector<size_t> ColumnsOf(const Table& table, const std::vector<std::string>& names, std::string_view option) {
+  std::vector<size_t> columns;
+  for (const std::string& name : names) {
+    const size_t column = ColumnOf(table, name);
+    if (std::ranges::find(columns, column) != columns.end()) {
+      throw Error(ErrorKind::kUsage, StrCat(option, " names the column \"", Printable(name), "\" twice"));
+    }
+    columns.push_back(column);
+  }
+  return columns;
 }
 
 // Rows with "?" in a column that is used are dropped, before rows are counted for the split.
@@ -150,13 +164,20 @@ void WriteReport(const fs::path& out, const TableReport& report, const std::stri
 TableReport ImportTable(const fs::path& path, const fs::path& out, const TableOptions& options) {
   Table table = ReadTable(path);
   const size_t target = ColumnOf(table, options.target);
-  std::vector<size_t> columns;
-  for (const std::string& name : options.features) columns.push_back(ColumnOf(table, name));
+  std::vector<size_t> columns = ColumnsOf(table, options.features, "--features");
+  if (std::ranges::find(columns, target) != columns.end()) {
+    throw Error(ErrorKind::kUsage, StrCat("the target \"", Printable(options.target), "\" is one of --features, too"));
+  }
   for (size_t c = 0; options.features.empty() && c < table.columns(); ++c) {
     if (c != target) columns.push_back(c);
   }
-  std::set<size_t> one_hot;
-  for (const std::string& name : options.one_hot) one_hot.insert(ColumnOf(table, name));
+  const std::vector<size_t> categories = ColumnsOf(table, options.one_hot, "--one-hot");
+  for (const size_t column : categories) {
+    if (std::ranges::find(columns, column) != columns.end()) continue;
+    throw Error(ErrorKind::kUsage, StrCat("--one-hot names \"", Printable(NameOf(table, column)), "\", which is ",
+                                          column == target ? "the target" : "none of the features"));
+  }
+  const std::set<size_t> one_hot(categories.begin(), categories.end());
   std::set<size_t> used(columns.begin(), columns.end());
   used.insert(target);
   TableReport report;

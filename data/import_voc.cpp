@@ -8,6 +8,7 @@
 #include "data/file_tree.h"
 #include "data/list_text.h"
 #include "data/record_writer.h"
+#include "data/sample_record.h"
 #include "data/sample_writing.h"
 
 namespace moka {
@@ -46,17 +47,41 @@ struct VocPicture {
   std::string mask;        // file; empty: none
 };
 
-std::string PictureFile(const FileTree& tree, const std::string& name) {
-  for (const char* extension : {".jpg", ".png", ".jpeg", ".JPG", ".JPEG", ".PNG", ".bmp", ".tif", ".tiff", ".webp"}) {
-    std::string file = StrCat("JPEGImages/", name, extension);
-    if (tree.Has(file)) return file;
+// The picture of a name, which may have folders in it.
+class VocPictures {
+ public:
+  explicit VocPictures(const FileTree& tree) : tree_(tree) {}
+
+  std::string FileOf(const std::string& name) {
+    const fs::path path(name);
+    const std::string folder = (fs::path("JPEGImages") / path.parent_path()).string();
+    const auto [found, is_new] = folders_.try_emplace(folder);
+    if (is_new) found->second = PicturesIn(folder);
+    const std::string file = found->second ? found->second->FileOf(path.filename().string()) : std::string();
+    // Its reading will say that it is missing.
+    return file.empty() ? StrCat("JPEGImages/", name, ".jpg") : (fs::path(folder) / file).string();
   }
-  return StrCat("JPEGImages/", name, ".jpg");  // its reading will say that it is missing
-}
+
+ private:
+  std::optional<PicturesByStem> PicturesIn(const std::string& folder) const {
+    try {
+      return PicturesByStem(tree_, folder);
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kNoInput) throw;
+      return std::nullopt;  // no such folder
+    }
+  }
+
+  const FileTree& tree_;
+  std::map<std::string, std::optional<PicturesByStem>> folders_;
+};
 
 // Lines "NAME", or "NAME FLAG" in the lists of one class, where -1 says that the picture shows none.
-std::vector<VocPicture> ReadSplit(const FileTree& tree, const VocSplit& split) {
+// Pictures named again are told in `warnings`.
+std::vector<VocPicture> ReadSplit(const FileTree& tree, const VocSplit& split, std::vector<std::string>& warnings) {
   std::vector<VocPicture> pictures;
+  std::vector<int> lines;
+  VocPictures files(tree);
   int line_number = 0;
   for (const std::string& text : Split(ListText(tree.Read(split.file), tree.PathOf(split.file)), '\n')) {
     ++line_number;
@@ -70,11 +95,17 @@ std::vector<VocPicture> ReadSplit(const FileTree& tree, const VocSplit& split) {
     }
     if (flag == "-1") continue;
     const std::string name(line.substr(0, blank));
-    VocPicture picture{name, PictureFile(tree, name), StrCat("Annotations/", name, ".xml"), {}};
+    VocPicture picture{name, files.FileOf(name), StrCat("Annotations/", name, ".xml"), {}};
     if (split.has_masks) picture.mask = StrCat("SegmentationClass/", name, ".png");
     pictures.push_back(std::move(picture));
+    lines.push_back(line_number);
   }
   if (pictures.empty()) throw Error(ErrorKind::kBadData, StrCat(tree.PathOf(split.file), ": the list is empty"));
+  std::vector<NamedLine> names;
+  for (size_t i = 0; i < pictures.size(); ++i) names.push_back({pictures[i].name, lines[i]});
+  if (std::string warning = RepeatedNames(tree.PathOf(split.file), names); !warning.empty()) {
+    warnings.push_back(std::move(warning));
+  }
   return pictures;
 }
 
@@ -99,7 +130,7 @@ std::map<std::string, int32_t> ReadNames(const fs::path& path) {
 }
 
 std::map<std::string, int32_t> ReadClasses(const fs::path& path) {
-  return path.extension() == ".prototxt" ? ReadLabelMap(path, LabelMapCheck::kUniqueNames) : ReadNames(path);
+  return path.extension() == ".prototxt" ? ReadLabelMap(path, LabelMapCheck::kUnique) : ReadNames(path);
 }
 
 // What a first look at all annotations finds.
@@ -127,30 +158,28 @@ Looked LookThroughVoc(const FileTree& tree, const std::vector<VocPicture>& pictu
   return looked;
 }
 
-void AddBoxes(const FileTree& tree, const VocPicture& picture, const std::map<std::string, int32_t>& labels,
-              const Image& image, SampleRecord& record, std::vector<std::string>& warnings) {
-  const AnnotatedObjects found =
-      ReadObjects(tree.Read(picture.annotation), AnnotationFormat::kXml, labels, {image.width, image.height}, warnings);
-  for (const AnnotatedObject& object : found.objects) {
-    const std::string name = StrCat("the box ", object.box.ToText());
-    SampleBox* const box = AddBox(found.size, object.box, object.label, name, record, warnings);
-    if (box != nullptr && object.is_difficult) box->set_difficult(true);
-  }
-}
-
+// The masks' classes are checked against so many names; 0: those of the masks are not known.
 ImportItem ImportVocItemOf(const FileTree& tree, const VocPicture& picture,
-                           const std::map<std::string, int32_t>& labels) {
+                           const std::map<std::string, int32_t>& labels, int mask_classes) {
   ImportItem item{.name = picture.name};
   item.read = [&] { return tree.Read(picture.picture); };
-  item.describe_sample = [&](const Image& image, SampleRecord& record, std::vector<std::string>& warnings) {
+  item.describe_sample = [&, mask_classes](const Image& image, SampleRecord& record,
+                                           std::vector<std::string>& warnings) {
     for (const std::string& file : {picture.annotation, picture.mask}) {
       if (file.empty() || tree.Has(file)) continue;
       throw Error(ErrorKind::kBadData, StrCat(tree.PathOf(file), " does not exist"));
     }
-    InFile(tree.PathOf(picture.annotation), warnings,
-           [&] { AddBoxes(tree, picture, labels, image, record, warnings); });
+    InFile(tree.PathOf(picture.annotation), warnings, [&] {
+      AddBoxes(ReadObjects(tree.Read(picture.annotation), AnnotationFormat::kXml, labels, {image.width, image.height},
+                           warnings),
+               record, warnings);
+    });
     if (picture.mask.empty()) return;
-    InFile(tree.PathOf(picture.mask), warnings, [&] { record.set_mask(MaskFile(tree.Read(picture.mask), image)); });
+    InFile(tree.PathOf(picture.mask), warnings, [&] {
+      MaskValues values;
+      record.set_mask(MaskFile(tree.Read(picture.mask), image, &values));
+      if (mask_classes > 0) CheckMaskClasses(values, mask_classes);
+    });
   };
   return item;
 }
@@ -161,7 +190,8 @@ ImportReport ImportVoc(const fs::path& folder, const std::string& split, const f
                        const ImportOptions& options) {
   const FileTree tree(folder, [&] { CheckImportStop(options); });
   const VocSplit found = FindSplit(tree, split);
-  const std::vector<VocPicture> pictures = ReadSplit(tree, found);
+  std::vector<std::string> warnings;
+  const std::vector<VocPicture> pictures = ReadSplit(tree, found, warnings);
   const Looked looked = LookThroughVoc(tree, pictures, options);
   std::map<std::string, int32_t> labels;
   if (classes.empty()) {
@@ -178,9 +208,6 @@ ImportReport ImportVoc(const fs::path& folder, const std::string& split, const f
                        .crc32c = crc,
                        .bytes = looked.bytes,
                        .kind = RecordKind::kSample});
-  for (const int64_t i : ImportOrder(count, options)) {
-    writer.Add(ImportVocItemOf(tree, pictures[static_cast<size_t>(i)], labels));
-  }
   SampleSchema schema = NewSchema();
   schema.set_boxes(true);
   for (const std::string& name : NamesByLabel(labels)) schema.add_box_class(name);
@@ -190,7 +217,11 @@ ImportReport ImportVoc(const fs::path& folder, const std::string& split, const f
     // The masks' values are VOC's own numbers, which those of the names found need not be.
     if (!classes.empty()) *schema.mutable_mask_class() = schema.box_class();
   }
+  for (const int64_t i : ImportOrder(count, options)) {
+    writer.Add(ImportVocItemOf(tree, pictures[static_cast<size_t>(i)], labels, schema.mask_class_size()));
+  }
   ImportReport report = writer.FinishSamples(schema);
+  for (std::string& warning : warnings) report.warnings.push_back(std::move(warning));
   for (std::string& warning : BackgroundWarnings(labels, classes)) report.warnings.push_back(std::move(warning));
   return report;
 }

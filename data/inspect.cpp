@@ -1,6 +1,7 @@
 #include "data/inspect.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "core/error.h"
@@ -75,7 +76,7 @@ std::string InspectFault(const RecordDatabase& database, int64_t i, RecordDataba
     database.Load(i, scratch);
     return {};
   } catch (const Error& e) {
-    return e.text();
+    return e.what();
   } catch (const std::exception& e) {
     return e.what();
   }
@@ -103,9 +104,12 @@ LmdbSummary InspectLmdb(const fs::path& path, const DataProgress& progress) {
   summary.file_bytes = database.reader().file_bytes();
   summary.label_names = database.label_names();
   summary.box_names = database.box_names();
+  const auto& mask_names = database.schema().mask_class();
+  summary.mask_names.assign(mask_names.begin(), mask_names.end());
   summary.points = PointsOf(database.schema());
   RecordDatabase::Scratch scratch;
   ChannelSums sums;
+  std::array<int64_t, 256> mask_pixels{};
   for (int64_t i = 0; i < database.size(); ++i) {
     summary.value_bytes += database.reader().value_bytes(i);
     if (progress) progress(i, database.size());
@@ -115,6 +119,9 @@ LmdbSummary InspectLmdb(const fs::path& path, const DataProgress& progress) {
       summary.floats += content.pixels.floats != nullptr ? 1 : 0;
       if (content.label) ++summary.labels[*content.label];
       for (const int64_t label : content.boxes) ++summary.boxes[label];
+      if (!scratch.sample.mask().empty()) {
+        for (const uint8_t value : scratch.mask.pixels) ++mask_pixels[value];
+      }
       Count(scratch.sample.point(), summary.points);
       for (const SampleBox& box : scratch.sample.box()) Count(box.point(), summary.points);
       summary.boxless += content.boxes.empty() ? 1 : 0;
@@ -123,6 +130,9 @@ LmdbSummary InspectLmdb(const fs::path& path, const DataProgress& progress) {
     } catch (const Error& e) {
       summary.bad.push_back({Printable(database.reader().key(i)), i, e.what()});
     }
+  }
+  for (size_t value = 0; value < mask_pixels.size(); ++value) {
+    if (mask_pixels[value] > 0) summary.mask_pixels[static_cast<int64_t>(value)] = mask_pixels[value];
   }
   for (size_t c = 0; c < sums.values.size(); ++c) {
     const double mean = sums.values[c] / sums.count;

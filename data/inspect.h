@@ -33,16 +33,18 @@ struct LmdbSummary {
   int64_t records = 0;
   int64_t file_bytes = 0;
   int64_t value_bytes = 0;
-  int64_t encoded = 0;                    // records that hold an image file
-  int64_t floats = 0;                     // records that hold float_data
-  std::map<int64_t, int64_t> labels;      // label -> records, where they have one
-  std::map<int64_t, int64_t> boxes;       // class -> boxes
-  int64_t boxless = 0;                    // records without a box
-  std::map<std::string, int64_t> shapes;  // "3x32x32" -> records
-  std::vector<std::string> label_names;   // by label; empty where they are not known
-  std::vector<std::string> box_names;     // by class
-  std::vector<PointCount> points;         // of records or boxes, in the schema's order
-  std::vector<double> mean;               // a channel, over all pixels of records with the first record's channels
+  int64_t encoded = 0;                     // records that hold an image file
+  int64_t floats = 0;                      // records that hold float_data
+  std::map<int64_t, int64_t> labels;       // label -> records, where they have one
+  std::map<int64_t, int64_t> boxes;        // class -> boxes
+  std::map<int64_t, int64_t> mask_pixels;  // class -> pixels of masks
+  int64_t boxless = 0;                     // records without a box
+  std::map<std::string, int64_t> shapes;   // "3x32x32" -> records
+  std::vector<std::string> label_names;    // by label; empty where they are not known
+  std::vector<std::string> box_names;      // by class
+  std::vector<std::string> mask_names;     // by class
+  std::vector<PointCount> points;          // of records or boxes, in the schema's order
+  std::vector<double> mean;                // a channel, over all pixels of records with the first record's channels
   std::vector<double> stddev;
   std::vector<BadRecord> bad;
 };

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <unordered_map>
 #include <utility>
 
 #include "core/error.h"
@@ -74,6 +75,33 @@ std::vector<ListTextLine> ListTextLines(const std::string& text) {
   return lines;
 }
 
+std::string RepeatedNames(const std::string& list, std::span<const NamedLine> names, std::string_view kind,
+                          const std::function<std::string(size_t)>& value, std::string_view what) {
+  std::unordered_map<std::string_view, size_t> first;
+  first.reserve(names.size());
+  int64_t repeated = 0;
+  int64_t contradictory = 0;
+  std::string example;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const auto [found, is_new] = first.emplace(names[i].name, i);
+    if (is_new) continue;
+    const std::string before = value ? value(found->second) : std::string();
+    const std::string now = value ? value(i) : std::string();
+    const bool contradicts = before != now;
+    ++repeated;
+    if (example.empty() || (contradicts && contradictory == 0)) {
+      const auto in_brackets = [](const std::string& text) { return text.empty() ? text : StrCat(" (", text, ")"); };
+      example = StrCat("\"", Printable(names[i].name), "\" in lines ", names[found->second].line, in_brackets(before),
+                       " and ", names[i].line, in_brackets(now));
+    }
+    if (contradicts) ++contradictory;
+  }
+  if (repeated == 0) return {};
+  return StrCat(list, ": ", repeated, repeated == 1 ? " line names a " : " lines name a ", what, " again",
+                kind.empty() ? "" : StrCat(", ", contradictory, " of them with another ", kind), ": ", example,
+                "; each line counts");
+}
+
 std::optional<float> FloatOfText(std::string_view text) {
   double value = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -82,6 +110,7 @@ std::optional<float> FloatOfText(std::string_view text) {
     return std::nullopt;
   }
   if (value == std::floor(value) && !IsExactFloat(value)) return std::nullopt;
+  if (value != 0 && static_cast<float>(value) == 0) return std::nullopt;
   return static_cast<float>(value);
 }
 

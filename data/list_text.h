@@ -3,7 +3,9 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,7 +25,19 @@ struct ListTextLine {
 };
 std::vector<ListTextLine> ListTextLines(const std::string& text);
 
-// A finite number as a float, none for any other text. A whole number that would become another one is none, too.
+// A name and the line that gives it; the text lives elsewhere.
+struct NamedLine {
+  std::string_view name;
+  int line = 0;
+};
+// A sentence for a warning on what a list names again: how many lines do, and the first two lines of one.
+// Where lines say something of what they name, `value` is the text of entry i ("label 3") and `kind` what it is
+// ("label"): lines of one name that differ in it are counted apart. Empty where no name comes twice.
+std::string RepeatedNames(const std::string& list, std::span<const NamedLine> names, std::string_view kind = {},
+                          const std::function<std::string(size_t)>& value = {}, std::string_view what = "picture");
+
+// A finite number as a float, none for any other text. Nor are a whole number that would become
+// another one, and one so near to 0 that it would become 0.
 std::optional<float> FloatOfText(std::string_view text);
 
 }  // namespace moka

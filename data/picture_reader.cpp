@@ -11,6 +11,7 @@
 #include "data/lmdb_file.h"
 #include "data/record_maker.h"
 #include "data/sample_record.h"
+#include "proto/places.h"
 
 namespace moka {
 namespace {
@@ -28,7 +29,8 @@ bool ReadsRecords(const LayerParameter& layer) {
          layer.record_data_param().height() > 0;
 }
 
-// Without what a test draws at random, and with what the sample's channels say.
+// Without what a test draws at random, and with what the sample's channels say. Errors: kConfig where the layer's
+// fields say otherwise.
 TransformationParameter PlainFieldsOf(const LayerParameter& layer, int64_t channels) {
   TransformationParameter fields = PictureFieldsOf(layer);
   fields.clear_mirror();
@@ -43,6 +45,13 @@ TransformationParameter PlainFieldsOf(const LayerParameter& layer, int64_t chann
     fields.mutable_resize_param(0)->add_interp_mode(first);
   }
   if (channels == 1 || channels == 3) {
+    const bool is_refused = channels == 3 ? fields.force_gray() : fields.force_color();
+    if (is_refused) {
+      const char* const field = channels == 3 ? "transform_param.force_gray" : "transform_param.force_color";
+      throw ErrorAt(layer, field,
+                    StrCat("layer \"", layer.name(), "\": ", field, " makes pictures of ", channels == 3 ? 1 : 3,
+                           " channels, and the net's input has ", channels));
+    }
     fields.set_force_gray(channels == 1);
     fields.set_force_color(channels == 3);
   }

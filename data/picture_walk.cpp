@@ -9,7 +9,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kNoPictures = "files that are no pictures by their names";
 constexpr const char* kNoClass = "pictures that lie in no class's folder";
 
 // A link that leads nowhere, or round in a circle.
@@ -20,17 +19,7 @@ bool LeadsNowhere(const fs::path& entry) {
 
 }  // namespace
 
-std::string KindLeftOut(std::string_view name) {
-  if (IsImageName(name)) return kNoClass;
-  const std::string_view format = UnreadFormatOfName(name);
-  return format.empty() ? kNoPictures : StrCat(format, " files, a format that is not read");
-}
-
-bool IsSystemFile(std::string_view name) {
-  const std::string_view file = name.substr(name.rfind('/') + 1);
-  return file.starts_with('.') || file == "Thumbs.db" || file == "desktop.ini" ||
-         name.find("__MACOSX/") != std::string_view::npos;
-}
+std::string KindLeftOut(std::string_view name) { return IsImageName(name) ? kNoClass : KindOfNoPicture(name); }
 
 void NameHidden(const fs::path& folder, LeftOut& left_out) {
   for (const fs::path& hidden : HiddenFoldersIn(folder)) left_out.Add(kHiddenFolders, hidden.string());

@@ -18,8 +18,6 @@ inline constexpr const char* kHiddenFolders =
 // What kind of file it is that is left out, by its name: no picture, one of a format that is not read, or a picture
 // that lies in no class's folder.
 std::string KindLeftOut(std::string_view name);
-// Files that systems leave behind, by a name that may have folders: nobody misses them.
-bool IsSystemFile(std::string_view name);
 // Adds the hidden folders that lie in a folder.
 void NameHidden(const std::filesystem::path& folder, LeftOut& left_out);
 

@@ -7,10 +7,12 @@
 #include <array>
 
 #include "core/checksum.h"
+#include "core/log.h"
 #include "core/size.h"
 #include "core/text.h"
 #include "core/trace.h"
 #include "data/augment/augment_fields.h"
+#include "data/datum_view.h"
 #include "data/dummy_pipeline.h"
 #include "data/hdf5_pipeline.h"
 #include "data/layer_fields.h"
@@ -169,6 +171,22 @@ std::unique_ptr<Pipeline> OpenRecordData(const LayerParameter& layer, const Pipe
                                                         DataSeed(options.seed, "augment")));
 }
 
+// Records without a label read as class 0. A database has them in none of its records, or in all but a few.
+void TellMissingLabels(const LayerParameter& layer, const LmdbReader& reader) {
+  constexpr int64_t kMostLookedAt = 256;
+  if (layer.top_size() < 2) return;
+  const int64_t step = std::max<int64_t>(1, (reader.size() + kMostLookedAt - 1) / kMostLookedAt);
+  for (int64_t i = 0; i < reader.size(); i += step) {
+    try {
+      if (ParseDatum(reader.unchecked_value(i)).has_label) return;
+    } catch (const Error&) {  // a bad record is told when its turn comes
+      return;
+    }
+  }
+  LogWarning(StrCat("layer \"", layer.name(), "\": the records of ", layer.data_param().source(), " have no label: \"",
+                    layer.top(1), "\" is 0 for each"));
+}
+
 std::unique_ptr<Pipeline> OpenData(const LayerParameter& layer, const PipelineOptions& options) {
   constexpr int kTops = 2;
   CheckFolder(layer, kTops);
@@ -185,9 +203,24 @@ std::unique_ptr<Pipeline> OpenData(const LayerParameter& layer, const PipelineOp
         "leave out cache_mb, or rand_resized_crop and resize_short");
   }
   auto reader = OpenDatabase(param, options);
+  TellMissingLabels(layer, *reader);
   if (IsToForceColor(layer, *reader, RecordKind::kDatum)) transform.ForceColor();
   auto source = std::make_unique<LmdbSource>(std::move(reader), transform.channels(), int64_t{param.cache_mb()} << 20U);
   return OpenPrefetch(layer, options, batch, std::make_unique<LabelledMaker>(std::move(source), transform));
+}
+
+// What listed pictures are decoded to. Errors: kConfig where is_color and transform_param say two things.
+ImageChannels ListedChannelsOf(const LayerParameter& layer, const ImageDataParameter& param, std::string_view message) {
+  const TransformationParameter& fields = layer.transform_param();
+  const bool is_forced = fields.force_color() || fields.force_gray();
+  const bool is_color = is_forced ? fields.force_color() : param.is_color();
+  if (is_forced && param.has_is_color() && param.is_color() != is_color) {
+    const std::string field = fields.force_color() ? "transform_param.force_color" : "transform_param.force_gray";
+    throw ErrorAt(layer, field,
+                  StrCat("layer \"", layer.name(), "\": ", field, " is set, and ", message, ".is_color is ",
+                         param.is_color() ? "true" : "false", "; keep one"));
+  }
+  return is_color ? ImageChannels::kColor : ImageChannels::kGrey;
 }
 
 // One label a line, or (labels > 0) several, of the shape [N] and `label_dims`.
@@ -215,14 +248,14 @@ std::unique_ptr<Pipeline> OpenImageList(const LayerParameter& layer, const Pipel
   }
   const Transform transform(PictureFieldsOf(layer), options.phase, DataSeed(options.seed, "augment"),
                             options.base_folder);
-  auto source = std::make_unique<ImageListSource>(
-      ImageListSource::Options{.list = options.base_folder / param.source(),
-                               .base = options.base_folder,
-                               .prefix = param.root_folder(),
-                               .height = param.new_height(),
-                               .width = param.new_width(),
-                               .channels = param.is_color() ? ImageChannels::kColor : ImageChannels::kGrey,
-                               .labels = labels});
+  auto source =
+      std::make_unique<ImageListSource>(ImageListSource::Options{.list = options.base_folder / param.source(),
+                                                                 .base = options.base_folder,
+                                                                 .prefix = param.root_folder(),
+                                                                 .height = param.new_height(),
+                                                                 .width = param.new_width(),
+                                                                 .channels = ListedChannelsOf(layer, param, message),
+                                                                 .labels = labels});
   return OpenListed(layer, options,
                     {.batch = batch, .shuffle = param.shuffle(), .rand_skip = param.rand_skip(), .group = group},
                     std::make_unique<LabelledMaker>(std::move(source), transform, label_dims));

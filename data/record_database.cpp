@@ -1,5 +1,7 @@
 #include "data/record_database.h"
 
+#include <bitset>
+
 #include "core/checksum.h"
 #include "core/error.h"
 #include "core/text.h"
@@ -39,7 +41,14 @@ void RecordDatabase::LoadSample(int64_t i, Scratch& scratch, Content& content) c
   content.pixels = record.pixels;
   if (sample.label_size() == 1) content.label = sample.label(0);
   for (const SampleBox& box : sample.box()) content.boxes.push_back(box.label());
-  if (!sample.mask().empty()) DecodeMask(sample, SizeOf(content.pixels), scratch.record.decoder, scratch.mask);
+  if (!sample.mask().empty()) {
+    DecodeMask(sample, SizeOf(content.pixels), scratch.record.decoder, scratch.mask);
+    if (schema_.mask_class_size() > 0) {
+      std::bitset<256> values;
+      for (const uint8_t value : scratch.mask.pixels) values.set(value);
+      CheckMaskClasses(values, schema_.mask_class_size());
+    }
+  }
   if (schema_.box_masks()) DrawInstances(sample, content.pixels.height, content.pixels.width, scratch.instances);
 }
 

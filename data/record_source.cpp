@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
-#include <unordered_map>
 
 #include "core/error.h"
 #include "core/exact_float.h"
@@ -20,6 +19,16 @@ namespace moka {
 namespace fs = std::filesystem;
 
 namespace {
+
+// Between quotes two stand for one.
+std::string UnquotedName(std::string_view text) {
+  std::string name;
+  for (size_t i = 0; i < text.size(); ++i) {
+    name += text[i];
+    if (text.substr(i, 2) == "\"\"") ++i;
+  }
+  return name;
+}
 
 // A path may hold blanks, and stand in quotes: the label is what follows the last blank.
 ListedImage ListedImageOf(const ListTextLine& line, const fs::path& path) {
@@ -38,31 +47,23 @@ ListedImage ListedImageOf(const ListTextLine& line, const fs::path& path) {
   CheckWhole(image.label, "the label", place);
   std::string_view name = Trim(text.substr(0, blank));
   const bool is_quoted = name.size() > 2 && name.front() == '"' && name.back() == '"';
-  image.path = is_quoted ? name.substr(1, name.size() - 2) : name;
+  image.path = is_quoted ? UnquotedName(name.substr(1, name.size() - 2)) : name;
+  image.line = line.number;
   return image;
 }
 
-// Warns of pictures that a list has twice: those with two labels, which contradict each other, and how many there are.
-void TellRepeated(const std::vector<ListedImage>& images, const std::vector<int>& lines, const fs::path& path) {
-  std::unordered_map<std::string_view, size_t> first;
-  first.reserve(images.size());
-  int64_t repeated = 0;
-  int64_t contradictory = 0;
-  std::string example;
-  for (size_t i = 0; i < images.size(); ++i) {
-    const auto [found, is_new] = first.emplace(images[i].path, i);
-    if (is_new) continue;
-    const ListedImage& before = images[found->second];
-    const bool contradicts = before.label != images[i].label;
-    if (example.empty() || (contradicts && contradictory == 0)) {
-      example = StrCat("\"", Printable(before.path), "\" in lines ", lines[found->second], " (label ", before.label,
-                       ") and ", lines[i], " (label ", images[i].label, ")");
-    }
-    contradicts ? ++contradictory : ++repeated;
-  }
-  if (repeated + contradictory == 0) return;
-  LogWarning(StrCat(path.string(), ": ", repeated + contradictory, " lines name a picture again, ", contradictory,
-                    " of them with another label: ", example, "; each line counts"));
+// Warns of pictures that a list has twice.
+void TellRepeated(const std::vector<ListedImage>& images, const fs::path& path) {
+  std::vector<NamedLine> names;
+  names.reserve(images.size());
+  for (const ListedImage& image : images) names.push_back({image.path, image.line});
+  const std::string warning = RepeatedNames(path.string(), names, "label", [&](size_t i) {
+    const std::vector<float>& several = images[i].labels;
+    std::string text = several.empty() ? StrCat("label ", images[i].label) : "labels";
+    for (const float label : several) text += StrCat(" ", label);
+    return text;
+  });
+  if (!warning.empty()) LogWarning(warning);
 }
 
 }  // namespace
@@ -100,6 +101,10 @@ Record ReadDatum(std::string_view wire, RecordScratch& scratch) {
   Record record;
   if (!IsExactFloat(datum.label)) CheckWhole(datum.label, "the label", {});
   record.label = static_cast<float>(datum.label);
+  if (!datum.data.empty() && datum.float_count > 0) {
+    throw Error(ErrorKind::kBadData, StrCat("a Datum with data and float_data, ", datum.data.size(), " bytes and ",
+                                            datum.float_count, " floats: expected one of them"));
+  }
   if (datum.encoded) {
     if (datum.data.empty()) throw Error(ErrorKind::kBadData, "an encoded Datum without an image file");
     record.file = datum.data;
@@ -107,7 +112,7 @@ Record ReadDatum(std::string_view wire, RecordScratch& scratch) {
   }
   const int64_t count = datum.Count();
   const std::string shape = StrCat(datum.channels, "x", datum.height, "x", datum.width);
-  if (count <= 0) throw Error(ErrorKind::kBadData, StrCat("a Datum of shape ", shape));
+  if (count <= 0) throw Error(ErrorKind::kBadData, {}, StrCat("a Datum of shape ", shape), HintOfValue(wire));
   record.pixels = {.channels = datum.channels, .height = datum.height, .width = datum.width};
   if (!datum.data.empty()) {
     if (static_cast<int64_t>(datum.data.size()) != count) {
@@ -146,13 +151,9 @@ std::optional<int64_t> LmdbSource::ClassOf(int64_t i) const { return ParseDatum(
 
 std::vector<ListedImage> ReadImageList(const fs::path& path) {
   std::vector<ListedImage> images;
-  std::vector<int> lines;
-  for (const ListTextLine& line : ListTextLines(ReadListText(path))) {
-    images.push_back(ListedImageOf(line, path));
-    lines.push_back(line.number);
-  }
+  for (const ListTextLine& line : ListTextLines(ReadListText(path))) images.push_back(ListedImageOf(line, path));
   if (images.empty()) throw Error(ErrorKind::kBadData, StrCat(path.string(), ": the image list is empty"));
-  TellRepeated(images, lines, path);
+  TellRepeated(images, path);
   return images;
 }
 
@@ -166,7 +167,7 @@ std::vector<ListedImage> ReadImageList(const fs::path& path, int64_t labels) {
     if (found != labels) {
       fail(StrCat("expected \"path\" and ", labels, " labels, found ", std::max<int64_t>(found, 0), " labels"));
     }
-    ListedImage image{.path = line.words[0]};
+    ListedImage image{.path = line.words[0], .line = line.number};
     for (const std::string& word : std::span(line.words).subspan(1)) {
       const std::optional<float> value = FloatOfText(word);
       if (!value) fail(StrCat("expected a number as label that a float holds, found \"", Printable(word), "\""));
@@ -174,6 +175,7 @@ std::vector<ListedImage> ReadImageList(const fs::path& path, int64_t labels) {
     }
     images.push_back(std::move(image));
   }
+  TellRepeated(images, path);
   return images;
 }
 

@@ -104,6 +104,7 @@ struct ListedImage {
   std::string path;
   int32_t label = 0;
   std::vector<float> labels = {};
+  int line = 0;
 };
 // Errors: kNoInput; kBadData at "file:line".
 std::vector<ListedImage> ReadImageList(const std::filesystem::path& path);

@@ -195,6 +195,15 @@ void DecodeMask(const SampleRecord& record, const ImageSize& picture, ImageDecod
       StrCat("its mask is ", mask.height, "x", mask.width, ", its picture ", picture.height, "x", picture.width));
 }
 
+void CheckMaskClasses(const std::bitset<256>& values, int classes) {
+  constexpr int kIgnored = 255;
+  for (int value = classes; value < kIgnored; ++value) {
+    if (!values.test(static_cast<size_t>(value))) continue;
+    BadSampleRecord(StrCat("the mask has class ", value, ", expected 0..", classes - 1, " by the ", classes,
+                           " names, or 255 for pixels that have none"));
+  }
+}
+
 void DrawInstances(const SampleRecord& record, int64_t height, int64_t width, InstancePictures& instances) {
   constexpr int kMost = (1 << 16) - 1;
   if (record.box_size() > kMost)

@@ -1,6 +1,7 @@
 // Moka's own records (proto/record.proto): what a database of them says of itself, and a record, checked against that.
 #pragma once
 
+#include <bitset>
 #include <cstdint>
 #include <filesystem>
 #include <string_view>
@@ -31,6 +32,9 @@ std::vector<int> MirroredPoints(const google::protobuf::RepeatedPtrField<std::st
 Record PictureOf(const SampleRecord& record);
 // Errors: kBadData unless it is a picture of one channel as large as the record's. Requires: the record has a mask.
 void DecodeMask(const SampleRecord& record, const ImageSize& picture, ImageDecoder& decoder, Image& mask);
+
+// Errors: kBadData for a value of a mask that none of so many classes has; 255 stands for pixels without a class.
+void CheckMaskClasses(const std::bitset<256>& values, int classes);
 
 // Which of a record's boxes each pixel belongs to, from 1; 0: none. Crowds lie beneath difficult boxes and these
 // beneath all others; of one kind objects of fewer pixels lie on top, of as many the later one. The number's low and

@@ -39,6 +39,14 @@ SampleBox* AddBox(const PictureSize& size, const PixelBox& box, int32_t label, s
   return made;
 }
 
+void AddBoxes(const AnnotatedObjects& found, SampleRecord& record, std::vector<std::string>& warnings) {
+  for (const AnnotatedObject& object : found.objects) {
+    const std::string name = StrCat("the box ", object.box.ToText());
+    SampleBox* const box = AddBox(found.size, object.box, object.label, name, record, warnings);
+    if (box != nullptr && object.is_difficult) box->set_difficult(true);
+  }
+}
+
 ValueMask ReadValueMask(std::string_view file) {
   const ImageHeader header = ReadImageHeader(file);
   if (header.format != ImageHeader::Format::kPng) throw Error(ErrorKind::kBadData, "a mask must be a PNG");
@@ -58,10 +66,11 @@ ValueMask ReadValueMask(std::string_view file, const Image& picture) {
                                           picture.width, " x ", picture.height));
 }
 
-std::string MaskFile(std::string file, const Image& picture) {
+std::string MaskFile(std::string file, const Image& picture, MaskValues* values) {
   const ValueMask mask = ReadValueMask(file, picture);
   const auto most = std::max_element(mask.values.begin(), mask.values.end());
   if (*most > UINT8_MAX) throw Error(ErrorKind::kBadData, StrCat("the mask has class ", *most, ", at most 255 can be"));
+  for (size_t i = 0; values != nullptr && i < mask.values.size(); ++i) values->set(mask.values[i]);
   if (IsGreyBytePng(file)) return file;
   Image grey;
   grey.Resize(mask.width, mask.height, 1);

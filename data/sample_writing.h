@@ -1,6 +1,7 @@
 // Filling SampleRecords (proto/record.proto): boxes, and masks as files of one channel, of a picture's size.
 #pragma once
 
+#include <bitset>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -19,6 +20,9 @@ SampleSchema NewSchema();
 SampleBox* AddBox(const PictureSize& size, const PixelBox& box, int32_t label, std::string_view name,
                   SampleRecord& record, std::vector<std::string>& warnings);
 
+// All boxes of an annotation file.
+void AddBoxes(const AnnotatedObjects& found, SampleRecord& record, std::vector<std::string>& warnings);
+
 // A PNG's samples as they are stored, [height, width]: the indices of a palette, grey of 1 to 16 bits.
 struct ValueMask {
   int64_t width = 0;
@@ -29,9 +33,10 @@ struct ValueMask {
 ValueMask ReadValueMask(std::string_view file);
 // As above, and its size must be the picture's.
 ValueMask ReadValueMask(std::string_view file, const Image& picture);
-// The file of a record's mask: the given one where it is a grey PNG of 8 bits, else a new one.
-// Errors: as above; kBadData for values above 255.
-std::string MaskFile(std::string file, const Image& picture);
+// The file of a record's mask: the given one where it is a grey PNG of 8 bits, else a new one. The values that it has
+// are told in `values`, if it is given. Errors: as above; kBadData for values above 255.
+using MaskValues = std::bitset<256>;
+std::string MaskFile(std::string file, const Image& picture, MaskValues* values = nullptr);
 
 // Brings a record's masks to the size its picture is stored in: the nearest pixels.
 void ResizeMasks(const PictureSize& from, const PictureSize& to, SampleRecord& record);

@@ -119,7 +119,7 @@ DataFields ShapeGuessFieldsOf(const LayerParameter& layer) {
     if (h > 0) fields.crop_h = h;
     if (w > 0) fields.crop_w = w;
   }
-  if (t.force_gray()) fields.is_color = false;
+  if (t.force_gray() || t.force_color()) fields.is_color = t.force_color();
   return fields;
 }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
+#include <unordered_map>
 #include <utility>
 
 #include "core/error.h"
@@ -82,6 +84,17 @@ char TextTableSeparatorOf(const std::vector<ListTextLine>& lines) {
   return tabs > 0 && std::ranges::none_of(lines, is_aligned) ? '\t' : ' ';
 }
 
+// Options and records go by the columns' names.
+void CheckHeader(const std::vector<std::string>& names, const SourcePlace& place) {
+  std::unordered_map<std::string_view, size_t> first;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const auto [found, is_new] = first.emplace(names[i], i + 1);
+    if (is_new) continue;
+    throw Error(ErrorKind::kBadData, place,
+                StrCat("columns ", found->second, " and ", i + 1, " are both called \"", Printable(names[i]), "\""));
+  }
+}
+
 bool ToNumber(std::string_view text, double& value) {
   const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
   return !text.empty() && read.ec == std::errc() && read.ptr == text.data() + text.size() && std::isfinite(value);
@@ -103,6 +116,7 @@ Table ReadTable(const std::filesystem::path& path) {
     std::vector<std::string> fields =
         TextTableFieldsOf(line, separator, SourcePlace{.file = table.path, .line = number});
     if (table.rows.empty() && table.header.empty() && std::none_of(fields.begin(), fields.end(), IsNumber)) {
+      CheckHeader(fields, SourcePlace{.file = table.path, .line = number});
       table.header = std::move(fields);
       continue;
     }
@@ -125,6 +139,8 @@ std::string NameOf(const Table& table, size_t column) {
 bool IsRoundedToFloat(const std::string& text, double value) {
   constexpr int kFloatDigits = 7;
   if (IsExactFloat(value)) return false;
+  // Below it floats have fewer digits the nearer they are to 0, and at last are 0.
+  if (std::abs(value) < static_cast<double>(std::numeric_limits<float>::min())) return true;
   const std::string_view mantissa = std::string_view(text).substr(0, text.find_first_of("eE"));
   int digits = 0;
   for (const char c : mantissa) {
@@ -162,8 +178,9 @@ float TableFloats::At(size_t row, size_t column, const std::string& hint) {
 
 std::string TableFloats::Warning() const {
   if (rounded_ == 0) return {};
-  return StrCat(table_.path, ": ", rounded_, " numbers have more digits than a float keeps, and are rounded (", first_,
-                ")");
+  return StrCat(table_.path, ": ", rounded_,
+                " numbers have more digits than a float keeps, or lie nearer to 0 than it can, and are rounded (",
+                first_, ")");
 }
 
 }  // namespace moka

@@ -18,11 +18,11 @@ struct Table {
 };
 
 // A first line without a number is the header. Errors: kNoInput; kBadData at "file:line" for a row of another number of
-// columns, or without rows.
+// columns, for two columns of one name, or without rows.
 Table ReadTable(const std::filesystem::path& path);
 // By the header, or "column 2".
 std::string NameOf(const Table& table, size_t column);
-// Whether a float keeps fewer digits of a number than its text gives.
+// Whether a float keeps fewer digits of a number than its text gives, or lies so near to 0 that it cannot keep them.
 bool IsRoundedToFloat(const std::string& text, double value);
 // A finite number. Errors: kBadData at "file:line", with the hint.
 double NumberAt(const Table& table, size_t row, size_t column, const std::string& hint = {});

@@ -97,7 +97,7 @@ TEST(AnnotationFileTest, CrowdsAreSaidByZeroOrOne) {
     EXPECT_THAT(Boxes(read(flag).record), ElementsAre("7 0 0.25 0.25 0.5 0.75 difficult")) << flag;
   }
   for (const char* flag : {"2", "0.5", "\"1\"", "[]"}) {
-    EXPECT_EQ(ErrorOf([&] { read(flag); }), StrCat("an iscrowd is ", flag, ", expected 0 or 1"));
+    EXPECT_EQ(ErrorOf([&] { read(flag); }), StrCat("its iscrowd is ", flag, ", expected 0 or 1"));
   }
 }
 
@@ -125,9 +125,26 @@ TEST(AnnotationFileTest, StatedSizesAreWholeAndOfPictures) {
 }
 
 TEST(AnnotationFileTest, TextHasLabelsAsNumbers) {
-  const Result r = Read("3 10 5 20 15\n\n 9\t0 0 40 20 \n3 0 0 4 2\n", AnnotationFormat::kText);
-  EXPECT_THAT(Boxes(r.record), ElementsAre("3 0 0.25 0.25 0.5 0.75", "3 1 0 0 0.1 0.1", "9 0 0 0 1 1"));
+  const std::string text = "2 10 5 20 15\n\n 7\t0 0 40 20 \n2 0 0 4 2\n";
+  const Result r = Read(text, AnnotationFormat::kText);
+  EXPECT_THAT(Boxes(r.record), ElementsAre("2 0 0.25 0.25 0.5 0.75", "2 1 0 0 0.1 0.1", "7 0 0 0 1 1"));
   EXPECT_THAT(Boxes(Read("", AnnotationFormat::kText).record), IsEmpty());
+}
+
+TEST(AnnotationFileTest, TextHasTheLabelMapsLabelsAndPixels) {
+  const auto fault = [](const std::string& text) { return ErrorOf([&] { Read(text, AnnotationFormat::kText); }); };
+  EXPECT_EQ(fault("1 0 0 4 2\n3 0 0 4 2\n"), "line 2: the label map has no label 3, its labels are in 0..7");
+  EXPECT_EQ(fault("-1 0 0 4 2\n"), "line 1: the label map has no label -1, its labels are in 0..7");
+  EXPECT_EQ(fault("0 0 0 4 2\n"), "line 1: label 0 is \"background\" in the label map, which stands for no object");
+  EXPECT_THAT(fault("1 0.5 0.5 0.25 1\n2 0 0.1 1 1\n"), HasSubstr("normalised as YOLO writes them; expected corners"));
+  EXPECT_THAT(Boxes(Read("1 0 0 1 1\n", AnnotationFormat::kText).record), ElementsAre("1 0 0 0 0.025 0.05"));
+  EXPECT_THAT(Boxes(Read("1 0 0 1 1\n1 0.5 0 2 1\n", AnnotationFormat::kText).record), SizeIs(2));
+  AnnotatedDatum record;
+  std::vector<std::string> warnings;
+  ReadAnnotations("9 0 0 4 2", AnnotationFormat::kText, {}, {40, 20}, record, warnings);  // no map: any number
+  EXPECT_THAT(Boxes(record), ElementsAre("9 0 0 0 0.1 0.1"));
+  EXPECT_THAT(ErrorOf([&] { Read(AnnotationVoc(AnnotationObject("background", "0 0 4 2")), AnnotationFormat::kXml); }),
+              HasSubstr("an object is called \"background\""));
 }
 
 TEST(AnnotationFileTest, MistakesAreNamed) {
@@ -165,7 +182,8 @@ TEST(AnnotationFileTest, MistakesAreNamed) {
 TEST(AnnotationFileTest, EntitiesOpenNothing) {
   const std::string outside =
       "<!DOCTYPE a [<!ENTITY f SYSTEM \"file:///etc/passwd\">]>" + AnnotationVoc(AnnotationObject("&f;", "0 0 1 1"));
-  EXPECT_THAT(ErrorOf([&] { Read(outside, AnnotationFormat::kXml); }), HasSubstr("no name \"\""));
+  EXPECT_THAT(ErrorOf([&] { Read(outside, AnnotationFormat::kXml); }),
+              HasSubstr("<name> has the entity &f;, which is not read"));
   std::string laughs = "<!DOCTYPE a [<!ENTITY e0 \"ha\">";
   for (int i = 1; i < 30; ++i) {
     laughs += StrCat("<!ENTITY e", i, " \"");
@@ -290,8 +308,11 @@ TEST_F(AnnotatedImports, Mistakes) {
   const std::string map = "item { name: \"dog\" label: 1 }\nitem { name: \"dog\" label: 2 }\n";
   Write("map.prototxt", map);
   EXPECT_EQ(ReadLabelMap(At("map.prototxt"), LabelMapCheck::kNone).at("dog"), 2);
-  EXPECT_THAT(ErrorOf([&] { ReadLabelMap(At("map.prototxt"), LabelMapCheck::kUniqueNames); }),
+  EXPECT_THAT(ErrorOf([&] { ReadLabelMap(At("map.prototxt"), LabelMapCheck::kUnique); }),
               HasSubstr("the name \"dog\" is given twice"));
+  Write("map.prototxt", "item { name: \"dog\" label: 1 }\nitem { name: \"cat\" label: 1 }\n");
+  EXPECT_THAT(ErrorOf([&] { ReadLabelMap(At("map.prototxt"), LabelMapCheck::kUnique); }),
+              HasSubstr("the label 1 is that of \"dog\" and of \"cat\""));
 }
 
 TEST_F(AnnotatedImports, TheImportVerbsSourceChoosesByExtension) {

@@ -86,6 +86,29 @@ TEST_F(Archives, WhatIsNoFileIsCounted) {
             Members{"what is joined behind its end is not read"});
 }
 
+TEST_F(Archives, NamesArePlainAndMetOnce) {
+  const auto [members, warnings] =
+      Read(TarMember("./a//b.png", "1") + TarMember("/a/./c.png", "2") + TarMember("a/b.png", "3") + kEnd);
+  EXPECT_EQ(members, (Members{"a/b.png:1", "a/c.png:2", "a/b.png:3"}));
+  EXPECT_EQ(warnings, Members{"met again, members of one name: 1 (a/b.png); each counts"});
+  for (const char* name : {"../a.png", "dog/../cat/a.png", "dog/.."}) {
+    EXPECT_THAT(ErrorOf([&] { Read(TarMember(name, "1") + kEnd); }),
+                testing::HasSubstr(StrCat("member \"", name, "\" has .. in its name")));
+  }
+}
+
+TEST_F(Archives, WhatHasNoClassesIsSaid) {
+  const auto fault = [&](const std::string& bytes) {
+    Write("a.tar", bytes);
+    const std::string text = ErrorOf([&] { Import(StrCat("tar:", At("a.tar").string()), At("db"), {}); });
+    return text.substr(text.find("CLASS/IMAGE; ") + 13);
+  };
+  EXPECT_EQ(fault(kEnd), "it has no files");
+  EXPECT_EQ(fault(TarMember("a.png", "1") + kEnd), "its files lie in no folder");
+  EXPECT_EQ(fault(TarMember("/data/cat/a.png", "1") + kEnd),
+            StrCat("its top folders are: data; tar:", At("a.tar").string(), ",data names that one"));
+}
+
 TEST_F(Archives, LiesAreRefused) {
   for (const std::string& text :
        {std::string("12 path=x"), std::string("99 path=x\n"), std::string("x path=y\n"), std::string("-5 p=\n"),

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "core/rng.h"
+#include "core/text.h"
 #include "tests/data/data_fixture.h"
 
 namespace moka {
@@ -97,6 +98,16 @@ TEST(DatumView, NamesTheByteOfAFault) {
             "not a Datum: the record ends inside a number at byte 2 of 2");
   EXPECT_EQ(ErrorOf([] { ParseDatum(std::string_view("\x22\x05xx", 4)); }),
             "not a Datum: the record ends inside a field at byte 2 of 4");
+}
+
+TEST(DatumView, NamesWhatOtherProgramsStore) {
+  const std::string pickle("\x80\x04\x95\0\0\0", 6);
+  for (const auto& [value, name] :
+       {std::pair{EncodePng(Gradient(4, 4, 1)), "a PNG file"}, std::pair{EncodeJpeg(Gradient(4, 4, 1)), "a JPEG file"},
+        std::pair{pickle, "a Python pickle"}}) {
+    EXPECT_THAT(ErrorOf([&, value = value] { ParseDatum(value); }),
+                testing::HasSubstr(StrCat("the value is ", name, ", and no record of Caffe or Moka")));
+  }
 }
 
 TEST(DatumView, CountRefusesNegativeAndHugeShapes) {

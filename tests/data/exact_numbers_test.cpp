@@ -68,6 +68,7 @@ class ExactData : public PictureLayers {
     image.Resize(2, 2, 3);
     Write("a.png", EncodePng(image));
     Write("my photo.png", EncodePng(image));
+    Write("a \"b\".png", EncodePng(image));
   }
   std::string ListError(const std::string& list) const {
     Write("list.txt", list);
@@ -98,7 +99,8 @@ TEST_F(ExactData, ListsOfEveryWriterAreRead) {
   for (const char* list : {"a.png 7\n", "a.png 7", "a.png 7\r\n", "a.png 7\r",
                            "\xEF\xBB\xBF"
                            "a.png 7\n",
-                           "\n\n  a.png\t7  \n\n", "my photo.png 7\n", "\"my photo.png\" 7\n", "a.png     7 \t\n"}) {
+                           "\n\n  a.png\t7  \n\n", "my photo.png 7\n", "\"my photo.png\" 7\n",
+                           "\"a \"\"b\"\".png\" 7\n", "a.png     7 \t\n"}) {
     EXPECT_THAT(Labels(list), testing::ElementsAre(7)) << Printable(list);
   }
   EXPECT_THAT(Labels("a.png 1\ra.png 2\r", 2), testing::ElementsAre(1, 2)) << "ends of lines as of old";
@@ -123,11 +125,22 @@ TEST_F(ExactData, PicturesThatAListHasTwiceAreTold) {
     return log;
   };
   EXPECT_THAT(told("a.png 1\nmy photo.png 1\n"), testing::Not(HasSubstr("again")));
-  EXPECT_THAT(told("a.png 1\na.png 1\n"), HasSubstr("1 lines name a picture again, 0 of them with another label"));
+  EXPECT_THAT(told("a.png 1\na.png 1\n"), HasSubstr("1 line names a picture again, 0 of them with another label"));
   EXPECT_THAT(
       told("a.png 1\nmy photo.png 2\na.png 1\na.png 3\n"),
       HasSubstr("2 lines name a picture again, 1 of them with another label: \"a.png\" in lines 1 (label 1) and 4 "
                 "(label 3)"));
+}
+
+TEST_F(ExactData, PicturesThatAListOfSeveralLabelsHasTwiceAreTold) {
+  Write("list.txt", "a.png 1 2\na.png 1 2\na.png 1 2.5\n");
+  SetLogFile(At("log"));
+  Open("MultiLabelImageData",
+       "top: 'a' top: 'b' multi_label_image_data_param { source: 'list.txt' label_num: 2 batch_size: 1 }");
+  SetLogFile({});
+  EXPECT_THAT(ReadFile(At("log")),
+              HasSubstr("2 lines name a picture again, 1 of them with another label: \"a.png\" in lines 1 (labels 1 2) "
+                        "and 3 (labels 1 2.5)"));
 }
 
 TEST_F(ExactData, TablesKeepQuotesSeparatorsAndSayWhatTheyCannot) {
@@ -155,11 +168,47 @@ TEST_F(ExactData, TablesKeepQuotesSeparatorsAndSayWhatTheyCannot) {
 }
 
 TEST_F(ExactData, RoundedTargetsAreCounted) {
-  Write("t.csv", "file,id,x\na.png,1699999999,0.5\na.png,3,3.14159265358979\n");
+  Write("t.csv", "file,id,x\na.png,1699999999,0.5\nmy photo.png,3,3.14159265358979\n");
   const ImportReport report = Import(StrCat("csv:", At("t.csv").string(), ",", folder_.string()), At("db"), {});
   ASSERT_EQ(report.warnings.size(), 1U);
-  EXPECT_THAT(report.warnings[0], HasSubstr("2 numbers have more digits than a float keeps, and are rounded (line 2, "
-                                            "\"id\": 1699999999 becomes 1700000000"));
+  EXPECT_THAT(report.warnings[0],
+              HasSubstr("2 numbers have more digits than a float keeps, or lie nearer to 0 than it can, and "
+                        "are rounded (line 2, \"id\": 1699999999 becomes 1700000000"));
+}
+
+// 1e-50 is no float but 0, 1e-42 one of three digits.
+TEST_F(ExactData, NumbersNearZeroAreCounted) {
+  EXPECT_TRUE(IsRoundedToFloat("1e-50", 1e-50));
+  EXPECT_TRUE(IsRoundedToFloat("-1e-42", -1e-42));
+  EXPECT_FALSE(IsRoundedToFloat("1e-30", 1e-30));
+  EXPECT_FALSE(IsRoundedToFloat("0.0", 0));
+  Write("t.csv", "file,x\na.png,1e-50\nmy photo.png,0.5\n");
+  const ImportReport report = Import(StrCat("csv:", At("t.csv").string(), ",", folder_.string()), At("db"), {});
+  EXPECT_THAT(report.warnings, testing::ElementsAre(HasSubstr("(line 2, \"x\": 1e-50 becomes 0")));
+  Write("t.csv", "file,x\na.png,1e50\n");
+  EXPECT_THAT(ErrorOf([&] { Import(StrCat("csv:", At("t.csv").string(), ",", folder_.string()), At("db2"), {}); }),
+              HasSubstr("t.csv:2: \"x\" is 1e50, too large for a float"));
+  Write("list.txt", "a.png 1e-50\n");
+  EXPECT_THAT(OpenError("MultiLabelImageData",
+                        "top: 'a' top: 'b' multi_label_image_data_param { source: 'list.txt' label_num: 1 }"),
+              HasSubstr("expected a number as label that a float holds, found \"1e-50\""));
+}
+
+TEST_F(ExactData, RowsOfOnePictureAreTold) {
+  Write("t.csv", "file,x\na.png,1\nmy photo.png,2\na.png,3\na.png,1\n");
+  const ImportReport report = Import(StrCat("csv:", At("t.csv").string(), ",", folder_.string()), At("db"), {});
+  EXPECT_THAT(report.warnings, testing::ElementsAre(HasSubstr(
+                                   "2 lines name a picture again, 1 of them with another row of numbers: \"a.png\" in "
+                                   "lines 2 (1) and 4 (3); each line counts")));
+  Write("t.csv", ",file,x\n0,a.png,1\n1,my photo.png,2\n");
+  EXPECT_THAT(ErrorOf([&] { Import(StrCat("csv:", At("t.csv").string(), ",", folder_.string()), At("db2"), {}); }),
+              AllOf(HasSubstr("t.csv:1: the first column has no name"), HasSubstr("index=False")));
+  Write("t.csv", "x,file\n1,a.png\n");
+  EXPECT_THAT(ErrorOf([&] { Import(StrCat("csv:", At("t.csv").string(), ",", folder_.string()), At("db2"), {}); }),
+              HasSubstr("the first column has the paths, all others numbers"));
+  Write("t.csv", "file,x,x\na.png,1,2\n");
+  EXPECT_THAT(ErrorOf([&] { Import(StrCat("csv:", At("t.csv").string(), ",", folder_.string()), At("db2"), {}); }),
+              HasSubstr("t.csv:1: columns 2 and 3 are both called \"x\""));
 }
 
 TEST_F(ExactData, ATablesNumbersAreScaledOrKeptOrToldRounded) {
@@ -173,8 +222,9 @@ TEST_F(ExactData, ATablesNumbersAreScaledOrKeptOrToldRounded) {
     std::filesystem::remove_all(At("table"));
     return log;
   };
-  EXPECT_THAT(told(TableOptions::Scaling::kNone), HasSubstr("2 numbers have more digits than a float keeps, and are "
-                                                            "rounded (line 2, \"id\": 1699999999 becomes"));
+  EXPECT_THAT(told(TableOptions::Scaling::kNone),
+              HasSubstr("2 numbers have more digits than a float keeps, or lie "
+                        "nearer to 0 than it can, and are rounded (line 2, \"id\": 1699999999 becomes"));
   EXPECT_THAT(told(TableOptions::Scaling::kStandardise), HasSubstr("1 numbers have more digits than a float keeps"))
       << "what is scaled is computed anew; targets are not";
 }

@@ -1,4 +1,4 @@
-// RecordData's pictures of one number of channels, whether they are files or stored as pixels.
+// Pictures of one number of channels, whether they are files or stored as pixels.
 #include "tests/data/record_fixture.h"
 
 namespace moka {
@@ -42,6 +42,50 @@ TEST_F(RecordLayers, ChannelsAreForcedOfFilesAndRawPictures) {
     EXPECT_EQ(resized[2], resized[3]) << forced;
   }
   EXPECT_EQ(samples(""), forced_colour) << "one of them is coloured";
+}
+
+TEST_F(RecordLayers, ChannelsAreForcedOfListedPictures) {
+  const Image colour = Picture(6, 5, 3, 1);
+  Write("a.png", EncodePng(colour));
+  Write("list.txt", "a.png 1\n");
+  Write("numbers.txt", "a.png 1 2\n");
+  Image luma = colour;
+  ConvertChannels(1, luma);
+  const std::vector<float> grey(luma.pixels.begin(), luma.pixels.end());
+  struct Case {
+    std::string type;
+    std::string before;
+  };
+  for (const auto& [type, before] :
+       {Case{"ImageData", "top: 'a' top: 'b' image_data_param { source: 'list.txt' batch_size: 1 "},
+        Case{"MultiLabelImageData",
+             "top: 'a' top: 'b' multi_label_image_data_param { source: 'numbers.txt' batch_size: 1 label_num: 2 "}}) {
+    const auto values = [&, type = type, before = before](const std::string& fields) {
+      return Next(*Open(type, before + fields))[0];
+    };
+    EXPECT_EQ(values("} transform_param { force_gray: true }"), grey) << type;
+    EXPECT_EQ(values("is_color: false } transform_param { force_gray: true }"), grey) << type;
+    EXPECT_EQ(values("} transform_param { force_color: true }"), values("}")) << type;
+    EXPECT_EQ(values("}").size(), 3 * grey.size()) << type;
+    EXPECT_THAT(OpenError(type, before + "is_color: true } transform_param { force_gray: true }"),
+                testing::HasSubstr("transform_param.force_gray is set, and"));
+    EXPECT_THAT(OpenError(type, before + "is_color: false } transform_param { force_color: true }"),
+                testing::HasSubstr("is_color is false; keep one"));
+  }
+}
+
+// Whatever layer of files does not read the field says so.
+TEST_F(RecordLayers, ForcedChannelsAreReadOrRefused) {
+  WritePair();
+  for (const auto& [type, field] :
+       {std::pair{"DenseImageData", "dense_image_data_param"}, std::pair{"ImageLabelmapData", "image_data_param"},
+        std::pair{"ImageSegData", "image_data_param"}}) {
+    EXPECT_THAT(OpenError(type, StrCat("top: 'a' top: 'b' ", field,
+                                       " { source: 'list.txt' root_folder: 'p/' batch_size: 1 } transform_param { "
+                                       "force_gray: true }")),
+                testing::HasSubstr("does not read transform_param.force_gray"))
+        << type;
+  }
 }
 
 }  // namespace

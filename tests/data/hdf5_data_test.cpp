@@ -186,6 +186,15 @@ TEST_F(Hdf5Data, AFileThatChangesIsAnErrorNotACrash) {
 }
 
 // Rows [2,3,4,5] of data with the value 1000 row + 500 c + 25 l + 5 h + w (w below 5), labels [1,3,4,5] their negative.
+TEST_F(Hdf5Data, AFileThatIsListedTwiceIsTold) {
+  WriteRows("a.h5", 0, 3);
+  Write("list.txt", "a.h5\n\na.h5\n");
+  SetLogFile(At("log"));
+  Open("batch_size: 2");
+  SetLogFile({});
+  EXPECT_THAT(ReadFile(At("log")), testing::HasSubstr("a.h5\" in lines 1 and 3; each line counts"));
+}
+
 class Hdf5Volumes : public Hdf5Data {
  protected:
   static constexpr int kRowFloats = 2 * 3 * 4 * 5;

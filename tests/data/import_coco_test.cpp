@@ -71,6 +71,38 @@ TEST_F(CocoImports, CrowdsAreSaidByZeroOrOne) {
   }
 }
 
+TEST_F(CocoImports, ObjectsToBeIgnoredAreCrowds) {
+  WriteJson(Annotation(1, 30, 7, "0,0,4,3", R"(,"iscrowd":0,"ignore":1)") + "," +
+            Annotation(2, 30, 7, "0,0,4,3", R"(,"ignore":false)"));
+  Import(Source(), At("db"), {});
+  EXPECT_THAT(Boxes(Records()[1]), ElementsAre("1 0 0 0.5 0.5 crowd", "1 0 0 0.5 0.5"));
+  WriteJson(Annotation(5, 30, 7, "0,0,4,3", R"(,"ignore":2)"));
+  EXPECT_EQ(Fault(), Text("coco.json") + ": annotation 5: its ignore is 2, expected 0 or 1");
+}
+
+TEST_F(CocoImports, NothingIsThereTwice) {
+  const std::string json = Text("coco.json") + ": ";
+  const std::string one = Annotation(5, 30, 7, "1,1,2,2");
+  WriteJson(one + "," + Annotation(5, 31, 7, "1,1,2,2"));
+  EXPECT_EQ(Fault(), json + "annotation 5: is listed twice");
+  WriteJson(one, R"({"id":7,"name":"cat"},{"id":9,"name":"cat"})");
+  EXPECT_EQ(Fault(), json + "category 9: its name \"cat\" is that of category 7");
+  WriteJson(one, R"({"id":7,"name":"cat"})", R"(,{"id":40,"file_name":"a.png"})");
+  EXPECT_EQ(Fault(), json + "image 40: its file \"a.png\" is that of image 30");
+  WriteJson(Annotation(5, 30, 7, "1,1,2,2", R"(,"bbox":[0,0,1,1])"));
+  EXPECT_EQ(Fault(), json + "the first object has \"bbox\" twice");
+  WriteJson(one + "," + Annotation(6, 30, 7, "1,1,2,2", R"(,"bbox":[0,0,1,1])"));
+  EXPECT_EQ(Fault(), json + "the object behind annotation 5 has \"bbox\" twice");
+  Write("coco.json", R"({"images":[],"annotations":[],"categories":[],"annotations":[]})");
+  EXPECT_EQ(Fault(), json + "has \"annotations\" twice");
+}
+
+TEST_F(CocoImports, AFileWithoutAnnotationsIsTold) {
+  WriteJson("");
+  EXPECT_THAT(Import(Source(), At("db"), {}).warnings,
+              ElementsAre(Text("coco.json") + ": no annotations: no picture has a box"));
+}
+
 TEST_F(CocoImports, Masks) {
   // A polygon, two, run lengths as text and as numbers: the golden's rectangle of columns 1..4 and rows 1..3.
   WriteJson(Annotation(1, 30, 7, "1,1,4,3", R"(,"segmentation":[[1,1,5,1,5,4,1,4]])") + "," +
@@ -145,7 +177,7 @@ TEST_F(CocoImports, FaultsOfTheFileAreNamed) {
   Write("p/c.png", EncodePng(Gradient(8, 6, 3)));
   EXPECT_EQ(Fault(), json + "c.png: the size stated is 5 x 6 and the picture's 8 x 6");
   std::filesystem::remove(At("p/c.png"));
-  EXPECT_THAT(Fault(), HasSubstr("cannot open " + Text("p/c.png")));
+  EXPECT_THAT(Fault(), HasSubstr(json + "image 1: cannot open " + Text("p/c.png")));
 }
 
 }  // namespace

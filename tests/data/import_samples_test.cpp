@@ -4,6 +4,7 @@
 #include "core/text.h"
 #include "data/copy_records.h"
 #include "data/import.h"
+#include "data/inspect.h"
 #include "tests/data/sample_fixture.h"
 #include "tests/data/tar_fixture.h"
 
@@ -149,6 +150,32 @@ TEST_F(VocImports, FaultsAreNamed) {
   EXPECT_THAT(report.skipped[1], HasSubstr("c: "));
 }
 
+TEST_F(VocImports, NothingOfAnObjectIsPassedOver) {
+  WriteFolder();
+  const auto fault = [&](const std::string& object) {
+    Write("voc/Annotations/c.xml", ImportSamplesVoc(object));
+    const std::string text = ErrorOf([&] { Import(StrCat("voc:", Text("voc"), ",val"), At("db"), {}); });
+    return text.substr(std::min(text.size(), text.rfind(".xml: ") + 6));
+  };
+  const std::string box = "<bndbox><xmin>1</xmin><ymin>1</ymin><xmax>5</xmax><ymax>5</ymax></bndbox>";
+  EXPECT_EQ(fault("<object><name></name>" + box + "</object>"), "line 2: <name> is empty, expected a class");
+  EXPECT_EQ(fault("<object><name>a</name>\n" + box + "\n" + box + "</object>"),
+            "line 4: <object> has another <bndbox>");
+  EXPECT_EQ(fault("<object><name>a</name><name>b</name>" + box + "</object>"), "line 2: <object> has another <name>");
+  for (const char* flag : {"x", "", "2", "true"}) {
+    EXPECT_EQ(fault(ImportSamplesObject("a", "1 1 5 5", StrCat("<difficult>", flag, "</difficult>"))),
+              StrCat("line 2: <difficult> is \"", flag, "\", expected 0 or 1"));
+  }
+  Write("voc/ImageSets/Main/twice.txt", "b\nb\n");
+  const ImportReport report = Import(StrCat("voc:", Text("voc"), ",twice"), At("twice"), {});
+  EXPECT_EQ(report.records, 2);
+  EXPECT_THAT(report.warnings, ElementsAre(Text("voc/ImageSets/Main/twice.txt") +
+                                           ": 1 line names a picture again: \"b\" in lines 1 and 2; each line counts"));
+  Write("voc/JPEGImages/b.png", EncodePng(Gradient(40, 20, 3)));
+  EXPECT_THAT(ErrorOf([&] { Import(StrCat("voc:", Text("voc"), ",twice"), At("none"), {}); }),
+              HasSubstr("has 2 pictures of the name \"b\": b.jpg, b.png"));
+}
+
 TEST_F(VocImports, AnotherAnnotationIsAnotherImport) {
   WriteFolder();
   int64_t asked = 0;
@@ -159,6 +186,39 @@ TEST_F(VocImports, AnotherAnnotationIsAnotherImport) {
   EXPECT_THAT(ErrorOf([&] { Import(source, At("db"), {.batch_records = 1}); }), HasSubstr("items_crc32c"));
   const auto restart = ImportOptions::Unfinished::kRestart;
   EXPECT_EQ(Import(source, At("db"), {.unfinished = restart, .batch_records = 1}).records, 3);
+}
+
+// YOLO ----------------------------------------------------------------------------------------------------------------
+
+TEST_F(SampleImports, YolosFilesBecomeBoxes) {
+  for (const char* name : {"p/a.jpg", "p/b.jpg"}) Write(name, EncodeJpeg(Gradient(40, 20, 3)));
+  Write("l/a.txt", "1 0.5 0.5 0.25 0.5\n0 0.900001 0.25 0.2 0.5\n");
+  Write("l/c.txt", "");
+  Write("l/classes.txt", "");
+  Write("names", "cat\ndog\n");
+  const std::string source = StrCat("yolo:", Text("p"), ",", Text("l"), ",", Text("names"));
+  const ImportReport report = Import(source, At("db"), {});
+  EXPECT_EQ(report.records, 2);
+  EXPECT_THAT(report.warnings, ElementsAre("without boxes, pictures without a file of boxes: 1 (b.jpg)",
+                                           "left out, files of boxes without a picture: 1 (c.txt)"));
+  EXPECT_THAT(Schema().box_class(), ElementsAre("none", "cat", "dog"));
+  const auto records = Records();
+  EXPECT_THAT(Boxes(records[0]), ElementsAre("2 0.375 0.25 0.625 0.75", "1 0.800001 0 1 0.5"));
+  EXPECT_THAT(Boxes(records[1]), IsEmpty());
+  const auto fault = [&](const std::string& line) {
+    Write("l/b.txt", "\n" + line);
+    const std::string text = ErrorOf([&] { Import(source, At("none"), {}); });
+    return text.substr(std::min(text.size(), text.rfind("b.txt: ") + 7));
+  };
+  EXPECT_EQ(fault("2 0.5 0.5 0.1 0.1"), "line 2: class 2 has no name, expected 0..1");
+  EXPECT_EQ(fault("-1 0.5 0.5 0.1 0.1"), "line 2: class -1 has no name, expected 0..1");
+  EXPECT_EQ(fault("0 10 5 20 15"), "line 2: 10 is no part of the picture's side, expected 0..1");
+  EXPECT_EQ(fault("0 0.1 0.1 0.2"), "line 2: expected \"class x y width height\", found \"0 0.1 0.1 0.2\"");
+  EXPECT_EQ(fault("0 0.1 0.1 0.2 0.2 0.9"),
+            "line 2: expected \"class x y width height\", found \"0 0.1 0.1 0.2 0.2 0.9\"");
+  Write("names", "cat\ncat\n");
+  EXPECT_THAT(ErrorOf([&] { Import(source, At("none"), {}); }),
+              HasSubstr("names:2: the class \"cat\" is named in line 1 already"));
 }
 
 // Masks ---------------------------------------------------------------------------------------------------------------
@@ -201,9 +261,78 @@ TEST_F(SampleImports, MasksWithClassesByNameAndValue) {
   EXPECT_THAT(fault("0 a\nb\n"), HasSubstr("classes:2: either all lines begin with the class's value in the masks"));
   EXPECT_THAT(fault("0 a\n0 b\n"), HasSubstr("classes:2: value 0 is another class's already"));
   EXPECT_THAT(fault("\n"), HasSubstr("names 0 classes, expected 1 to 256"));
-  Write("classes", "sky\ntree\n");
+  EXPECT_THAT(fault("a\nb\na\n"), HasSubstr("classes:3: the class \"a\" is named in line 1 already"));
+  EXPECT_THAT(fault("a\n\nb\n"), HasSubstr("classes:2: expected the name of a class, found an empty line"));
+  EXPECT_THAT(fault("sky\ntree\n"), HasSubstr("the mask has class 7, expected 0..1 by the 2 names, or 255"));
+  Write("m/a.png", Grey(4, 1, {0, 255, 255, 1}));
   Import(source, At("named"), {});
-  EXPECT_THAT(Decoded(Records("named")[0].mask()).pixels, ElementsAre(0, 255, 255, 7));
+  EXPECT_THAT(Decoded(Records("named")[0].mask()).pixels, ElementsAre(0, 255, 255, 1));
+}
+
+// Whatever lies in the folders becomes a record, is refused, or is counted.
+TEST_F(SampleImports, MasksLeaveNothingOutUnsaid) {
+  const std::string picture = EncodePng(Gradient(4, 1, 3));
+  const std::string mask = Grey(4, 1, {0, 1, 1, 0});
+  for (const char* name : {"a", "b"}) {
+    Write(StrCat("p/", name, ".png"), picture);
+    Write(StrCat("m/", name, ".png"), mask);
+  }
+  for (const char* name : {"p/sub/c.png", "p/readme.md", "p/.hidden.png", "p/Thumbs.db", "m/d.png", "m/e.png"}) {
+    Write(name, picture);
+  }
+  const std::string folders = StrCat(Text("p"), ",", Text("m"));
+  for (const char* kind : {"masks:", "instances:"}) {
+    const ImportReport report = Import(kind + folders, At(StrCat("db_", kind)), {});
+    EXPECT_EQ(report.records, 2) << kind;
+    EXPECT_THAT(
+        report.warnings,
+        ElementsAre(StrCat("left out, files that are no pictures by their names: 1 (", Text("p/readme.md"), ")"),
+                    StrCat("left out, folders, which are not looked into: 1 (", Text("p/sub"), ")"),
+                    StrCat("left out, masks without a picture: 2 (", Text("m/d.png"), ", ", Text("m/e.png"), ")")))
+        << kind;
+  }
+  Write("list", "b\na\nb.png\n");
+  const ImportReport listed = Import(StrCat("masks:", folders, ",", Text("list")), At("listed"), {});
+  EXPECT_EQ(listed.records, 3);
+  EXPECT_THAT(
+      listed.warnings,
+      ElementsAre(Text("list") + ": 1 line names a picture again: \"b.png\" in lines 1 and 3; each line counts"));
+  Write("list", "sub/a.png\n");
+  EXPECT_THAT(ErrorOf([&] { Import(StrCat("masks:", folders, ",", Text("list")), At("none"), {}); }),
+              HasSubstr("list:1: " + Text("p") + " has no picture of the name \"sub/a.png\""));
+  Write("p/a.jpg", EncodeJpeg(Gradient(4, 1, 3)));
+  EXPECT_THAT(ErrorOf([&] { Import("masks:" + folders, At("none"), {}); }),
+              HasSubstr(Text("p") + " has 2 pictures of the name \"a\": a.jpg, a.png"));
+  Write("list", "a.jpg\nb\n");  // says which
+  EXPECT_EQ(Import(StrCat("masks:", folders, ",", Text("list")), At("said"), {}).records, 2);
+  EXPECT_EQ(LmdbReader(At("said")).key(0), "00000000_a.jpg");
+  std::filesystem::remove(At("p/a.jpg"));
+  std::filesystem::remove(At("p/a.png"));
+  std::filesystem::create_symlink("nowhere.png", At("p/a.png"));
+  EXPECT_THAT(ErrorOf([&] { Import("masks:" + folders, At("none"), {}); }),
+              HasSubstr("cannot open " + Text("p/a.png")));
+}
+
+TEST_F(SampleImports, MasksWhoseObjectsWouldBeIgnoredAreTold) {
+  Write("p/a.png", EncodePng(Gradient(4, 1, 3)));
+  Write("p/b.png", EncodePng(Gradient(4, 1, 3)));
+  Write("m/a.png", Grey(4, 1, {0, 255, 255, 0}));
+  Write("m/b.png", Grey(4, 1, {0, 0, 0, 0}));
+  const std::string source = StrCat("masks:", Text("p"), ",", Text("m"));
+  EXPECT_THAT(
+      Import(source, At("db"), {}).warnings,
+      ElementsAre(HasSubstr("the masks have no values but 0 and 255, which stands for pixels without a class")));
+  Write("classes", "0 background\n255 cell\n");
+  EXPECT_THAT(Import(StrCat(source, ",,", Text("classes")), At("named"), {}).warnings, IsEmpty());
+  Write("m/b.png", Grey(4, 1, {0, 1, 255, 0}));
+  EXPECT_THAT(Import(source, At("three"), {}).warnings, IsEmpty());
+  const LmdbSummary summary = InspectLmdb(At("three"));
+  EXPECT_THAT(summary.mask_pixels, ElementsAre(testing::Pair(0, 4), testing::Pair(1, 1), testing::Pair(255, 3)));
+  Write("three/schema.prototxt", "version: 1 mask: true mask_class: \"none\"");
+  const LmdbVerdict verdict = VerifyLmdb(At("three"));
+  ASSERT_EQ(verdict.bad.size(), 1U);
+  EXPECT_EQ(verdict.bad[0].reason,
+            "the mask has class 1, expected 0..0 by the 1 names, or 255 for pixels that have none");
 }
 
 TEST_F(SampleImports, MasksFollowTheirPicturesSize) {

@@ -98,6 +98,10 @@ TEST_F(Imports, CifarPlanesBecomeBgr) {
   const DatumView datum = ParseDatum(reader.value(0));
   EXPECT_EQ(datum.data.substr(0, 1), "B");
   EXPECT_EQ(datum.data.substr(2048, 1), "R");
+  const std::string file = At("data_batch_1.bin").string();
+  const ImportReport twice = Import(StrCat("cifar10:", file, ",", file), At("twice"), {});
+  EXPECT_EQ(twice.records, 6);
+  EXPECT_THAT(twice.warnings, testing::ElementsAre(file + " is named 2 times, and each counts"));
   Write("short.bin", batch.substr(1));
   EXPECT_THAT(ErrorOf([&] { Import("cifar10:" + At("short.bin").string(), At("other"), {}); }),
               testing::HasSubstr("not a whole number of 3073-byte records"));
@@ -238,6 +242,13 @@ TEST_F(Imports, ListKeepsItsOrder) {
   EXPECT_THAT(Labels(), testing::ElementsAre(5, 2));
 }
 
+TEST_F(Imports, APictureThatIsMissingHasItsListsLine) {
+  Write("img/a.png", EncodePng(Gradient(4, 4, 1)));
+  Write("list.txt", "\na.png 5\nb.png 2\n");
+  EXPECT_THAT(ErrorOf([&] { Import(StrCat("list:", At("list.txt").string(), ",", At("img").string()), At("db"), {}); }),
+              testing::StartsWith(StrCat(At("list.txt").string(), ":3: cannot open ", At("img/b.png").string())));
+}
+
 TEST_F(Imports, TarSplitsAndClasses) {
   const std::string jpeg = EncodeJpeg(Gradient(8, 8, 3));
   const std::string long_name = "train/dog/" + std::string(120, 'n') + ".jpg";
@@ -359,6 +370,25 @@ TEST_F(Imports, TableOfBlanksAndQuotes) {
                   {.target = "0", .features = {"1"}, .scaling = TableOptions::Scaling::kNone, .test_every = 0});
   EXPECT_EQ(report.train_rows, 3);  // the "?" stands in a column that is not used
   EXPECT_THAT(FloatsAt(At("out/train_features"), 1), testing::ElementsAre(4));
+}
+
+TEST_F(Imports, TableColumnsAreNamedOnce) {
+  Write("t.csv", "y,a,b\n1,2,3\n4,5,6\n");
+  const auto fault = [&](std::vector<std::string> features, std::vector<std::string> one_hot) {
+    return ErrorOf([&] {
+      ImportTable(At("t.csv"), At("out"),
+                  {.target = "y", .features = std::move(features), .one_hot = std::move(one_hot)});
+    });
+  };
+  EXPECT_EQ(fault({"a", "y"}, {}), "the target \"y\" is one of --features, too");
+  EXPECT_EQ(fault({"0"}, {}), "the target \"y\" is one of --features, too");
+  EXPECT_EQ(fault({"b", "a", "b"}, {}), "--features names the column \"b\" twice");
+  EXPECT_EQ(fault({"a", "1"}, {}), "--features names the column \"1\" twice");
+  EXPECT_EQ(fault({}, {"a", "a"}), "--one-hot names the column \"a\" twice");
+  EXPECT_EQ(fault({"a"}, {"b"}), "--one-hot names \"b\", which is none of the features");
+  EXPECT_EQ(fault({}, {"y"}), "--one-hot names \"y\", which is the target");
+  Write("t.csv", "\n# a b a\n1 2 3 4\n");
+  EXPECT_EQ(fault({"b"}, {}), At("t.csv").string() + ":2: columns 2 and 4 are both called \"a\"");
 }
 
 TEST_F(Imports, TableFaultsHaveTheirLine) {

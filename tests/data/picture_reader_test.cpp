@@ -84,6 +84,20 @@ class PictureReaders : public RecordLayers {
   }
 };
 
+// An input layer for deployment has its number of channels by its shape.
+TEST_F(PictureReaders, FieldsThatContradictTheInputAreRefused) {
+  const auto fault = [&](const std::string& fields, int64_t channels) {
+    LayerParameter layer = Layer("Input", "top: 'data' transform_param { " + fields + " }");
+    return ErrorOf([&] { PictureReader(layer, Shape({channels, 8, 8}), folder_); });
+  };
+  EXPECT_THAT(fault("force_gray: true", 3),
+              testing::HasSubstr("transform_param.force_gray makes pictures of 1 channels, "
+                                 "and the net's input has 3"));
+  EXPECT_THAT(fault("force_color: true", 1), testing::HasSubstr("force_color makes pictures of 3 channels"));
+  EXPECT_NO_THROW(
+      PictureReader(Layer("Input", "top: 'data' transform_param { force_gray: true }"), Shape({1, 8, 8}), folder_));
+}
+
 constexpr const char* kTops = "top: 'data' top: 'label' ";
 
 TEST_F(PictureReaders, EveryCombinationOfFieldsGivesTheBytesOfTheTest) {

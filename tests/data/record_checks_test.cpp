@@ -46,6 +46,32 @@ class RecordChecks : public DataTest {
   }
 };
 
+TEST_F(RecordChecks, RecordsWithoutAnyLabelAreTold) {
+  std::vector<Datum> datums = {RawDatum(1, 2, 2, 0, 0), RawDatum(1, 2, 2, 0, 0)};
+  datums[0].clear_label();
+  const auto told = [&] {
+    fs::remove_all(At("db"));
+    WriteDatabase(At("db"), datums);
+    SetLogFile(At("log"));
+    Open(SolverParameter::FIRST_READ);
+    SetLogFile({});
+    const std::string log = ReadFile(At("log"));
+    fs::remove(At("log"));
+    return log;
+  };
+  EXPECT_THAT(told(), testing::Not(HasSubstr("no label")));
+  datums[1].clear_label();
+  EXPECT_THAT(told(), HasSubstr("layer \"d\": the records of db have no label: \"label\" is 0 for each"));
+}
+
+TEST_F(RecordChecks, RecordsHavePixelsOfOneKind) {
+  Datum both = RawDatum(1, 2, 2, 0, 0);
+  for (int i = 0; i < 4; ++i) both.add_float_data(1);
+  RecordScratch scratch;
+  EXPECT_EQ(ErrorOf([&] { ReadDatum(both.SerializeAsString(), scratch); }),
+            "a Datum with data and float_data, 4 bytes and 4 floats: expected one of them");
+}
+
 TEST_F(RecordChecks, EachPolicyChecksWhenItSays) {
   const LmdbReader every(At("db"), {LmdbReader::Access::kSequential, LmdbReader::Checks::kEveryRead});
   const LmdbReader first(At("db"), {LmdbReader::Access::kSequential, LmdbReader::Checks::kFirstRead});

@@ -195,6 +195,8 @@ int RunInspect(const Arguments& arguments) {
     for (const auto& [label, count] : summary.labels) json["labels"][std::to_string(label)] = count;
     for (const auto& [label, count] : summary.boxes) json["boxes"][std::to_string(label)] = count;
     if (!summary.boxes.empty()) json["box_names"] = summary.box_names;
+    for (const auto& [value, count] : summary.mask_pixels) json["mask_pixels"][std::to_string(value)] = count;
+    if (!summary.mask_pixels.empty()) json["mask_names"] = summary.mask_names;
     for (const PointCount& point : summary.points) {
       json["points"].push_back({{"name", point.name}, {"visible", point.visible}, {"hidden", point.hidden}});
     }
@@ -210,6 +212,7 @@ int RunInspect(const Arguments& arguments) {
   Print("  mean  {}\n  std   {}\n", Numbers(summary.mean), Numbers(summary.stddev));
   PrintHistogram("label", summary.labels, summary.label_names);
   PrintHistogram("boxes", summary.boxes, summary.box_names);
+  PrintHistogram("pixels", summary.mask_pixels, summary.mask_names);
   if (!summary.boxes.empty()) Print("  records without a box: {}\n", summary.boxless);
   for (const PointCount& point : summary.points) {
     Print("  point {:<16} {} visible, {} hidden\n", point.name, point.visible, point.hidden);

@@ -28,8 +28,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path RunsFolder(const Arguments& arguments) { return arguments.Get("runs", "runs"); }
-
 // The name of a run: --run, else the folder of the solver.
 std::string RunName(const Arguments& arguments, const fs::path& solver) {
   if (arguments.Has("run")) return arguments.Get("run");
@@ -165,6 +163,8 @@ void RefuseDamagedCheckpoints(const fs::path& folder) {
 
 }  // namespace
 
+fs::path RunsFolder(const Arguments& arguments) { return arguments.Get("runs", "runs"); }
+
 fs::path SolverFileOf(const Arguments& arguments) {
   if (arguments.Has("solver")) return arguments.Get("solver");
   if (arguments.positionals.empty()) return {};
@@ -249,7 +249,7 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
   NetReadOptions net_options;
   net_options.overrides = split.net;
   setup.nets = ReadSolverNets(setup.solver, net_options);
-  CheckTestData(setup.nets);
+  CheckTestData(setup.nets, !split.net.empty());
   CheckVocabularies(setup.nets);
   CollectNetFiles(net_options, setup);
   CollectCardAndNames(solver_file.parent_path(), setup);

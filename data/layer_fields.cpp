@@ -17,6 +17,7 @@
 #include "data/picture_limits.h"
 #include "data/prefetch.h"
 #include "data/sampling_fields.h"
+#include "proto/moved_fields.h"
 #include "proto/places.h"
 
 namespace moka {
@@ -117,6 +118,16 @@ CropSize CropOf(const LayerParameter& layer) {
   return crop;
 }
 
+void RequireSameTransform(const LayerParameter& layer, const google::protobuf::Message& old) {
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  layer.GetReflection()->ListFields(layer, &fields);
+  for (const auto* field : fields) {
+    if (field->is_repeated() || field->message_type() != old.GetDescriptor()) continue;
+    if (&layer.GetReflection()->GetMessage(layer, field) != &old) continue;
+    RequireSameTransform(layer.origin(), layer.name(), std::string(field->name()), old, layer.transform_param());
+  }
+}
+
 TransformationParameter PictureFieldsOf(const LayerParameter& layer) {
   if (layer.has_data_param() && !ReadsList(layer)) {
     TransformationParameter fields = TransformOf(layer, layer.data_param());
@@ -125,7 +136,20 @@ TransformationParameter PictureFieldsOf(const LayerParameter& layer) {
   }
   const ImageDataParameter& list = ListParameterOf(layer);
   TransformationParameter fields = TransformOf(layer, list);
-  const uint32_t shorter = std::max(list.short_side(), list.new_dim());  // two forks' names for one thing
+  // Two forks' names for one thing.
+  if (list.short_side() > 0 && list.new_dim() > 0 && list.short_side() != list.new_dim()) {
+    throw ErrorAt(layer, "image_data_param.short_side",
+                  StrCat(LayerFieldsNameOf(layer), ": short_side is ", list.short_side(), " and new_dim is ",
+                         list.new_dim(), ", and the two are one thing"),
+                  "keep one of them");
+  }
+  const uint32_t shorter = std::max(list.short_side(), list.new_dim());
+  if (shorter > 0 && fields.has_resize_short() && fields.resize_short() != shorter) {
+    throw ErrorAt(layer, "transform_param.resize_short",
+                  StrCat(LayerFieldsNameOf(layer), ": transform_param.resize_short is ", fields.resize_short(),
+                         " and the shorter side is ", shorter, " by short_side or new_dim, and these are one thing"),
+                  "keep one of them");
+  }
   if (shorter > 0 && !fields.has_resize_short()) fields.set_resize_short(shorter);
   return fields;
 }

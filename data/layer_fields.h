@@ -40,9 +40,14 @@ struct CropSize {
 };
 CropSize CropOf(const LayerParameter& layer);
 
-// Fields that Caffe moved into transform_param; the net's reader upgrades them, other callers may not have.
+// Errors: kConfig at a field of `old`, one of the layer's messages, of which transform_param has another value.
+void RequireSameTransform(const LayerParameter& layer, const google::protobuf::Message& old);
+
+// Fields that Caffe moved into transform_param; the net's reader upgrades them, other callers may not have. Errors: as
+// RequireSameTransform.
 template <class Parameter>
 TransformationParameter TransformOf(const LayerParameter& layer, const Parameter& old) {
+  RequireSameTransform(layer, old);
   TransformationParameter transform = layer.transform_param();
   if (old.has_scale() && !transform.has_scale()) transform.set_scale(old.scale());
   if (old.has_mean_file() && !transform.has_mean_file()) transform.set_mean_file(old.mean_file());

@@ -14,6 +14,8 @@
 #include "core/utf8.h"
 #include "graph/layer_names.h"
 #include "layers/catalog.h"
+#include "layers/loss_gradient.h"
+#include "layers/named_layers.h"
 #include "layers/net_context.h"
 #include "layers/unread_fields.h"
 #include "proto/filter.h"
@@ -170,30 +172,14 @@ class NetBuilder {
     for (const ParamSpec& param : layer.param()) check(param.name(), "param");
   }
 
-  // Caffe lets layers go without a name or share one; parameters need names of their own here.
   void NameLayers() {
-    std::map<std::string, const LayerParameter*> first;
-    std::map<std::string, int> uses;  // of a base name so far, so that many layers of one name take no longer than few
-    for (int i = 0; i < net_.param.layer_size(); ++i) {
-      LayerParameter& layer = *net_.param.mutable_layer(i);
-      const std::string old = layer.name();
-      if (old.find(kBetweenLayers) != std::string::npos) {
+    for (const LayerParameter& layer : net_.param.layer()) {
+      if (layer.name().find(kBetweenLayers) != std::string::npos) {
         Report(At(layer, "name", "the name has the control character 0x1f, which is kept for what joins names"), layer);
       }
       CheckUtf8(layer);
-      if (!old.empty() && first.emplace(old, &layer).second) continue;
-      const std::string base = old.empty() ? layer.type() : old;
-      int& count = uses[base];
-      std::string name = base;
-      while (first.contains(name)) name = StrCat(base, "#", 1 + ++count);
-      LogWarning(Printable(old.empty()
-                               ? StrCat(PlaceOf(layer).ToString(), ": a layer of type \"", layer.type(),
-                                        "\" has no name; it is \"", name, "\" here")
-                               : StrCat(PlaceOf(layer, "name").ToString(), ": the name \"", old, "\" is taken by the ",
-                                        Located(*first[old]), "; this layer is \"", name, "\" here")));
-      layer.set_name(name);
-      first.emplace(name, &layer);
     }
+    for (const std::string& sentence : moka::NameLayers(net_.param)) LogWarning(sentence);
   }
 
   const LayerDef* FindType(const LayerParameter& layer) const {
@@ -327,10 +313,42 @@ class NetBuilder {
         CheckValueType(StrCat(Quoted(layer), ": a result"), graph.type(id));
       }
       for (const ValueId top : context_.tops) Require(top != kNoId, "a layer sets all its tops");
+      CheckLossWeights(layer, builder.bottoms());
     } catch (const Error& error) {
       failures_.push_back({static_cast<int>(is_built_.size()), error.text()});
       Report(error, layer);
       context_.tops.clear();
+    }
+  }
+
+  // A weighted top adds to the loss; where no gradient of it reaches what is trained before it, the number is there and
+  // nothing learns by it. Caffe ends with an abort there, but for further tops of losses, whose gradient it ignores.
+  void CheckLossWeights(const LayerParameter& layer, std::span<const ValueId> bottoms) const {
+    if (context_.options.state.phase() != TRAIN || IsQuiet()) return;
+    for (int i = 0; i < std::min(layer.loss_weight_size(), static_cast<int>(context_.tops.size())); ++i) {
+      const auto top = static_cast<size_t>(i);
+      if (layer.loss_weight(i) == 0 || context_.loss_weights[top] != 0) continue;
+      std::set<ValueId> trained;
+      std::vector<ValueId> reached(bottoms.begin(), bottoms.end());
+      for (size_t k = 0; k < net_.blobs.size(); ++k) {
+        const NetBlob& blob = net_.blobs[k];
+        if (blob.role == ParameterRole::kStatistic || blob.lr_mult == 0) continue;
+        trained.insert(blob.state);
+        if (k >= context_.first_blob) reached.push_back(blob.state);
+      }
+      const bool is_trained = DependsOn(net_.graph, context_.tops[top], trained);
+      if (is_trained && GradientReaches(net_.graph, context_.tops[top], reached)) continue;
+      const std::string field = StrCat("loss_weight[", i, "]");
+      const bool is_loss = std::ranges::any_of(context_.loss_weights, [](double weight) { return weight != 0; });
+      const std::string weight = StrCat("loss_weight ", layer.loss_weight(i), " adds ",
+                                        i < layer.top_size() ? StrCat("\"", layer.top(i), "\"") : StrCat("top ", i),
+                                        " to the loss and trains nothing: ");
+      if (is_trained && !is_loss) {
+        throw At(layer, field, StrCat(weight, layer.type(), " has no gradient"),
+                 "leave out loss_weight, or give it to a layer with a gradient");
+      }
+      LogWarning(Printable(StrCat(PlaceOf(layer, field).ToString(), ": ", Quoted(layer), ": ", weight,
+                                  is_trained ? "that top has no gradient" : "no weight that learns goes into it")));
     }
   }
 

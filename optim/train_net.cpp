@@ -14,6 +14,7 @@
 #include "graph/autodiff.h"
 #include "graph/pass.h"
 #include "layers/catalog.h"
+#include "layers/named_layers.h"
 #include "optim/batch_policy.h"
 #include "optim/compression_policy.h"
 #include "optim/length_programs.h"
@@ -186,8 +187,9 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
                 "take --device=cpu, or leave these out");
   }
   WarnOfOutputFiles(net.param);
-  param_ = world_ != nullptr || pipeline_ ? FilterNet(param, options.state)
-                                          : net.param;  // what a checkpoint keeps is of all ranks
+  // What a checkpoint keeps is of any number of ranks: as given but for names, which blobs are kept by.
+  param_ = FilterNet(param, options.state);
+  NameLayers(param_);
   blobs_ = std::move(whole_blobs);
   outputs_ = net.outputs;
   AddBlobs(blobs_, seed, store);

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "layers/named_layers.h"
 #include "optim/loss_scale.h"
 #include "optim/lr_policy.h"
 #include "optim/pipeline/stages.h"
@@ -195,10 +196,17 @@ NetParameter TrainTurns::WholeNet() const {
 }
 
 NetParameter WholeTrainNet(const SolverParameter& solver, const SolverNets& nets) {
-  if (nets.turns.empty()) return nets.train;
+  const auto named = [](NetParameter net) {
+    NameLayers(net);
+    return net;
+  };
+  if (nets.turns.empty()) return named(nets.train);
+  std::vector<NetParameter> turns;
+  turns.reserve(nets.turns.size());
   std::vector<std::pair<std::string, const NetParameter*>> parts;
   for (size_t i = 0; i < nets.turns.size(); ++i) {
-    parts.emplace_back(solver.turn(static_cast<int>(i)).name(), &nets.turns[i]);
+    turns.push_back(named(nets.turns[i]));
+    parts.emplace_back(solver.turn(static_cast<int>(i)).name(), &turns.back());
   }
   return Joined(parts);
 }

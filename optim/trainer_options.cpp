@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "layers/named_layers.h"
 #include "proto/net_file.h"
 #include "proto/solver_file.h"
 
@@ -85,6 +86,21 @@ std::string Differences(const std::vector<std::string>& before, const std::vecto
     return found.empty() ? std::string("(nothing)") : Join(found, ", ");
   };
   return StrCat("was ", only(before, -1), "; is ", only(after, 1));
+}
+
+// The text of a checkpoint's net as this Moka would have written it. Earlier ones left layers without names where
+// several ranks trained, and wrote sync_ranks: 1 in place of the net's own number where one did.
+std::string AsWrittenNow(const std::string& net_text, const std::string& file, const NetParameter& net) {
+  NetParameter old = NetFromText(net_text, file);
+  NameLayers(old);
+  if (old.layer_size() != net.layer_size()) return net_text;
+  for (int i = 0; i < old.layer_size(); ++i) {
+    if (!old.layer(i).has_batch_norm_param()) continue;
+    BatchNormParameter& norm = *old.mutable_layer(i)->mutable_batch_norm_param();
+    const BatchNormParameter& now = net.layer(i).batch_norm_param();
+    if (norm.has_sync_ranks() && norm.sync_ranks() == 1 && now.has_sync_ranks()) norm.set_sync_ranks(now.sync_ranks());
+  }
+  return NetToText(old);
 }
 
 [[noreturn]] void RefuseDuration(std::string_view text) {
@@ -166,7 +182,7 @@ void CheckResume(const Checkpoint& checkpoint, const SolverParameter& solver, co
         hint);
   }
   const std::string net_text = NetToText(net);
-  if (net_text == checkpoint.net_text) return;
+  if (net_text == checkpoint.net_text || net_text == AsWrittenNow(checkpoint.net_text, file, net)) return;
   throw Error(ErrorKind::kUsage, SourcePlace{},
               StrCat("the train net changed since ", checkpoint.path.filename().string(), ": ",
                      Differences(Split(checkpoint.net_text, '\n'), Split(net_text, '\n'))),

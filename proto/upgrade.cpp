@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "proto/moved_fields.h"
 #include "proto/places.h"
 #include "proto/spark_sources.h"
 #include "proto/upgrade_v0.h"
@@ -26,8 +27,9 @@ using google::protobuf::Reflection;
 
 // scale, mean_file, crop_size and mirror moved from a data layer's parameter to transform_param.
 template <class DataMessage>
-bool MoveTransformation(DataMessage& data, V1LayerParameter& layer) {
+bool MoveTransformation(DataMessage& data, const std::string& param, V1LayerParameter& layer) {
   if (!data.has_scale() && !data.has_mean_file() && !data.has_crop_size() && !data.has_mirror()) return false;
+  RequireSameTransform(layer.origin(), layer.name(), param, data, layer.transform_param());
   TransformationParameter& transform = *layer.mutable_transform_param();
   if (data.has_scale()) transform.set_scale(data.scale());
   if (data.has_mean_file()) transform.set_mean_file(data.mean_file());
@@ -44,11 +46,11 @@ bool UpgradeDataTransformation(NetParameter& net) {
   bool changed = false;
   for (V1LayerParameter& layer : *net.mutable_layers()) {
     if (layer.type() == V1LayerParameter::DATA && layer.has_data_param()) {
-      changed |= MoveTransformation(*layer.mutable_data_param(), layer);
+      changed |= MoveTransformation(*layer.mutable_data_param(), "data_param", layer);
     } else if (layer.type() == V1LayerParameter::IMAGE_DATA && layer.has_image_data_param()) {
-      changed |= MoveTransformation(*layer.mutable_image_data_param(), layer);
+      changed |= MoveTransformation(*layer.mutable_image_data_param(), "image_data_param", layer);
     } else if (layer.type() == V1LayerParameter::WINDOW_DATA && layer.has_window_data_param()) {
-      changed |= MoveTransformation(*layer.mutable_window_data_param(), layer);
+      changed |= MoveTransformation(*layer.mutable_window_data_param(), "window_data_param", layer);
     }
   }
   return changed;

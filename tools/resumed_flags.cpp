@@ -7,9 +7,9 @@
 #include "core/file.h"
 #include "core/json_bounds.h"
 #include "core/log.h"
-#include "core/parallel.h"
 #include "core/text.h"
 #include "tools/process_ranks.h"
+#include "tools/team_setup.h"
 
 namespace moka {
 namespace {
@@ -45,11 +45,11 @@ std::string RanksIn(const nlohmann::json& identity) {
 
 }  // namespace
 
-void KeepThreads(const Arguments& arguments, TrainSetup& setup) {
+void KeepThreads(const Arguments& arguments, int ranks, TrainSetup& setup) {
   const int kept = setup.solver.threads();
   const bool is_in_environment = std::getenv("OMP_NUM_THREADS") != nullptr;  // NOLINT(concurrency-mt-unsafe)
   const bool is_given = arguments.Has("threads") || (kept == 0 && is_in_environment);
-  const int now = is_given || kept == 0 ? ThreadCount() : kept;
+  const int now = is_given || kept == 0 ? ThreadsOfRank(arguments, ranks) : kept;
   if (setup.resume) {
     const int before = kept > 0 ? kept : ThreadsIn(IdentityOf(setup));
     if (before > 0 && before != now) {

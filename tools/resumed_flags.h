@@ -8,8 +8,9 @@
 namespace moka {
 
 // The threads of the words, the solver or the environment go into the solver, from which a resumed run takes them
-// unless the words say otherwise, which is told. Before the run is opened.
-void KeepThreads(const Arguments& arguments, TrainSetup& setup);
+// unless the words say otherwise, which is told. `ranks`: those of this process, which share its CPUs. Before the run
+// is opened.
+void KeepThreads(const Arguments& arguments, int ranks, TrainSetup& setup);
 
 // --ranks as the run that is resumed had it, if the words do not give it. Of a run whose ranks were processes, and
 // where another number is given, it is told that the run may not go on bit for bit. `launched`: ranks of the launcher

@@ -66,6 +66,10 @@ int SetUpTeams(const Arguments& arguments, int ranks) {
                            : "unset OMP_PLACES, OMP_PROC_BIND, GOMP_CPU_AFFINITY and KMP_AFFINITY");
   }
   SetRanksHere(ranks);
+  return ThreadsOfRank(arguments, ranks);
+}
+
+int ThreadsOfRank(const Arguments& arguments, int ranks) {
   const ThreadWish wish = WishOf(arguments);
   return wish.threads > 0 ? wish.threads : std::max(1, ThreadCount() / ranks);
 }

@@ -15,6 +15,9 @@ void SetUpTeam(const Arguments& arguments, bool computes);
 // has them, or its share. Errors: kUsage where threads are pinned, as a place would be of one thread of each rank.
 int SetUpTeams(const Arguments& arguments, int ranks);
 
+// The same number without setting anything up. Requires: SetUpTeam was called.
+int ThreadsOfRank(const Arguments& arguments, int ranks);
+
 // "2 threads", with the CPUs they are pinned to.
 std::string TeamText();
 

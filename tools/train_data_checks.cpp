@@ -99,7 +99,7 @@ void CheckVocabularies(const SolverNets& nets) {
   for (const NetParameter& test : nets.tests) CheckVocabulariesOfNet(test);
 }
 
-void CheckTestData(const SolverNets& nets) {
+void CheckTestData(const SolverNets& nets, bool are_overridden) {
   const std::vector<std::string> trained = ClassNamesOfNet(nets.train);
   const std::set<std::string> sources = SourcesOf(nets.train);
   std::set<std::string> tested;
@@ -108,9 +108,9 @@ void CheckTestData(const SolverNets& nets) {
     tested.merge(SourcesOf(test));
   }
   if (!tested.empty() && std::ranges::includes(sources, tested)) {
-    LogWarning(StrCat("tests read ", Printable(*tested.begin()),
-                      ", which is trained on: they say nothing of other data (an override of layer[NAME] is for every "
-                      "layer of that name, layer[0] for the first)"));
+    LogWarning(StrCat(
+        "tests read ", Printable(*tested.begin()), ", which is trained on: they say nothing of other data",
+        are_overridden ? " (an override of layer[NAME] is for every layer of that name, layer[0] for the first)" : ""));
   }
 }
 

@@ -5,9 +5,9 @@
 
 namespace moka {
 
-// Warns where tests read nothing but what is trained on. Errors: kConfig at a test's data layer whose database numbers
-// the classes otherwise than the training's; those of ClassNamesOf.
-void CheckTestData(const SolverNets& nets);
+// Warns where tests read nothing but what is trained on; where nets `are_overridden` that may be why. Errors: kConfig
+// at a test's data layer whose database numbers the classes otherwise than the training's; those of ClassNamesOf.
+void CheckTestData(const SolverNets& nets, bool are_overridden);
 
 // Layers that look words up have a row for each word that they are given, not only for those that the first batches
 // hold. Errors: kConfig at the data layer; those of reading its vocabulary, if it is there.

@@ -33,8 +33,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kOverridesFile = "overrides.txt";
 
-fs::path RunsFolder(const Arguments& arguments) { return arguments.Get("runs", "runs"); }
-
 // The name of a run: --run, else the folder of the solver.
 std::string RunName(const Arguments& arguments, const fs::path& solver) {
   if (arguments.Has("run")) return arguments.Get("run");
@@ -232,6 +230,8 @@ void RefuseUnfed(const NetParameter& net) {
   }
 }
 
+fs::path RunsFolder(const Arguments& arguments) { return arguments.Get("runs", "runs"); }
+
 fs::path SolverFileOf(const Arguments& arguments) {
   if (arguments.Has("solver")) return arguments.Get("solver");
   if (arguments.positionals.empty()) return {};
@@ -335,7 +335,7 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
   NetReadOptions net_options;
   net_options.overrides = split.net;
   setup.nets = ReadSolverNets(setup.solver, net_options);
-  CheckTestData(setup.nets);
+  CheckTestData(setup.nets, !split.net.empty());
   CheckVocabularies(setup.nets);
   if (!LooksInside(arguments)) {
     RefuseUnfed(setup.nets.train);

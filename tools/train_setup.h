@@ -26,6 +26,9 @@ struct TrainSetup {
   std::string parent;  // "run@checkpoint" of --from
 };
 
+// Where runs lie: --runs.
+std::filesystem::path RunsFolder(const Arguments& arguments);
+
 // The solver that the words name: CONFIG, --solver or a folder's; empty where they name none. Errors: kNoInput.
 std::filesystem::path SolverFileOf(const Arguments& arguments);
 

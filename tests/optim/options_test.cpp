@@ -4,6 +4,7 @@
 #include "optim/signals.h"
 #include "optim/trainer_options.h"
 #include "optim_fixture.h"
+#include "proto/net_file.h"
 
 namespace moka {
 namespace {
@@ -42,6 +43,27 @@ TEST(ResumeTest, OnlyTheLengthAndNarrationMayChange) {
   other.set_name("other");
   EXPECT_THAT(ErrorOf([&] { CheckResume(checkpoint, Solver(before), other); }).text,
               testing::HasSubstr("the train net changed since iter_0000005"));
+}
+
+TEST(ResumeTest, NetsOfEarlierCheckpointsAreTheSameNets) {
+  const auto net = [](const std::string& text) { return NetFromText(text, "n.prototxt"); };
+  const std::string solver = "base_lr: 0.1 lr_policy: \"fixed\"";
+  Checkpoint checkpoint;
+  checkpoint.path = "c/iter_0000005";
+  checkpoint.solver_text = SolverToText(Solver(solver));
+  const auto norm = [](const std::string& ranks) {
+    return StrCat("layer { name: \"bn\" type: \"BatchNorm\" batch_norm_param { sync_ranks: ", ranks, " } }");
+  };
+  const NetParameter named = net(norm("0") + "layer { name: \"ReLU\" type: \"ReLU\" }");
+  // Of several ranks, without names; of one, with the rank's own number in sync_ranks.
+  for (const std::string& old :
+       {norm("0") + "layer { type: \"ReLU\" }", norm("1") + "layer { name: \"ReLU\" type: \"ReLU\" }"}) {
+    checkpoint.net_text = NetToText(net(old));
+    EXPECT_NO_THROW(CheckResume(checkpoint, Solver(solver), named)) << old;
+  }
+  checkpoint.net_text = NetToText(net(norm("2") + "layer { type: \"ReLU\" }"));
+  EXPECT_THAT(ErrorOf([&] { CheckResume(checkpoint, Solver(solver), named); }).text,
+              testing::HasSubstr("was sync_ranks: 2; is sync_ranks: 0"));
 }
 
 TEST(SignalTest, RequestsAreTakenOnce) {

@@ -34,9 +34,9 @@ class TrainDataChecks : public testing::Test {
     data->mutable_data_param()->set_source((folder_ / database).string());
     return net;
   }
-  static std::string WarningsOf(const SolverNets& nets) {
+  static std::string WarningsOf(const SolverNets& nets, bool are_overridden = false) {
     testing::internal::CaptureStderr();
-    CheckTestData(nets);
+    CheckTestData(nets, are_overridden);
     return testing::internal::GetCapturedStderr();
   }
 
@@ -49,7 +49,7 @@ TEST_F(TrainDataChecks, ClassesHaveOneNumber) {
   EXPECT_EQ(WarningsOf({train, {Reading("fewer", "cat\ndog\n")}}), "") << "the numbers of those there are agree";
   EXPECT_EQ(WarningsOf({train, {Reading("nameless", "")}}), "");
   try {
-    CheckTestData({train, {Reading("other", "dog\nhorse\n")}});
+    CheckTestData({train, {Reading("other", "dog\nhorse\n")}}, false);
     FAIL() << "dog has two numbers";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kConfig);
@@ -61,7 +61,10 @@ TEST_F(TrainDataChecks, ClassesHaveOneNumber) {
 
 TEST_F(TrainDataChecks, ATestOfWhatIsTrainedOnIsTold) {
   const NetParameter train = Reading("train", "cat\n");
-  EXPECT_THAT(WarningsOf({train, {train}}), HasSubstr("train, which is trained on: they say nothing of other data"));
+  EXPECT_THAT(WarningsOf({train, {train}}), HasSubstr("train, which is trained on: they say nothing of other data\n"));
+  EXPECT_THAT(WarningsOf({train, {train}}, true),
+              HasSubstr("other data (an override of layer[NAME] is for every layer"))
+      << "where there is one";
   EXPECT_EQ(WarningsOf({train, {train, Reading("val", "cat\n")}}), "") << "one of the tests is of other data";
   EXPECT_EQ(WarningsOf({train, {}}), "");
 }

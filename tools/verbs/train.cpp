@@ -37,6 +37,7 @@
 #include "tools/rank_fields.h"
 #include "tools/resumed_flags.h"
 #include "tools/run_kernels.h"
+#include "tools/shared_folder.h"
 #include "tools/team_setup.h"
 #include "tools/trace_files.h"
 #include "tools/train_setup.h"
@@ -149,9 +150,10 @@ int FinishTraining(const TrainResult& result, const TrainSetup& setup, const Run
 class Training {
  public:
   explicit Training(const Arguments& arguments) : setup_(ReadTrainSetup(arguments)) {
-    KeepThreads(arguments, setup_);
     if (arguments.Has("baseline")) baseline_ = ReadScalingBaseline(arguments.Get("baseline"));
   }
+  // Before anything else; `ranks` are threads of this process.
+  void KeepThreads(const Arguments& arguments, int ranks) { moka::KeepThreads(arguments, ranks, setup_); }
   // Before ranks take anything.
   void ShareAmong(int ranks) {
     takers_ = ranks;
@@ -181,13 +183,16 @@ class Training {
 };
 
 // The run's folder for ranks beside the first, which alone makes it: those that are processes keep a log of their own
-// there.
-void ShareRun(Communicator* world, const Training& training, const RunFolder* run, Trainer& trainer) {
+// there. `found`: what RequireSharedFolder gave; empty for threads.
+void ShareRun(Communicator* world, const Training& training, const std::filesystem::path& found, const RunFolder* run,
+              Trainer& trainer) {
   if (world == nullptr) return;
   const std::string path = world->Broadcast(run == nullptr ? std::string() : run->path().string());
-  if (run == nullptr && !training.is_shared())
-    SetLogFile(std::filesystem::path(path) / StrCat("log.rank", world->rank(), ".txt"));
-  trainer.Watch(path);
+  if (run != nullptr || found.empty()) return trainer.Watch(path);
+  const bool is_run = !training.setup().run_folder.empty();  // that is resumed
+  const std::filesystem::path own = is_run ? found : found / std::filesystem::path(path).filename();
+  SetLogFile(own / StrCat("log.rank", world->rank(), ".txt"));
+  trainer.Watch(own);
 }
 
 bool ExplainsComm(const Arguments& arguments) { return arguments.Get("explain") == "comm"; }
@@ -287,13 +292,18 @@ int TrainInRun(const Arguments& arguments, Training& training, Communicator* wor
   // All is built before a folder is made or changed: a wrong configuration leaves a resumed run as it was, and of a new
   // one nothing.
   const auto trainer = std::make_unique<Trainer>(setup.solver, setup.nets, std::move(options));
+  // The folder that the run's lies in, or the run's own that is resumed, as processes find it.
+  std::filesystem::path found;
+  if (world != nullptr && !training.is_shared()) {
+    found = RequireSharedFolder(*world, setup.run_folder.empty() ? RunsFolder(arguments) : setup.run_folder);
+  }
   if (is_first) {
     trainer->PrepareSnapshots();
     BeginRun(setup, arguments, ranks, run);
     LogStart(setup, *run, resumed_at);
     trainer->SetRun(*run);
   }
-  ShareRun(world, training, run ? &*run : nullptr, *trainer);
+  ShareRun(world, training, found, run ? &*run : nullptr, *trainer);
   if (run) WriteRunKernels(*run, compile);
   if (run) training.SetRunPath(run->path());
   for (size_t i = 0; is_first && i < trainer->turns().size(); ++i) {
@@ -349,12 +359,14 @@ int TrainOnce(const Arguments& arguments, Communicator* world, std::filesystem::
                                EffectOf(arguments, "sighup_effect", "snapshot"));
   Training training(arguments);
   if (world != nullptr) {
+    training.KeepThreads(arguments, 1);
     RequireSameFields(*world, FieldsOfSetup(training.setup(), arguments));
     (void)WithRanksOfRun(arguments, training.setup(), world->size());
     return TrainRank(arguments, training, world);
   }
   const Arguments own = WithRanksOfRun(arguments, training.setup(), 0);
   const ProcessRanks ranks = RanksOfProcess(own, training.setup().solver);
+  training.KeepThreads(arguments, ranks.count);
   const bool looks_inside = LooksInside(arguments) && !ExplainsComm(arguments);
   const int code = ranks.count > 1 && !looks_inside ? TrainInThreads(own, training, ranks)
                                                     : TrainRank(ArgumentsOfRank(own, ranks, 0), training, nullptr);

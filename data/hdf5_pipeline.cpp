@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <optional>
 #include <string_view>
 
 #include "core/error.h"
@@ -14,6 +15,7 @@
 #include "core/text.h"
 #include "data/layer_fields.h"
 #include "data/list_text.h"
+#include "data/non_finite.h"
 #include "proto/places.h"
 
 namespace moka {
@@ -62,6 +64,7 @@ Hdf5Pipeline::Hdf5Pipeline(const LayerParameter& layer, const PipelineOptions& o
   }
   if (crop_.length > 0) CropShapes();
   block_.values.resize(types_.size());
+  told_.assign(types_.size(), false);
 }
 
 void Hdf5Pipeline::ReadCrop(const LayerParameter& layer) {
@@ -286,12 +289,26 @@ void Hdf5Pipeline::Load(const Place& place) {
       }
       block_.values[i].resize(static_cast<size_t>(block_.count * row_sizes_[i]));
       reader_->ReadRows(top_names_[i], block_.first, block_.count, block_.values[i]);
+      TellNonFinite(file, i);
     }
   } catch (const Error& error) {
     open_file_ = -1;
     Rethrow(file, error);
   }
   block_.file = place.file;
+}
+
+// Some losses take NaN for what is not known, so it is no error; but it is seldom meant, and a layer may hide it: a
+// maximum of NaN and 0 is 0, and the loss goes on falling.
+void Hdf5Pipeline::TellNonFinite(const File& file, size_t top) {
+  if (told_[top]) return;
+  const std::vector<float>& values = block_.values[top];
+  const std::optional<int64_t> at = PlaceOfNonFinite(values);
+  if (!at) return;
+  told_[top] = true;
+  LogWarning(StrCat(list_, ":", file.line, ": ", file.path, ": dataset \"", Printable(top_names_[top]), "\" holds ",
+                    values[static_cast<size_t>(*at)], " in row ", block_.first + *at / row_sizes_[top], " (value ",
+                    *at % row_sizes_[top], " of it; this is said once for each dataset)"));
 }
 
 void Hdf5Pipeline::Deliver(std::span<const Tensor> tops, PipelineStatistics& /*statistics*/) {

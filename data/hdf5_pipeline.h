@@ -60,6 +60,7 @@ class Hdf5Pipeline : public Pipeline {
   Place PlaceOfAll(int64_t global);
   void OrderFiles(int64_t epoch);
   void Load(const Place& place);
+  void TellNonFinite(const File& file, size_t top);
   void ReadCrop(const LayerParameter& layer);
   void CropShapes();
   void CopyVolume(const Place& place, size_t top, const float* row, float* to) const;
@@ -80,6 +81,7 @@ class Hdf5Pipeline : public Pipeline {
   std::unique_ptr<Hdf5Reader> reader_;
   int64_t open_file_ = -1;
   Block block_;
+  std::vector<bool> told_;  // of each dataset, that it holds what is not finite
 };
 
 }  // namespace moka

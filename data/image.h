@@ -66,8 +66,8 @@ ImageHeader ReadImageHeader(std::string_view file);
 std::string_view UnreadFormatOf(std::string_view file);
 std::string_view UnreadFormatOfName(std::string_view name);
 
-// The EXIF orientation tag of a JPEG, 1..8; 1 when there is none.
-int ExifOrientation(std::string_view jpeg);
+// The EXIF orientation tag of a JPEG, PNG or WebP, 1..8; 1 when there is none. (A TIFF's is its reader's.)
+int ExifOrientation(std::string_view file);
 constexpr bool SwapsAxes(int orientation) { return orientation >= 5; }
 // Turns an image so that EXIF orientation `tag` (1..8) becomes 1.
 void ApplyOrientation(int tag, Image& image);

@@ -44,6 +44,9 @@ void DecodeOther(std::string_view file, const ImageHeader& header, const DecodeO
     case ImageHeader::Format::kWebp: DecodeWebp(file, header, out, losses); break;
     default: break;
   }
+  const bool has_exif = header.format == ImageHeader::Format::kPng || header.format == ImageHeader::Format::kWebp;
+  if (has_exif && options.orientation == DecodeOptions::Orientation::kUpright)
+    ApplyOrientation(ExifOrientation(file), out);
   if (options.channels == ImageChannels::kColor) ConvertChannels(3, out);
   if (options.channels == ImageChannels::kGrey) ConvertChannels(1, out);
 }

@@ -8,6 +8,13 @@
 namespace moka {
 namespace {
 
+constexpr std::string_view kPngSignature = "\x89PNG\r\n\x1A\n";
+constexpr std::string_view kExif("Exif\0\0", 6);  // before the block in a JPEG, and in some WebPs
+
+bool IsWebp(std::string_view file) {
+  return file.size() >= 30 && file.starts_with("RIFF") && file.substr(8, 4) == "WEBP";
+}
+
 struct Segment {
   uint32_t marker = 0;
   size_t begin = 0;  // of the payload
@@ -132,14 +139,14 @@ ImageHeader ReadImageHeader(std::string_view file) {
   if (file.starts_with("\xFF\xD8\xFF")) {
     header.format = kJpeg;
     ReadJpegSize(bytes, header);
-  } else if (file.starts_with("\x89PNG\r\n\x1A\n")) {
+  } else if (file.starts_with(kPngSignature)) {
     header.format = kPng;
     header.width = bytes.Big(16, 4);
     header.height = bytes.Big(20, 4);
   } else if (file.starts_with("BM")) {
     header.format = kBmp;
     ReadBmpSize(bytes, header);
-  } else if (file.size() >= 30 && file.starts_with("RIFF") && file.substr(8, 4) == "WEBP") {
+  } else if (IsWebp(file)) {
     header.format = kWebp;
     ReadWebpSize(file, bytes, header);
   } else if (file.starts_with("GIF87a") || file.starts_with("GIF89a")) {
@@ -162,17 +169,33 @@ ImageHeader ReadImageHeader(std::string_view file) {
   return header;
 }
 
-int ExifOrientation(std::string_view jpeg) {
+int ExifOrientation(std::string_view file) {
+  const BoundedBytes bytes(file);
   int orientation = 1;
-  if (!jpeg.starts_with("\xFF\xD8")) return orientation;
-  VisitSegments(BoundedBytes(jpeg), [&](const Segment& s) {
-    constexpr std::string_view kExif("Exif\0\0", 6);
-    if (s.marker != 0xE1 || s.begin + s.bytes > jpeg.size()) return false;
-    const std::string_view payload = jpeg.substr(s.begin, s.bytes);
-    if (!payload.starts_with(kExif)) return false;
-    orientation = TiffOrientation(payload.substr(kExif.size()));
-    return true;
-  });
+  const auto take = [&](size_t begin, size_t length) {
+    if (begin > file.size() || length > file.size() - begin) return;
+    std::string_view block = file.substr(begin, length);
+    if (block.starts_with(kExif)) block.remove_prefix(kExif.size());
+    orientation = TiffOrientation(block);
+  };
+  if (file.starts_with("\xFF\xD8")) {
+    VisitSegments(bytes, [&](const Segment& s) {
+      if (s.marker != 0xE1 || !file.substr(s.begin).starts_with(kExif)) return false;
+      take(s.begin, s.bytes);
+      return true;
+    });
+  } else if (file.starts_with(kPngSignature)) {
+    constexpr size_t kAround = 12;  // length and type before a chunk, a checksum behind it
+    for (size_t at = kPngSignature.size(); at + kAround <= file.size(); at += kAround + bytes.Big(at, 4)) {
+      if (file.substr(at + 4, 4) == "eXIf") take(at + 8, bytes.Big(at, 4));
+    }
+  } else if (IsWebp(file) && file.substr(12, 4) == "VP8X") {
+    for (size_t at = 12; at + 8 <= file.size();) {
+      const size_t length = bytes.Little(at + 4, 4);
+      if (file.substr(at, 4) == "EXIF") take(at + 8, length);
+      at += 8 + length + length % 2;
+    }
+  }
   return orientation;
 }
 

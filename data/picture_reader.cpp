@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/annotated_record.h"
 #include "data/canvas.h"
 #include "data/datum_view.h"
 #include "data/layer_fields.h"
@@ -27,6 +28,10 @@ bool ReadsBoxes(const LayerParameter& layer) {
 bool ReadsRecords(const LayerParameter& layer) {
   return layer.type() == "RecordData" || layer.record_data_param().canvas_height() > 0 ||
          layer.record_data_param().height() > 0;
+}
+
+bool IsOfDatabase(const LayerParameter& layer) {
+  return layer.type() == "Data" || layer.type() == "RecordData" || layer.type() == "AnnotatedData";
 }
 
 // Without what a test draws at random, and with what the sample's channels say. Errors: kConfig where the layer's
@@ -63,15 +68,43 @@ ImageSize PictureSizeOf(std::string_view wire, const LayerParameter& layer, Imag
   Record picture;
   RecordScratch scratch;
   SampleRecord sample;
+  AnnotatedRecord annotated;
   if (layer.type() == "RecordData") {
     if (!sample.ParseFromArray(wire.data(), static_cast<int>(wire.size()))) {
       throw Error(ErrorKind::kBadData, "no SampleRecord");
     }
     picture = PictureOf(sample);
+  } else if (layer.type() == "AnnotatedData") {
+    ParseAnnotated(wire, annotated);
+    picture = ReadDatum(annotated.datum, scratch);
   } else {
     picture = ReadDatum(wire, scratch);
   }
   return picture.file.empty() ? SizeOf(picture.pixels) : decoder.Open(picture.file, {});
+}
+
+// Lists have is_color.
+bool ForcesChannels(const LayerParameter& layer) {
+  const TransformationParameter fields = PictureFieldsOf(layer);
+  return (layer.type() == "Input" || IsOfDatabase(layer)) && (fields.force_color() || fields.force_gray());
+}
+
+bool NeedsRecordChannels(const LayerParameter& layer) {
+  return IsOfDatabase(layer) && !layer.data_param().source().empty() && ForcesChannels(layer);
+}
+
+// Errors: kConfig for a sample [C,H,W] that is no picture's, or not of the channels that the layer forces.
+void CheckChannelsOf(const LayerParameter& layer, const Shape& sample) {
+  if (sample[0] != 1 && sample[0] != 3) {
+    throw ErrorAt(layer, {},
+                  StrCat("the net's input [C,H,W] is ", sample.ToString(), ", and pictures have 1 or 3 channels"),
+                  sample[2] == 1 || sample[2] == 3 ? "channels stand before height and width here" : "");
+  }
+  if (!ForcesChannels(layer) || PictureFieldsOf(layer).force_gray() == (sample[0] == 1)) return;
+  const std::string_view field = sample[0] == 3 ? "transform_param.force_gray" : "transform_param.force_color";
+  throw ErrorAt(layer, field,
+                StrCat(field, " makes pictures of ", 4 - sample[0], sample[0] == 3 ? " channel" : " channels",
+                       ", and the net's input is ", sample.ToString()));
 }
 
 }  // namespace
@@ -84,26 +117,31 @@ bool NeedsRecordSize(const LayerParameter& layer) {
          !layer.has_record_data_param() && ListedSizeOf(layer).first == 0;
 }
 
-std::optional<ImageSize> RecordSizeOf(const LayerParameter& layer, const fs::path& base_folder) {
+bool NeedsRecords(const LayerParameter& layer) { return NeedsRecordSize(layer) || NeedsRecordChannels(layer); }
+
+std::optional<ImageSize> StoredPicturesOf(const LayerParameter& layer, const fs::path& base_folder) {
   constexpr int64_t kLookedAt = 16;
   const fs::path source = base_folder / layer.data_param().source();
   std::error_code code;
   if (!fs::exists(source, code)) return {};
   const LmdbReader reader(source, {LmdbReader::Access::kSequential, LmdbReader::Checks::kNoRead});
   ImageDecoder decoder;
-  std::optional<ImageSize> size;
+  std::optional<ImageSize> stored;
   const int64_t step = std::max<int64_t>(1, reader.size() / kLookedAt);
   for (int64_t i = 0; i < reader.size(); i += step) {
     const ImageSize found = PictureSizeOf(reader.value(i), layer, decoder);
-    if (size && (size->height != found.height || size->width != found.width)) return {};
-    size = found;
+    if (!stored) stored = found;
+    if (stored->channels != found.channels) stored->channels = 0;
+    if (stored->height != found.height || stored->width != found.width) stored->height = stored->width = 0;
   }
-  return size;
+  return stored;
 }
 
-PictureReader::PictureReader(const LayerParameter& layer, const Shape& sample, const fs::path& base_folder, Order order)
+PictureReader::PictureReader(const LayerParameter& layer, const Shape& sample, const fs::path& base_folder, Order order,
+                             const std::optional<ImageSize>& stored)
     : sample_(sample), order_(order) {
   Require(sample.rank() == 3, "PictureReader: a sample [C,H,W]");
+  CheckChannelsOf(layer, sample);
   LayerParameter whole = layer;
   TransformationParameter& fields = *whole.mutable_transform_param();
   fields = PlainFieldsOf(layer, sample[0]);
@@ -117,7 +155,6 @@ PictureReader::PictureReader(const LayerParameter& layer, const Shape& sample, c
   crop_height_ = crop.height;
   crop_width_ = crop.width;
   pad_ = fields.pad();
-  channels_ = sample[0] == 1 ? ImageChannels::kGrey : ImageChannels::kColor;
   if (ReadsRecords(layer)) {
     records_.emplace(whole, TEST, kReaderSeed, RecordTransform::Wanted{});
   } else if (ReadsBoxes(layer)) {
@@ -127,12 +164,60 @@ PictureReader::PictureReader(const LayerParameter& layer, const Shape& sample, c
     sampling.clear_yolo_data_type();
     boxes_.emplace(fields, sampling, TEST, kReaderSeed);
   } else {
-    plain_.emplace(fields, TEST, kReaderSeed, base_folder);
+    try {
+      plain_.emplace(fields, TEST, kReaderSeed, base_folder);
+    } catch (Error& error) {
+      error.SetPlace(PlaceOf(layer, fields.has_mean_file() ? "transform_param.mean_file" : "transform_param"));
+      throw;
+    }
   }
-  sizing_ = SizingOf(whole, base_folder);
+  std::optional<ImageSize> records = stored;
+  if (!records && NeedsRecords(layer)) records = StoredPicturesOf(layer, base_folder);
+  if (records && ForcesChannels(layer)) stored_channels_ = OtherChannels(*records);
+  sizing_ = SizingOf(whole, records.value_or(ImageSize{}));
+  CheckSample(whole);
 }
 
-PictureSizing PictureReader::SizingOf(const LayerParameter& layer, const fs::path& base_folder) const {
+// Of records that differ, those of colours are what a grey sample is made of.
+int64_t PictureReader::OtherChannels(const ImageSize& stored) const {
+  if (stored.channels == 0) return sample_[0] == 1 ? 3 : 0;
+  const bool is_picture = stored.channels == 1 || stored.channels == 3;
+  return is_picture && stored.channels != sample_[0] ? stored.channels : 0;
+}
+
+ImageSize PictureReader::LeastSize() const {
+  const bool is_cut = crop_height_ > 0;
+  return {sample_[0], std::max<int64_t>(1, is_cut ? crop_height_ : sample_[1] - 2 * pad_),
+          std::max<int64_t>(1, is_cut ? crop_width_ : sample_[2] - 2 * pad_)};
+}
+
+Shape PictureReader::ShapeOf(const ImageSize& size) const {
+  if (plain_) return plain_->OutputShape(size);
+  if (records_) return records_->ShapeOf(size);
+  return boxes_->OutputShape(Image{size.width, size.height, size.channels});
+}
+
+void PictureReader::CheckSample(const LayerParameter& layer) const {
+  const ImageSize size = sizing_.height > 0 ? ImageSize{sample_[0], sizing_.height, sizing_.width} : LeastSize();
+  if (Fits(size)) return;
+  const TransformationParameter& fields = layer.transform_param();
+  if (plain_ && plain_->mean_shape().rank() > 0) {
+    throw ErrorAt(layer, "transform_param.mean_file",
+                  StrCat("the mean image ", Printable(fields.mean_file()), " is ", plain_->mean_shape().ToString(),
+                         ", which does not go with the net's input ", sample_.ToString()));
+  }
+  std::string found;
+  try {
+    found = StrCat("makes ", ShapeOf(size).ToString(), " of a picture");
+  } catch (const Error& error) {
+    found = StrCat("makes none of a picture (", error.text(), ")");
+  }
+  throw ErrorAt(layer, {},
+                StrCat("layer \"", layer.name(), "\" ", found, ", and the net's input is ", sample_.ToString()),
+                "its sizes are those of transform_param (crop_size, pad, resize_short) and of the pictures it reads");
+}
+
+PictureSizing PictureReader::SizingOf(const LayerParameter& layer, const ImageSize& stored) const {
   const std::pair<int64_t, int64_t> listed = ListedSizeOf(layer);
   // A database's records were resized when they were imported, by areas.
   const bool is_imported = layer.type() == "Data" || layer.type() == "RecordData";
@@ -149,13 +234,12 @@ PictureSizing PictureReader::SizingOf(const LayerParameter& layer, const fs::pat
   if (plain_ && plain_->mean_shape().rank() == 3) {
     return {plain_->mean_shape()[1], plain_->mean_shape()[2], Interpolation::kArea};
   }
-  if (crop_height_ == 0 || !NeedsRecordSize(layer)) return {};
-  const std::optional<ImageSize> stored = RecordSizeOf(layer, base_folder);
-  if (!stored) return {};
-  return {stored->height, stored->width, Interpolation::kArea};
+  if (crop_height_ == 0 || stored.height == 0 || !NeedsRecordSize(layer)) return {};
+  return {stored.height, stored.width, Interpolation::kArea};
 }
 
 void PictureReader::TakeChannels(Image& image) const {
+  if (stored_channels_ == 1) ConvertChannels(1, image);
   if (image.channels != sample_[0] && (sample_[0] == 1 || sample_[0] == 3)) ConvertChannels(sample_[0], image);
   if (order_ != Order::kRgb || image.channels != 3) return;
   for (size_t i = 0; i + 2 < image.pixels.size(); i += 3) std::swap(image.pixels[i], image.pixels[i + 2]);
@@ -163,10 +247,7 @@ void PictureReader::TakeChannels(Image& image) const {
 
 bool PictureReader::Fits(const ImageSize& size) const {
   try {
-    if (plain_) return plain_->OutputShape(size) == sample_;
-    if (records_) return records_->ShapeOf(size) == sample_;
-    Image image{size.width, size.height, size.channels};
-    return boxes_->OutputShape(image) == sample_;
+    return ShapeOf(size) == sample_;
   } catch (const Error&) {
     return false;  // too small for the crop: it is resized
   }
@@ -180,9 +261,14 @@ void PictureReader::Resize(int64_t height, int64_t width, Interpolation interpol
 
 Image PictureReader::Load(std::string_view file, std::span<float> out) {
   Image image;
-  decoder_.Decode(file, {.channels = channels_}, image);
+  const bool is_grey = sample_[0] == 1 || stored_channels_ == 1;
+  const ImageChannels channels = is_grey ? ImageChannels::kGrey : ImageChannels::kColor;
+  decoder_.Decode(file, {.channels = channels}, image);
+  const bool is_resized = sizing_.height > 0 && (image.height != sizing_.height || image.width != sizing_.width);
+  // Records of colours were resized as such.
+  if (is_resized && stored_channels_ == 3) decoder_.Decode(file, {.channels = ImageChannels::kColor}, image);
   const ImageSize size{image.channels, image.height, image.width};
-  if (order_ == Order::kRgb || sizing_.height > 0 || boxes_ || !Fits(size)) {
+  if (order_ == Order::kRgb || sizing_.height > 0 || boxes_ || image.channels != sample_[0] || !Fits(size)) {
     Put(image, out);
     return image;
   }
@@ -192,7 +278,7 @@ Image PictureReader::Load(std::string_view file, std::span<float> out) {
     WriteRecord(size, out);
   } else if (plain_->takes_parts()) {
     shown_ = SeenOf(size);
-    plain_->ApplyOpened(decoder_.Open(file, {.channels = channels_}), decoder_, {0, 0}, clock_, scratch_, out);
+    plain_->ApplyOpened(decoder_.Open(file, {.channels = channels}), decoder_, {0, 0}, clock_, scratch_, out);
   } else {
     Write(image, out);
   }
@@ -200,14 +286,15 @@ Image PictureReader::Load(std::string_view file, std::span<float> out) {
 }
 
 void PictureReader::Put(Image image, std::span<float> out) {
-  TakeChannels(image);
+  // Records of colours were resized before the layer makes them grey.
+  const bool is_resized_first = stored_channels_ == 3;
+  if (!is_resized_first) TakeChannels(image);
   if (sizing_.height > 0) Resize(sizing_.height, sizing_.width, sizing_.interpolation, image);
+  if (is_resized_first) TakeChannels(image);
   if (!Fits({image.channels, image.height, image.width})) {
     // No record says how large: the crop is all of the picture, or what the padding leaves of the sample is.
-    const bool is_cut = crop_height_ > 0;
-    const int64_t height = std::max<int64_t>(1, is_cut ? crop_height_ : sample_[1] - 2 * pad_);
-    const int64_t width = std::max<int64_t>(1, is_cut ? crop_width_ : sample_[2] - 2 * pad_);
-    Resize(height, width, Interpolation::kArea, image);
+    const ImageSize least = LeastSize();
+    Resize(least.height, least.width, Interpolation::kArea, image);
   }
   Write(image, out);
 }

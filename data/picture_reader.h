@@ -29,19 +29,22 @@ struct PictureSizing {
 // Whether the size of a database's records decides how a picture goes in: a crop is cut from them, and nothing else
 // says their size.
 bool NeedsRecordSize(const LayerParameter& layer);
-// The size that a database's records have, of which some are looked at; none if they differ or there is no database.
-// Errors: kBadData, kNotAllowed.
-std::optional<ImageSize> RecordSizeOf(const LayerParameter& layer, const std::filesystem::path& base_folder);
+// The same of that or their channels, where the layer makes others of them: a picture loses what the records lost.
+bool NeedsRecords(const LayerParameter& layer);
+// What a database's pictures are, of which some are looked at: channels, or a size, are 0 where they differ. None if
+// there is no database. Errors: kBadData, kNotAllowed.
+std::optional<ImageSize> StoredPicturesOf(const LayerParameter& layer, const std::filesystem::path& base_folder);
 
 // One thread.
 class PictureReader {
  public:
   enum class Order { kBgr, kRgb };
   // `layer` is a data layer, or an Input layer with the fields of one (transform_param, image_data_param's sizes,
-  // record_data_param); `sample` is the [C,H,W] of what it gives. Relative paths start at base_folder. Errors: kConfig
-  // for fields that contradict each other, those of the mean file.
+  // record_data_param); `sample` is the [C,H,W] of what it gives, `stored` what its database's pictures are, which is
+  // looked at if nothing is given. Relative paths start at base_folder. Errors: kConfig
+  // for fields that contradict each other and for a layer that makes other samples, those of the mean file.
   PictureReader(const LayerParameter& layer, const Shape& sample, const std::filesystem::path& base_folder,
-                Order order = Order::kBgr);
+                Order order = Order::kBgr, const std::optional<ImageSize>& stored = {});
 
   // Decodes the bytes of a file, writes its sample and returns the picture as it was, upright. Requires: out holds the
   // sample. Errors: kBadData.
@@ -58,17 +61,24 @@ class PictureReader {
   ImageLosses TakeLosses() { return decoder_.TakeLosses(); }
 
  private:
+  // The size of which the crop takes all, or of which the padding makes the sample's.
+  ImageSize LeastSize() const;
+  // What the layer makes of a picture of this size. Errors: kBadData for one that it cannot take.
+  Shape ShapeOf(const ImageSize& size) const;
   bool Fits(const ImageSize& size) const;
+  // The channels of the records where they are others than the sample's; else 0.
+  int64_t OtherChannels(const ImageSize& stored) const;
+  void CheckSample(const LayerParameter& layer) const;
   void TakeChannels(Image& image) const;
   void Resize(int64_t height, int64_t width, Interpolation interpolation, Image& image);
   void Write(const Image& image, std::span<float> out);
   void WriteRecord(const ImageSize& size, std::span<float> out);
   ImageBox SeenOf(const ImageSize& size) const;
-  PictureSizing SizingOf(const LayerParameter& layer, const std::filesystem::path& base_folder) const;
+  PictureSizing SizingOf(const LayerParameter& layer, const ImageSize& stored) const;
 
   Shape sample_;
   Order order_;
-  ImageChannels channels_ = ImageChannels::kAsStored;
+  int64_t stored_channels_ = 0;  // of the records, where they are others than the sample's; else 0
   int64_t pad_ = 0;
   int64_t crop_height_ = 0;  // 0: no crop
   int64_t crop_width_ = 0;

@@ -1,6 +1,7 @@
 #include "data/record_source.h"
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <optional>
 
@@ -13,6 +14,7 @@
 #include "data/datum_view.h"
 #include "data/layer_fields.h"
 #include "data/list_text.h"
+#include "data/non_finite.h"
 
 namespace moka {
 
@@ -140,7 +142,18 @@ Record LmdbSource::Read(int64_t i, RecordScratch& scratch) const {
     ++scratch.cached;
     return {.pixels = ViewOf(kept->image), .label = kept->label};
   }
-  return ReadDatum(reader_->value(i), scratch);
+  const Record record = ReadDatum(reader_->value(i), scratch);
+  if (record.pixels.floats != nullptr) TellNonFinite(i, scratch.floats);
+  return record;
+}
+
+// No error, as HDF5's are none (data/hdf5_pipeline.cpp).
+void LmdbSource::TellNonFinite(int64_t i, std::span<const float> values) const {
+  if (told_.load(std::memory_order_relaxed)) return;
+  const std::optional<int64_t> at = PlaceOfNonFinite(values);
+  if (!at || told_.exchange(true)) return;
+  LogWarning(StrCat(NameOf(i), " holds ", values[static_cast<size_t>(*at)], " (value ", *at,
+                    " of it; this is said once for each source)"));
 }
 
 void LmdbSource::Keep(int64_t i, const Image& picture, float label) const {

@@ -2,6 +2,7 @@
 // from any number of threads; what a thread needs of its own is its RecordScratch.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -94,9 +95,12 @@ class LmdbSource : public RecordSource {
   bool can_cache() const override { return true; }
 
  private:
+  void TellNonFinite(int64_t i, std::span<const float> values) const;
+
   std::unique_ptr<const LmdbReader> reader_;
   ImageChannels channels_;
-  std::unique_ptr<PictureCache> cache_;  // none: nothing is kept
+  std::unique_ptr<PictureCache> cache_;     // none: nothing is kept
+  mutable std::atomic<bool> told_ = false;  // that a record holds what is not finite
 };
 
 // One line of an image list: "path label"; the path may hold blanks.

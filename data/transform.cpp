@@ -128,7 +128,8 @@ void ReadMeanImage(const fs::path& path, Shape& shape, std::vector<float>& value
   const bool batch_of_one = (blob.shape.rank() == 4 || blob.shape.rank() == 5) && blob.shape[0] == 1;
   if (blob.shape.rank() != 3 && !batch_of_one) {
     throw Error(ErrorKind::kBadData,
-                StrCat(path.string(), ": a mean image has shape [1,C,H,W], found ", blob.shape.ToString()));
+                StrCat(path.string(), ": a mean image has shape [1,C,H,W], found ", blob.shape.ToString(),
+                       blob.shape.rank() == 1 ? "; mean_value takes a number a channel" : ""));
   }
   shape = batch_of_one ? blob.shape.Erased(0) : blob.shape;
   values = std::move(blob.values);

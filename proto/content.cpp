@@ -69,6 +69,7 @@ Content RecogniseMessage(std::string_view head) {
 Content RecogniseContent(std::string_view head) {
   if (head.empty()) return Content::kEmpty;
   if (head.starts_with("\x89HDF\r\n\x1a\n"sv)) return Content::kHdf5;
+  if (head.starts_with("\x93NUMPY"sv)) return Content::kNumpy;
   if (head.starts_with("version https://git-lfs.github.com/spec/"sv)) return Content::kLfsPointer;
   if (head.starts_with("PK\x03\x04"sv)) return Content::kZip;
   if (head.starts_with("\x1f\x8b"sv)) return Content::kGzip;
@@ -105,6 +106,7 @@ std::string_view Describe(Content content) {
     case Content::kBlob: return "a single blob (.binaryproto)";
     case Content::kSafetensors: return "a safetensors file";
     case Content::kHdf5: return "an HDF5 file";
+    case Content::kNumpy: return "a NumPy array (.npy)";
     case Content::kLfsPointer: return "a Git LFS pointer (fetch the file itself with \"git lfs pull\")";
     case Content::kHtml: return "an HTML page (the download gave an error page)";
     case Content::kZip: return "a zip archive";

@@ -17,6 +17,7 @@ enum class Content {
   kBlob,         // .binaryproto
   kSafetensors,
   kHdf5,
+  kNumpy,  // .npy
   kLfsPointer,
   kHtml,
   kZip,

@@ -15,6 +15,7 @@
 #include "proto/caffemodel.h"
 #include "proto/content.h"
 #include "proto/hdf5_file.h"
+#include "proto/npz.h"
 #include "proto/safetensors.h"
 #include "proto/text_format.h"
 #include "proto/weight_diffs.h"
@@ -88,10 +89,16 @@ Weights WeightsFromHdf5(const Hdf5Reader& reader, const std::string& file) {
   return weights;
 }
 
-// Counts and warns.
+// Counts and warns. Errors: kBadData for a file without weights and for a layer with blobs that is there twice.
 Weights Checked(Weights weights, const std::string& file) {
   if (weights.blobs.empty()) {
     throw Error(ErrorKind::kBadData, SourcePlace{.file = file}, "the file holds no weights");
+  }
+  std::set<std::pair<std::string_view, int>> names;
+  for (const NamedBlob& blob : weights.blobs) {
+    if (names.emplace(blob.layer, blob.index).second) continue;
+    throw Error(ErrorKind::kBadData, SourcePlace{.file = file},
+                StrCat("layer \"", Printable(blob.layer), "\" is there twice, with blobs both times"));
   }
   std::string where;
   weights.non_finite = CountNonFinite(weights.blobs, where);
@@ -217,15 +224,29 @@ NamedBlob ReadBlobProtoFile(const fs::path& path) {
   const std::string file = path.string();
   const std::string bytes = ReadFile(path, kWireLimitBytes);
   NamedBlob blob;
-  ReadAs(Content::kBlob, bytes, file, "a blob (.binaryproto)", [&] {
+  const auto read = [&] {
     try {
-      blob = BlobFromWire(WireReader(bytes, file, "BlobProto"), "the blob");
+      if (RecogniseContent(bytes) == Content::kNumpy) {
+        NumpyArray array = ParseNpy(bytes, "the array");
+        blob = {{}, 0, array.shape, std::move(array.values)};
+      } else {
+        blob = BlobFromWire(WireReader(bytes, file, "BlobProto"), "the blob");
+      }
     } catch (const Error& error) {
       throw Error(error.kind(), SourcePlace{.file = file}, error.text(), error.hint());
     }
     if (blob.values.empty()) throw Error(ErrorKind::kBadData, SourcePlace{.file = file}, "the blob has no values");
-  });
-  return blob;
+  };
+  if (RecogniseContent(bytes) == Content::kNumpy) {
+    read();
+  } else {
+    ReadAs(Content::kBlob, bytes, file, "a blob (.binaryproto or .npy)", read);
+  }
+  const auto wrong = std::ranges::find_if(blob.values, [](float value) { return !std::isfinite(value); });
+  if (wrong == blob.values.end()) return blob;
+  throw Error(ErrorKind::kBadData, SourcePlace{.file = file},
+              StrCat("value ", wrong - blob.values.begin(), " of ", blob.shape.ToString(), " is ", *wrong,
+                     ", expected finite numbers"));
 }
 
 void WriteBlobProtoFile(const fs::path& path, const Shape& shape, std::span<const float> values) {

@@ -52,7 +52,8 @@ void WriteSafetensors(const std::filesystem::path& path, std::span<const NamedBl
 void AddNetToMetadata(const NetParameter& net, std::map<std::string, std::string>& metadata);
 NetParameter NetOf(const Weights& weights);
 
-// A .binaryproto (a mean image, an infogain matrix). Errors: as ReadWeights.
+// A .binaryproto (a mean image, an infogain matrix), or the same as a .npy. Errors: as ReadWeights; kBadData for a
+// value that is not finite.
 NamedBlob ReadBlobProtoFile(const std::filesystem::path& path);
 void WriteBlobProtoFile(const std::filesystem::path& path, const Shape& shape, std::span<const float> values);
 

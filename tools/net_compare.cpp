@@ -1,5 +1,7 @@
 #include "tools/net_compare.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -35,6 +37,31 @@ bool IsBeginning(const Shape& here, const Shape& there) {
          here.With(axis, there[axis]) == there;
 }
 
+// Whether two values of which one is not finite are the same: both NaN, or both the same infinity.
+bool IsSameOutcome(float here, float there) { return here == there || (std::isnan(here) && std::isnan(there)); }
+
+// The largest distance of finite values, over the largest finite one there. Others have no distance: they are the same
+// outcome or a problem.
+void CompareValues(std::span<const float> here, std::span<const float> there, BlobDifference& difference) {
+  double scale = 0;
+  for (size_t i = 0; i < here.size(); ++i) {
+    if (!std::isfinite(here[i]) || !std::isfinite(there[i])) {
+      if (IsSameOutcome(here[i], there[i])) continue;
+      difference.problem = fmt::format("at {}: {:g} here, {:g} there", i, here[i], there[i]);
+      return;
+    }
+    const auto value = static_cast<double>(there[i]);
+    scale = std::max(scale, std::abs(value));
+    const double distance = std::abs(static_cast<double>(here[i]) - value);
+    if (distance <= difference.largest) continue;
+    difference.largest = distance;
+    difference.index = static_cast<int64_t>(i);
+    difference.here = static_cast<double>(here[i]);
+    difference.there = value;
+  }
+  difference.relative = scale > 0 ? difference.largest / scale : difference.largest;
+}
+
 BlobDifference Compare(std::string layer, std::string name, const Tensor& here, const NumpyArray& there) {
   BlobDifference difference{.layer = std::move(layer), .name = std::move(name), .problem = {}, .note = {}};
   OwnedTensor plain({DType::kFloat32, here.type().shape, {}});
@@ -53,21 +80,7 @@ BlobDifference Compare(std::string layer, std::string name, const Tensor& here, 
     difference.problem = StrCat("the shape is ", shape.ToString(), " here and ", there.shape.ToString());
   }
   if (!difference.problem.empty()) return difference;
-  double scale = 0;
-  for (const float value : there.values) scale = std::max(scale, std::abs(static_cast<double>(value)));
-  for (size_t i = 0; i < values.size(); ++i) {
-    const double distance = std::abs(static_cast<double>(values[i]) - static_cast<double>(there.values[i]));
-    if (distance <= difference.largest) continue;  // NaN is caught below
-    difference.largest = distance;
-    difference.index = static_cast<int64_t>(i);
-    difference.here = static_cast<double>(values[i]);
-    difference.there = static_cast<double>(there.values[i]);
-  }
-  if (std::ranges::any_of(values, [](float v) { return !std::isfinite(v); }) !=
-      std::ranges::any_of(there.values, [](float v) { return !std::isfinite(v); })) {
-    difference.problem = "values that are not finite on one side only";
-  }
-  difference.relative = scale > 0 ? difference.largest / scale : difference.largest;
+  CompareValues(values, there.values, difference);
   return difference;
 }
 
@@ -257,7 +270,10 @@ class Comparison {
   void LeaveOut(const std::string& what, const std::string& why) { not_compared_.push_back(StrCat(what, ": ", why)); }
 
   void Watch(const std::string& layer, const std::string& name, ValueId value, const NumpyArray* expected) {
-    if (expected == nullptr || net_.graph.value(value).kind != ValueKind::kResult) return;
+    if (expected == nullptr) return;
+    // An input is what the file fed it; a layer that only passes it on (Dropout in TEST) has a blob of its own.
+    const Value& watched = net_.graph.value(value);
+    if (watched.kind == ValueKind::kInput && watched.name == name) return;
     const std::string output = StrCat("watched ", watched_.size());
     net_.graph.AddOutput(output, value);
     watched_.push_back({layer, name, output, expected});

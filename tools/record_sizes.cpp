@@ -1,5 +1,6 @@
 #include "tools/record_sizes.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
@@ -19,10 +20,11 @@ std::string RecordSizesText(const std::vector<const NetParameter*>& nets) {
   nlohmann::ordered_json sizes;
   for (const NetParameter* net : nets) {
     for (const LayerParameter& layer : net->layer()) {
-      if (!NeedsRecordSize(layer)) continue;
+      if (!NeedsRecords(layer)) continue;
       try {
-        const std::optional<ImageSize> size = RecordSizeOf(layer, {});
-        if (size) sizes[layer.name()] = {size->height, size->width};
+        const std::optional<ImageSize> size = StoredPicturesOf(layer, {});
+        if (size && (size->height > 0 || size->channels > 0))
+          sizes[layer.name()] = {size->height, size->width, size->channels};
       } catch (const Error&) {
         continue;  // a damaged record is told, or skipped, by the test that reads it
       }
@@ -37,18 +39,20 @@ std::optional<ImageSize> KeptRecordSize(const std::filesystem::path& folder, con
   std::error_code code;
   if (!std::filesystem::is_regular_file(file, code)) return {};
   const auto sizes = nlohmann::json::parse(ReadFile(file, kSizesLimitBytes), nullptr, false);
-  const auto is_side = [](const nlohmann::json& side) {
-    return side.is_number_integer() && side.get<int64_t>() >= 1 && side.get<int64_t>() <= kMostPixelsOfASide;
-  };
   if (sizes.is_object() && !sizes.contains(layer)) return {};
-  if (!sizes.is_object() || !sizes[layer].is_array() || sizes[layer].size() != 2 || !is_side(sizes[layer][0]) ||
-      !is_side(sizes[layer][1])) {
-    throw Error(ErrorKind::kBadData, StrCat(file.string(), ": not sizes of records, {\"LAYER\": [height, width]}"));
+  std::vector<int64_t> kept;
+  const nlohmann::json entry = sizes.is_object() ? sizes[layer] : nlohmann::json();
+  for (const nlohmann::json& number : entry.is_array() ? entry : nlohmann::json::array()) {
+    kept.push_back(number.is_number_integer() ? number.get<int64_t>() : -1);
   }
-  ImageSize size;
-  size.height = sizes[layer][0].get<int64_t>();
-  size.width = sizes[layer][1].get<int64_t>();
-  return size;
+  const int64_t least = kept.size() == 2 ? 1 : 0;
+  const auto is_wrong = [&](int64_t number) { return number < least || number > kMostPixelsOfASide; };
+  if ((kept.size() != 2 && kept.size() != 3) || std::ranges::any_of(kept, is_wrong) ||
+      (kept[0] == 0) != (kept[1] == 0)) {
+    throw Error(ErrorKind::kBadData,
+                StrCat(file.string(), ": not sizes of records, {\"LAYER\": [height, width, channels]}"));
+  }
+  return ImageSize{kept.size() == 3 ? kept[2] : 0, kept[0], kept[1]};
 }
 
 }  // namespace moka

@@ -1,5 +1,5 @@
-// The sizes of the pictures that a run's databases held: with them in its config/ a run that was moved away from its
-// data still resizes a picture before it cuts it.
+// What the pictures of a run's databases were: with it in its config/ a run that was moved away from its data still
+// resizes a picture before it cuts it, and gives it the channels that the records had.
 #pragma once
 
 #include <filesystem>
@@ -15,12 +15,12 @@ namespace moka {
 // The file's name in config/.
 inline constexpr const char* kRecordSizesFile = "record_sizes.json";
 
-// The file for the layers of these nets whose records have one size: {"mnist": [28, 28]}, height before width; empty
-// where there are none.
+// The file for the layers of these nets for which it matters: {"mnist": [28, 28, 1]}, height, width and channels, 0
+// where the records differ; empty where there are none.
 std::string RecordSizesText(const std::vector<const NetParameter*>& nets);
 
-// What the file of a folder says of a layer; none where there is no such file or no word of it. Errors: kBadData for a
-// file that is none of these.
+// What the file of a folder says of a layer; none where there is no such file or no word of it. Runs of earlier days
+// kept [height, width]. Errors: kBadData for a file that is none of these.
 std::optional<ImageSize> KeptRecordSize(const std::filesystem::path& folder, const std::string& layer);
 
 }  // namespace moka

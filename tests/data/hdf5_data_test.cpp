@@ -1,5 +1,6 @@
 #include <google/protobuf/text_format.h>
 
+#include <cmath>
 #include <set>
 
 #include "core/log.h"
@@ -175,6 +176,32 @@ TEST_F(Hdf5Data, MistakesAreToldAtTheListsLine) {
   layer.clear_transform_param();
   layer.mutable_hdf5_data_param()->set_source("nowhere.txt");
   EXPECT_THAT(ErrorOf([&] { OpenPipeline(layer, {.base_folder = folder_}); }), testing::HasSubstr("nowhere.txt"));
+}
+
+// A maximum of NaN and 0 is 0: a net may hide it from its loss.
+TEST_F(Hdf5Data, ValuesThatAreNotFiniteAreTold) {
+  for (const float wrong : {std::nanf(""), -HUGE_VALF}) {
+    std::vector<float> data(6000 * 2, 1.5F);
+    data[4321] = wrong;
+    Hdf5Writer writer(At("n.h5"));
+    writer.AddFloats("data", {6000, 2}, data);
+    writer.AddFloats("label", {6000}, std::vector<float>(6000, 2));
+    writer.Commit();
+    Write("list.txt", "\nn.h5\n");
+    const auto pipeline = Open("batch_size: 4");
+    const OwnedTensor values(pipeline->types()[0]);
+    const OwnedTensor labels(pipeline->types()[1]);
+    SetStderrLevel(LogLevel::kWarning);
+    testing::internal::CaptureStderr();
+    for (int b = 0; b < 2; ++b) pipeline->Next(std::vector<Tensor>{values.tensor(), labels.tensor()});
+    const std::string said = testing::internal::GetCapturedStderr();
+    SetStderrLevel(LogLevel::kError);
+    const std::string expected =
+        StrCat("list.txt:2: ", At("n.h5").string(), ": dataset \"data\" holds ", wrong, " in row 2160 (value 1 of it");
+    const size_t first = said.find(expected);
+    EXPECT_NE(first, std::string::npos) << said;
+    EXPECT_EQ(said.find("holds", first + expected.size()), std::string::npos) << said;
+  }
 }
 
 TEST_F(Hdf5Data, AFileThatChangesIsAnErrorNotACrash) {

@@ -188,6 +188,65 @@ TEST(Image, ExifOrientationIsAppliedToJpegs) {
   EXPECT_EQ(ExifOrientation(WithOrientation(jpeg, 6).substr(0, 30)), 1);
 }
 
+// The TIFF block of an orientation.
+std::string OrientationBlock(int tag) {
+  std::string block("II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0", 18);
+  block += static_cast<char>(tag);
+  return block + std::string("\0\0\0\0\0\0\0", 7);
+}
+
+// The PNG with an eXIf chunk behind its header or, as `at` says, elsewhere.
+std::string PngWithBlock(const std::string& png, const std::string& block, size_t at) {
+  const std::string body = "eXIf" + block;
+  const auto sum =
+      static_cast<uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size())));
+  const auto big = [](size_t number) {
+    std::string text;
+    for (int k = 24; k >= 0; k -= 8) text += static_cast<char>(number >> static_cast<unsigned>(k) & 0xFFU);
+    return text;
+  };
+  return png.substr(0, at) + big(block.size()) + body + big(sum) + png.substr(at);
+}
+
+// A lossless WebP in the extended form, with an EXIF chunk.
+std::string WebpWithBlock(const std::string& webp, const std::string& block, const Image& shown) {
+  const auto little = [](size_t number, int bytes) {
+    std::string text;
+    for (int k = 0; k < bytes; ++k) text += static_cast<char>(number >> static_cast<unsigned>(8 * k) & 0xFFU);
+    return text;
+  };
+  const std::string head = "VP8X" + little(10, 4) + little(0x08, 4) + little(static_cast<size_t>(shown.width - 1), 3) +
+                           little(static_cast<size_t>(shown.height - 1), 3);
+  const std::string padded = block.size() % 2 == 0 ? block : block + std::string(1, '\0');
+  const std::string rest = "WEBP" + head + webp.substr(12) + "EXIF" + little(block.size(), 4) + padded;
+  return "RIFF" + little(rest.size(), 4) + rest;
+}
+
+TEST(Image, ExifOrientationIsAppliedToPngsAndWebps) {
+  const std::string png = EncodePng(Gradient(40, 20, 3));
+  const std::string webp = Golden("lossless.webp");
+  constexpr size_t kBehindHeader = 33;
+  const size_t before_end = png.size() - 12;
+  const auto expect_turned = [](const std::string& file, const Image& stored, int tag) {
+    ASSERT_EQ(ExifOrientation(file), tag);
+    Image expected = stored;
+    ApplyOrientation(tag, expected);
+    const Image image = Decoded(file);
+    EXPECT_EQ(image.width, expected.width) << tag;
+    EXPECT_EQ(image.pixels, expected.pixels) << tag;
+    EXPECT_EQ(Decoded(file, {.orientation = DecodeOptions::Orientation::kAsStored}).pixels, stored.pixels);
+    for (size_t bytes = 0; bytes < file.size(); bytes += 7) EXPECT_LE(ExifOrientation(file.substr(0, bytes)), 8);
+  };
+  for (int tag = 1; tag <= 8; ++tag) {
+    const std::string block = OrientationBlock(tag);
+    for (const size_t at : {kBehindHeader, before_end}) expect_turned(PngWithBlock(png, block, at), Decoded(png), tag);
+    for (const std::string& exif : {block, std::string("Exif\0\0", 6) + block})
+      expect_turned(WebpWithBlock(webp, exif, Decoded(webp)), Decoded(webp), tag);
+  }
+  EXPECT_EQ(ExifOrientation(png), 1);
+  EXPECT_EQ(ExifOrientation(webp), 1);
+}
+
 TEST(Image, HeaderBombsAreRefusedBeforeTheirPixelsExist) {
   std::string jpeg = EncodeJpeg(Gradient(8, 8, 3));
   const size_t frame = jpeg.find("\xFF\xC0");

@@ -200,7 +200,80 @@ TEST_F(PictureReaders, RecordsOfOneSizeSayWhatACropIsCutFrom) {
   other.set_width(18);
   std::filesystem::remove_all(At("db"));
   WriteDatabase(At("db"), {datum, other});
-  EXPECT_FALSE(RecordSizeOf(Layer("Data", data), folder_));
+  const std::optional<ImageSize> found = StoredPicturesOf(Layer("Data", data), folder_);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->height, 0);
+  EXPECT_EQ(found->channels, 3);
+}
+
+// An import may take the colours of pictures, or resize them before a layer does.
+TEST_F(PictureReaders, RecordsOfOtherChannelsSayWhatAPictureLoses) {
+  const File file{"x.png", EncodePng(Picture(50, 80, 3, 1))};
+  for (const int64_t channels : {1, 3}) {
+    for (const bool is_resized : {false, true}) {
+      Image stored = Picture(50, 80, 3, 1);
+      ConvertChannels(channels, stored);
+      if (is_resized) {
+        Image resized;
+        ResizeImage(stored, 20, 18, Interpolation::kArea, resized);
+        stored = resized;
+      }
+      std::filesystem::remove_all(At("db"));
+      std::filesystem::remove_all(At("boxes"));
+      Datum datum;
+      datum.set_channels(static_cast<int32_t>(channels));
+      datum.set_height(static_cast<int32_t>(stored.height));
+      datum.set_width(static_cast<int32_t>(stored.width));
+      datum.set_data(PlanarBytes(stored));
+      WriteDatabase(At("db"), {datum, datum});
+      AnnotatedDatum annotated;
+      *annotated.mutable_datum() = datum;
+      annotated.set_type(AnnotatedDatum::BBOX);
+      LmdbWriter writer(At("boxes"));
+      writer.Put(LmdbKey(0, "r"), annotated.SerializeAsString());
+      writer.Finish();
+      for (const char* forced : {"force_color: true", "force_gray: true"}) {
+        for (const char* size : {"crop_size: 8", "crop_size: 8 mean_value: 9", "resize_short: 12 crop_size: 8"}) {
+          if (is_resized && std::string_view(size).starts_with("resize")) continue;  // the import's size is not known
+          const std::string fields = StrCat("transform_param { ", size, " ", forced, " }");
+          const std::string data = StrCat(kTops, "data_param { source: 'db' batch_size: 1 backend: LMDB } ", fields);
+          EXPECT_EQ(Compare(Layer("Data", data), file), Outcome::kSame) << channels << is_resized << fields;
+        }
+        if (is_resized) continue;
+        const std::string boxes =
+            StrCat(kTops, "data_param { source: 'boxes' batch_size: 1 backend: LMDB } transform_param { ", forced,
+                   " resize_param { height: 16 width: 18 interp_mode: LINEAR } }");
+        EXPECT_EQ(Compare(Layer("AnnotatedData", boxes), file), Outcome::kSame) << channels << boxes;
+      }
+    }
+  }
+}
+
+TEST_F(PictureReaders, ALayerThatMakesOtherSamplesIsRefused) {
+  // What the error says, or nothing.
+  const auto refused = [&](const std::string& type, const std::string& fields, const Shape& sample) -> std::string {
+    try {
+      const PictureReader reader(Layer(type, fields), sample, {});
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kConfig);
+      return error.text();
+    }
+    return "";
+  };
+  const auto expect_made = [&](const std::string& type, const std::string& fields, const Shape& made) {
+    EXPECT_EQ(refused(type, fields, made), "") << type << " " << fields;
+    const std::string error = refused(type, fields, made.With(1, made[1] + 2));
+    EXPECT_NE(error.find(StrCat("makes ", made.ToString(), " of a picture")), std::string::npos) << error;
+  };
+  const std::string crop = "transform_param { crop_size: 20 }";
+  const std::string listed = "image_data_param { new_height: 30 new_width: 40 } ";
+  expect_made("Input", crop, {3, 20, 20});
+  expect_made("ImageData", listed, {3, 30, 40});
+  expect_made("ImageData", listed + crop, {3, 20, 20});
+  expect_made("AnnotatedData", "transform_param { resize_param { height: 33 width: 29 } }", {3, 33, 29});
+  expect_made("RecordData", "record_data_param { canvas_height: 70 canvas_width: 60 }", {3, 70, 60});
+  EXPECT_NE(refused("Input", crop, {4, 20, 20}).find("pictures have 1 or 3 channels"), std::string::npos);
+  EXPECT_NE(refused("Input", "transform_param { force_gray: true }", {3, 9, 9}).find("1 channel,"), std::string::npos);
 }
 
 TEST_F(PictureReaders, MirrorsAndDistortionsThatATestDrawsAreLeftOut) {

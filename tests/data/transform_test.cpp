@@ -138,7 +138,7 @@ TEST_F(Transforms, MeanFilesThatDoNotFitAreNamed) {
   EXPECT_THAT(ErrorOf([&] { Transform t(Param("mean_file: 'none'"), TEST, 1, folder_); }), testing::HasSubstr("none"));
   Write("junk", "not a blob");
   EXPECT_THAT(ErrorOf([&] { Transform t(Param("mean_file: 'junk'"), TEST, 1, folder_); }),
-              testing::HasSubstr("expected a blob (.binaryproto), but this is a text file"));
+              testing::HasSubstr("expected a blob (.binaryproto or .npy), but this is a text file"));
   BlobProto mean;
   for (const int dim : {1, 1, 4, 4}) mean.mutable_shape()->add_dim(dim);
   mean.add_data(1);

@@ -92,7 +92,7 @@ TEST_F(WeightsFile, KeepsAMeanImage) {
   EXPECT_THAT(mean.values, ElementsAre(0.5F, 1.5F));
   WriteFileAtomically(folder_ / "net", SmallNet().SerializeAsString());
   EXPECT_THAT(ErrorTextOf([&] { ReadBlobProtoFile(folder_ / "net"); }),
-              HasSubstr("expected a blob (.binaryproto), but this is a binary net"));
+              HasSubstr("expected a blob (.binaryproto or .npy), but this is a binary net"));
   EXPECT_EQ(ErrorKindOf([&] { ReadBlobProtoFile(folder_ / "none"); }), ErrorKind::kNoInput);
 }
 

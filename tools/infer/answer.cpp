@@ -83,6 +83,7 @@ class StoryNet {
         hops_(source.card.answer().attention().begin(), source.card.answer().attention().end()),
         store_(source.compile.device),
         made_(CompileForInference(source, AskedNet(net_, words), hops_, store_)) {
+    CheckInputs(program(), AskedNet(net_, words), std::vector<std::string>(story_.top().begin(), story_.top().end()));
     const Shape scores = Scores().shape();
     if (scores.Count() != vocabulary_.size()) {
       throw Error(ErrorKind::kConfig,
@@ -111,6 +112,7 @@ class StoryNet {
     made_.program->Run();
     StoryAnswer answer;
     const std::span<const float> scores = Scores().as<const float>();
+    CheckScores(scores, made_.outputs.back());
     std::vector<size_t> order(scores.size());
     std::iota(order.begin(), order.end(), size_t{0});
     std::ranges::stable_sort(order, [&](size_t a, size_t b) { return scores[a] > scores[b]; });

@@ -88,7 +88,7 @@ void DecidePart(std::span<const float> scores, const Shape& shape, const MapPart
 
 // Runs the net on the parts put into slots so far.
 void DecideBatch(PictureNet& net, const Tensor& scores, std::vector<MapPart>& parts, ClassMap& map) {
-  net.Run();
+  net.Run(std::ssize(parts));
   const Shape& shape = scores.shape();
   const auto count = static_cast<size_t>(shape.Count(1, 4));
   for (size_t i = 0; i < parts.size(); ++i) {

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "proto/places.h"
 #include "tools/infer/picture_report.h"
 #include "tools/infer/tasks.h"
 #include "tools/print.h"
@@ -20,7 +21,7 @@ struct RankedClass {
   double score = 0;
 };
 
-// The best classes of a picture, best first. `scores` is [N,classes,...].
+// The best classes of a picture, best first. `scores` is [N,classes].
 std::vector<RankedClass> RankClasses(const Tensor& scores, int64_t slot, int64_t top, const InferSource& source) {
   const int64_t classes = scores.shape().Count(1, scores.shape().rank());
   const std::span<const float> of_slot =
@@ -52,16 +53,26 @@ void PrintClasses(const fs::path& file, const std::vector<RankedClass>& best) {
   for (const RankedClass& p : best) Print("  {:.4f} - \"{}\"\n", p.score, p.name);
 }
 
+// Errors: kConfig unless the last output is a score of each class.
+void CheckScoresOf(const PictureNet& net, const Shape& shape) {
+  const std::string& output = net.outputs().back();
+  RefuseIndices(net, output);
+  if (shape.rank() < 2 || shape[0] != net.batch())
+    throw Error(ErrorKind::kConfig, StrCat("output \"", output, "\" is ", shape.ToString(), ", not [N,classes]"));
+  if (shape.Count(2, shape.rank()) > 1) {
+    throw ErrorAt(net.WriterOf(output), {},
+                  StrCat("output \"", output, "\" is ", shape.ToString(), ", a map, not [N,classes]"),
+                  "task: SEGMENT in a model.prototxt beside the net draws the classes of a map's pixels");
+  }
+}
+
 int RunClassify(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
   const std::vector<fs::path> files = PicturesToInfer(inputs, arguments);
   const int64_t batch = PicturesARun(files, arguments);
   const int64_t top = arguments.Int("top", 5, 1, INT64_MAX);
   PictureNet net(source, batch);
   const Tensor scores = net.output(net.outputs().back());
-  if (scores.shape().rank() < 2 || scores.shape()[0] != batch) {
-    throw Error(ErrorKind::kConfig,
-                StrCat("output \"", net.outputs().back(), "\" is ", scores.shape().ToString(), ", not [N,classes]"));
-  }
+  CheckScoresOf(net, scores.shape());
   TellOutput(net, net.outputs().back());
   CheckNames(source, net.outputs().back(), scores.shape().Count(1, scores.shape().rank()));
   RefuseUnreadBeforeLook(arguments, {"json", "trace"});

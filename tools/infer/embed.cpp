@@ -95,10 +95,12 @@ std::optional<VectorRows> WordVectors(const InferSource& source, const NetParame
     throw Error(ErrorKind::kConfig, StrCat("output \"", made.outputs.back(), "\" is ", output.shape().ToString(),
                                            ", not a vector for each of ", words, " words"));
   }
+  CheckInputs(*made.program, deploy, {input});
   const std::span<float> numbers = made.program->input(input).as<float>();
   std::iota(numbers.begin(), numbers.end(), 0.0F);
   made.program->Run();
   const std::span<const float> values = output.as<const float>();
+  CheckScores(values, made.outputs.back());
   return VectorRows{values.size() / static_cast<size_t>(words), {values.begin(), values.end()}};
 }
 

@@ -1,6 +1,7 @@
 #include "tools/infer/infer_program.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "core/error.h"
@@ -8,7 +9,8 @@
 #include "layers/net.h"
 #include "optim/net_weights.h"
 #include "optim/precision.h"
-#include "optim/trained_weights.h"
+#include "proto/places.h"
+#include "tools/calibration.h"
 
 namespace moka {
 namespace {
@@ -36,7 +38,7 @@ InferProgram CompileForInference(const InferSource& source, const NetParameter& 
   if (built.outputs.empty()) throw Error(ErrorKind::kConfig, StrCat("net \"", deploy.name(), "\" has no output"));
   AddBlobs(built.blobs, kInferSeed, store);
   AddKept(built, "infer", store);
-  LoadTrainedWeights(source.weights, built.blobs, store);
+  LoadWeightsFor(source.compile, source.weights, built.blobs, store);
 
   InferProgram made;
   for (const BuiltNet::Output& output : built.outputs) {
@@ -56,6 +58,32 @@ InferProgram CompileForInference(const InferSource& source, const NetParameter& 
   }
   made.program = Compile(std::move(built.graph), store, InferenceOptions(source, deploy));
   return made;
+}
+
+void CheckInputs(const Program& program, const NetParameter& deploy, const std::vector<std::string>& filled) {
+  for (const LayerParameter& layer : deploy.layer()) {
+    if (layer.type() != "Input") continue;
+    for (int i = 0; i < layer.top_size(); ++i) {
+      const std::string& top = layer.top(i);
+      if (!program.HasInput(top) || std::ranges::find(filled, top) != filled.end()) continue;
+      const std::string others = filled.empty() ? "" : StrCat(" beside \"", Join(filled, "\", \""), "\"");
+      throw ErrorAt(
+          layer, StrCat("top[", i, "]"),
+          StrCat("the net reads an input \"", top, "\"", others, ", and moka infer has nothing to fill it with"),
+          "the task of the model's card says what is filled; a Parameter layer holds what is the same always");
+    }
+  }
+}
+
+bool CheckScores(std::span<const float> values, const std::string& output) {
+  const auto nan = std::ranges::find_if(values, [](float value) { return std::isnan(value); });
+  if (nan != values.end()) {
+    throw Error(
+        ErrorKind::kBadData, {},
+        StrCat("output \"", output, "\" is NaN from value ", nan - values.begin(), " on (of ", values.size(), ")"),
+        "the weights hold what is no number, or the picture or text makes none with them");
+  }
+  return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
 }
 
 }  // namespace moka

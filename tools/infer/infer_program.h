@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,5 +25,12 @@ struct InferProgram {
 // weights; kConfig for a net without output and for a blob that it has not.
 InferProgram CompileForInference(const InferSource& source, const NetParameter& deploy,
                                  const std::vector<std::string>& kept, ParameterStore& store);
+
+// Errors: kConfig for an input of the program, a top of one of the net's Input layers, that is none of `filled`: it
+// would stay at zero.
+void CheckInputs(const Program& program, const NetParameter& deploy, const std::vector<std::string>& filled);
+
+// Errors: kBadData where one of an output's values is NaN, which no order ranks. Returns whether all are finite.
+bool CheckScores(std::span<const float> values, const std::string& output);
 
 }  // namespace moka

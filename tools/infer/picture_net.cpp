@@ -1,11 +1,14 @@
 #include "tools/infer/picture_net.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/log.h"
 #include "core/slow_phase.h"
 #include "core/text.h"
+#include "proto/places.h"
 #include "tools/deploy_net.h"
 #include "tools/infer/infer_program.h"
 #include "tools/infer/picture_way.h"
@@ -38,12 +41,13 @@ PictureNet::PictureNet(const InferSource& source, int64_t batch, const std::stri
     : batch_(batch), store_(source.compile.device) {
   const SlowPhase phase("building the net");
   const NetParameter net = InferNet(source);
-  const NetParameter deploy = DeployNet(net, InputShape(net, batch_));
+  deploy_ = DeployNet(net, InputShape(net, batch_));
   InferProgram made =
-      CompileForInference(source, deploy, blob.empty() ? std::vector<std::string>{} : std::vector{blob}, store_);
+      CompileForInference(source, deploy_, blob.empty() ? std::vector<std::string>{} : std::vector{blob}, store_);
   outputs_ = blob.empty() ? std::move(made.outputs) : std::vector{blob};
   program_ = std::move(made.program);
-  const std::string input = ImageInput(deploy).top(0);
+  const std::string input = ImageInput(deploy_).top(0);
+  CheckInputs(*program_, deploy_, {input});
   if (!program_->HasInput(input))
     throw Error(ErrorKind::kConfig, StrCat("input \"", input, "\" does not reach the output"));
   input_ = program_->input(input);
@@ -53,8 +57,39 @@ PictureNet::PictureNet(const InferSource& source, int64_t batch, const std::stri
   }
   shown_.resize(static_cast<size_t>(batch_));
   const Shape sample = input_.shape().Erased(0);
-  const PictureWay way = PictureWayOf(source, net, deploy, sample);
-  reader_ = std::make_unique<PictureReader>(way.layer, sample, fs::path{}, way.order);
+  const PictureWay way = PictureWayOf(source, net, deploy_, sample);
+  try {
+    reader_ = std::make_unique<PictureReader>(way.layer, sample, fs::path{}, way.order, way.stored);
+  } catch (Error& error) {
+    const SourcePlace place = PlaceOf(ImageInput(deploy_));
+    if (place.ToString() != PlaceOf(way.layer).ToString())
+      error.AddNote(StrCat("for input \"", input, "\" of ", place.ToString()));
+    throw;
+  }
+}
+
+const LayerParameter& PictureNet::WriterOf(const std::string& output) const {
+  const auto writes = [&](const LayerParameter& layer) {
+    return std::ranges::find(layer.top(), output) != layer.top().end();
+  };
+  const auto last = std::find_if(deploy_.layer().rbegin(), deploy_.layer().rend(), writes);
+  Require(last != deploy_.layer().rend(), "PictureNet::WriterOf: an output of the net");
+  return *last;
+}
+
+void PictureNet::Run(int64_t used) {
+  program_->Run();
+  for (const std::string& name : outputs_) {
+    const Tensor output = program_->output(name);
+    const Shape& shape = output.shape();
+    const bool is_of_pictures = shape.rank() > 0 && shape[0] == batch_;
+    // What a slot without a picture gives says nothing.
+    if (output.type().dtype != DType::kFloat32 || (!is_of_pictures && used < batch_)) continue;
+    const int64_t count = is_of_pictures ? used * shape.Count(1, shape.rank()) : shape.Count();
+    const bool is_finite = CheckScores(output.as<const float>().first(static_cast<size_t>(count)), name);
+    if (is_finite || std::exchange(told_infinite_, true)) continue;
+    LogWarning(StrCat("output \"", name, "\" holds infinite values"));
+  }
 }
 
 std::span<float> PictureNet::SlotOf(int64_t slot) const {

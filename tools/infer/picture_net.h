@@ -20,8 +20,8 @@ namespace moka {
 class PictureNet {
  public:
   // For `batch` pictures a run. Errors: those of reading and building the net and of loading the weights; kConfig when
-  // the first input is no picture [N,C,H,W] or reaches no output, and for a `blob` the net does not have. With a blob
-  // that alone is computed: it is the only output.
+  // the first input is no picture [N,C,H,W], is no sample of the data layer or reaches no output, where it has another
+  // one, and for a `blob` the net does not have. With a blob that alone is computed: it is the only output.
   PictureNet(const InferSource& source, int64_t batch, const std::string& blob = {});
 
   int64_t batch() const { return batch_; }
@@ -29,6 +29,8 @@ class PictureNet {
   // Of the net's outputs, in the order of its text.
   const std::vector<std::string>& outputs() const { return outputs_; }
   Tensor output(const std::string& name) const { return program_->output(name); }
+  // The layer that writes an output last. Requires: the net has that output.
+  const LayerParameter& WriterOf(const std::string& output) const;
   // Of the input: [N,C,H,W].
   const Shape& input_shape() const { return input_.shape(); }
 
@@ -41,18 +43,21 @@ class PictureNet {
   void PutAsIs(Image image, int64_t slot);
   // What part of the picture in a slot the input shows (PictureReader::shown).
   const ImageBox& shown(int64_t slot) const { return shown_.at(static_cast<size_t>(slot)); }
-  void Run() { program_->Run(); }
+  // Of the pictures in the first `used` slots. Errors: those of CheckScores of their outputs.
+  void Run(int64_t used);
 
  private:
   std::span<float> SlotOf(int64_t slot) const;
 
   int64_t batch_;
+  NetParameter deploy_;
   std::vector<ImageBox> shown_;  // of each slot
   ParameterStore store_;
   std::unique_ptr<Program> program_;
   std::unique_ptr<PictureReader> reader_;
   std::vector<std::string> outputs_;
   Tensor input_;
+  bool told_infinite_ = false;
 };
 
 }  // namespace moka

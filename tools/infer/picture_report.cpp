@@ -9,6 +9,7 @@
 #include "core/slow_phase.h"
 #include "core/text.h"
 #include "core/trace.h"
+#include "proto/places.h"
 #include "tools/infer/source.h"
 #include "tools/print.h"
 #include "tools/program_options.h"
@@ -70,7 +71,7 @@ FilesSeen ForEachPicture(PictureNet& net, const std::vector<std::filesystem::pat
     Try(files[i], files.size(), load, done);
     const bool is_full = static_cast<int64_t>(pictures.size()) == net.batch();
     if (pictures.empty() || (!is_full && i + 1 < files.size())) continue;
-    net.Run();
+    net.Run(std::ssize(pictures));
     const size_t first = done.files.size() - pictures.size();
     for (size_t slot = 0; slot < pictures.size(); ++slot)
       seen(done.files[first + slot], pictures[slot], static_cast<int64_t>(slot));
@@ -84,6 +85,13 @@ void TellOutput(const PictureNet& net, const std::string& used) {
   if (net.outputs().size() < 2) return;
   LogWarning(StrCat("the net has ", net.outputs().size(), " outputs (", Join(net.outputs(), ", "), "): \"", used,
                     "\" is used"));
+}
+
+void RefuseIndices(const PictureNet& net, const std::string& used) {
+  const LayerParameter& writer = net.WriterOf(used);
+  if (writer.type() != "ArgMax") return;
+  throw ErrorAt(writer, {}, StrCat("output \"", used, "\" holds the numbers of the best classes, not their scores"),
+                StrCat("leave the layer out, moka infer ranks the scores itself: ~layer[", writer.name(), "]"));
 }
 
 void CheckNames(const InferSource& source, const std::string& output, int64_t classes) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -13,8 +15,12 @@
 #include "data/layer_fields.h"
 #include "data/picture_limits.h"
 #include "data/pipeline.h"
+#include "data/transform.h"
+#include "proto/content.h"
 #include "proto/filter.h"
 #include "proto/net_file.h"
+#include "proto/places.h"
+#include "proto/weights.h"
 #include "tools/deploy_net.h"
 #include "tools/record_sizes.h"
 
@@ -57,14 +63,28 @@ float FloatOfFlag(const std::string& flag, const std::string& text) {
   return static_cast<float>(NumberOfFlag(flag, Trim(text), -kMost, kMost));
 }
 
+// What the command line or a model's card says of pictures.
+struct PictureWords {
+  const PictureInput& input;
+  const ModelCard* card = nullptr;  // null: the flags of these names
+
+  // An error about one of the fields, or all of them.
+  Error Fault(std::string_view field, const std::string& text) const {
+    if (card == nullptr) return {ErrorKind::kUsage, StrCat("--", field, " ", text)};
+    const std::string path = field.empty() ? "input" : StrCat("input.", field);
+    return {ErrorKind::kConfig, PlaceOf(card->origin(), path), StrCat(path, field.empty() ? ": " : " ", text)};
+  }
+};
+
 bool IsEmpty(const PictureInput& input) { return input.ByteSizeLong() == 0; }
 
 // Another size takes the place of all that the layer says of sizes.
-void SetSize(const PictureInput& input, LayerParameter& layer) {
+void SetSize(const PictureWords& words, LayerParameter& layer) {
+  const PictureInput& input = words.input;
   if (!input.has_resize_height() && !input.has_resize_width() && !input.has_resize_short()) return;
   if (input.has_resize_height() != input.has_resize_width() ||
       (input.has_resize_height() && input.has_resize_short())) {
-    throw Error(ErrorKind::kConfig, "the card's input: give resize_height with resize_width, or resize_short alone");
+    throw words.Fault("", "give resize_height with resize_width, or resize_short alone");
   }
   const bool is_size = input.has_resize_short() ? input.resize_short() <= kMostPictureSide
                                                 : IsPictureSize(input.resize_height(), input.resize_width());
@@ -91,17 +111,52 @@ void SetSize(const PictureInput& input, LayerParameter& layer) {
   if (layer.has_data_param()) layer.mutable_data_param()->clear_source();
 }
 
-void Overlay(const PictureInput& input, const fs::path& folder, LayerParameter& layer) {
-  SetSize(input, layer);
-  TransformationParameter& fields = *layer.mutable_transform_param();
-  if (input.mean_size() > 0 && input.has_mean_file()) {
-    throw Error(ErrorKind::kConfig, "the card's input: give mean or mean_file, not both");
+// Errors: those of a mean, deviation or scale that is no such, or not of the sample's channels.
+void CheckValues(const PictureWords& words, const Shape& sample) {
+  const PictureInput& input = words.input;
+  const auto check_count = [&](std::string_view field, int count) {
+    if (count <= 1 || count == sample[0]) return;
+    throw words.Fault(field,
+                      StrCat("has ", count, " values, and the net's input ", sample.ToString(), " has ", sample[0],
+                             sample[0] == 1 ? " channel" : " channels; give one value, or one a channel"));
+  };
+  check_count("mean", input.mean_size());
+  check_count("std", input.std_size());
+  for (const float value : input.mean()) {
+    if (!std::isfinite(value)) throw words.Fault("mean", StrCat("holds ", value, ", which is not finite"));
   }
+  for (const float value : input.std()) {
+    if (!(value > 0) || !std::isfinite(value))
+      throw words.Fault("std", StrCat("holds ", value, ", which is no positive number"));
+  }
+  if (!std::isfinite(input.scale())) throw words.Fault("scale", StrCat("is ", input.scale(), ", which is not finite"));
+  if (input.mean_size() > 0 && input.has_mean_file()) throw words.Fault("", "give mean or mean_file, not both");
+}
+
+// The file of a mean image, which can be read.
+std::string MeanFileOf(const PictureWords& words, const fs::path& folder) {
+  const fs::path file = folder / words.input.mean_file();
+  Shape shape;
+  std::vector<float> values;
+  try {
+    ReadMeanImage(file, shape, values);
+  } catch (Error& error) {
+    if (words.card != nullptr) error.SetPlace(PlaceOf(words.card->origin(), "input.mean_file"));
+    throw;
+  }
+  return file.string();
+}
+
+void Overlay(const PictureWords& words, const fs::path& folder, const Shape& sample, LayerParameter& layer) {
+  const PictureInput& input = words.input;
+  SetSize(words, layer);
+  CheckValues(words, sample);
+  TransformationParameter& fields = *layer.mutable_transform_param();
   if (input.mean_size() > 0 || input.has_mean_file()) {
     fields.clear_mean_file();
     fields.clear_mean_value();
     fields.mutable_mean_value()->CopyFrom(input.mean());
-    if (input.has_mean_file()) fields.set_mean_file((folder / input.mean_file()).string());
+    if (input.has_mean_file()) fields.set_mean_file(MeanFileOf(words, folder));
   }
   if (input.std_size() > 0) fields.mutable_std_value()->CopyFrom(input.std());
   if (input.has_scale()) fields.set_scale(input.scale());
@@ -156,25 +211,46 @@ void GatherFields(LayerParameter& layer) {
   if (layer.has_multi_label_image_data_param()) ClearOldFields(*layer.mutable_multi_label_image_data_param());
 }
 
-// Where the records cannot be looked at, as those of a run that was moved, what it kept of them says how large they
-// are.
-void TakeRecordSize(const fs::path& folder, LayerParameter& layer) {
+// The layer's records, or where they cannot be looked at, as those of a run that was moved, what it kept of them.
+std::optional<ImageSize> StoredOf(const fs::path& folder, const LayerParameter& layer) {
+  if (!NeedsRecords(layer)) return {};
   std::error_code code;
-  if (!NeedsRecordSize(layer) || fs::exists(layer.data_param().source(), code)) return;
-  if (const std::optional<ImageSize> kept = KeptRecordSize(folder, layer.name())) {
-    layer.mutable_image_data_param()->set_new_height(static_cast<uint32_t>(kept->height));
-    layer.mutable_image_data_param()->set_new_width(static_cast<uint32_t>(kept->width));
-    return;
-  }
-  LogWarning(StrCat("the records of layer \"", layer.name(), "\" (", Printable(layer.data_param().source()),
+  if (!fs::exists(layer.data_param().source(), code)) return KeptRecordSize(folder, layer.name());
+  return StoredPicturesOf(layer, {});
+}
+
+// Says that pictures are cut as they are where no record tells how large they should be.
+void TellUnknownSize(const PictureWay& way) {
+  std::error_code code;
+  const std::string& source = way.layer.data_param().source();
+  if (way.stored || !NeedsRecordSize(way.layer) || fs::exists(source, code)) return;
+  LogWarning(StrCat("the records of layer \"", way.layer.name(), "\" (", Printable(source),
                     ") are not there to tell how large pictures are before the crop: they are cut at their own size; ",
                     "--resize HxW says another"));
 }
 
-void CheckChannels(PictureInput::Channels channels, const Shape& sample) {
+void CheckChannels(const PictureWords& words, const Shape& sample) {
+  const PictureInput::Channels channels = words.input.channels();
   if ((channels == PictureInput::GREY) == (sample[0] == 1)) return;
-  throw Error(ErrorKind::kConfig, StrCat("the card's input has channels: ", PictureInput::Channels_Name(channels),
-                                         ", and the net's input ", sample.ToString(), " has ", sample[0]));
+  throw words.Fault("channels", StrCat("is ", PictureInput::Channels_Name(channels), ", and the net's input ",
+                                       sample.ToString(), " has ", sample[0]));
+}
+
+// Whether a text that is no number and names nothing was meant to name a file: "mean.binaryproto", "means/a".
+bool LooksLikeFile(const std::string& text) {
+  const std::string extension = fs::path(text).extension().string();
+  const auto is_letter = [](unsigned char c) { return std::isalpha(c) != 0; };
+  return text.find('/') != std::string::npos ||
+         (extension.size() > 1 && std::all_of(extension.begin() + 1, extension.end(), is_letter));
+}
+
+// A file of a mean image, or of NumPy's with a value a channel.
+void TakeMeanFile(const std::string& file, PictureInput& input) {
+  if (RecogniseFile(file) == Content::kNumpy) {
+    const NamedBlob array = ReadBlobProtoFile(file);
+    if (array.shape.rank() <= 1) return input.mutable_mean()->Add(array.values.begin(), array.values.end());
+  }
+  input.set_mean_file(fs::absolute(file).string());
 }
 
 }  // namespace
@@ -187,7 +263,10 @@ PictureInput PictureFlagsOf(const Arguments& arguments) {
     // A class's folder may be called "0"; what is no file and no number is refused by what it is.
     const bool is_number = mean.find_first_not_of("0123456789+-.eE, ") == std::string::npos;
     if (is_number ? fs::is_regular_file(mean, code) : fs::exists(fs::symlink_status(mean, code))) {
-      input.set_mean_file(fs::absolute(mean).string());
+      TakeMeanFile(mean, input);
+    } else if (!is_number && LooksLikeFile(mean)) {
+      throw Error(ErrorKind::kNoInput, {}, StrCat("--mean: there is no file ", Printable(mean)),
+                  "it takes a mean image (.binaryproto, .npy) or values B,G,R");
     } else {
       for (const std::string& value : Split(mean, ',')) input.add_mean(FloatOfFlag("mean", value));
     }
@@ -224,14 +303,16 @@ PictureWay PictureWayOf(const InferSource& source, const NetParameter& net, cons
     }
   }
   GatherFields(way.layer);
+  way.stored = StoredOf(source.folder, way.layer);
   if (has_card) {
-    if (source.card.input().has_channels()) CheckChannels(source.card.input().channels(), sample);
+    const PictureWords words{source.card.input(), &source.card};
+    if (source.card.input().has_channels()) CheckChannels(words, sample);
     if (source.card.input().channels() == PictureInput::RGB) way.order = PictureReader::Order::kRgb;
-    Overlay(source.card.input(), source.folder, way.layer);
+    Overlay(words, source.folder, sample, way.layer);
   }
-  Overlay(source.flags, {}, way.layer);
+  Overlay({.input = source.flags}, {}, sample, way.layer);
   FindMeanFile(source.folder, way.layer);
-  TakeRecordSize(source.folder, way.layer);
+  TellUnknownSize(way);
   const auto resizes = [](const PictureInput& input) { return input.has_resize_height() || input.has_resize_short(); };
   const bool has_mean_image = way.layer.transform_param().has_mean_file() && way.layer.type() == "Input";
   if ((has_card && resizes(source.card.input())) || resizes(source.flags) || has_mean_image) {

@@ -90,6 +90,13 @@ InferSource InferSourceOf(const Arguments& arguments) {
   } else if (run) {
     source.weights = FindCheckpoint(config.string(), runs).string();
   } else {
+    const std::string first = arguments.positionals.empty() ? "" : arguments.positionals[0];
+    if (arguments.Has("model") && FindNamedRun(first, runs)) {
+      throw Error(ErrorKind::kUsage, {},
+                  StrCat("the run ", Printable(first), " and --model=", Printable(config.string()),
+                         " both say which net it is, so one has no use"),
+                  StrCat("--weights ", Printable(first), " takes the run's weights for that net"));
+    }
     throw Error(ErrorKind::kUsage, {}, "no weights: this is no run with a checkpoint", "give --weights FILE");
   }
   source.card = ModelCardOf(source.folder);

@@ -1,6 +1,9 @@
 // moka compare: a net here against blobs another engine has written, layer by layer.
 #include <fmt/format.h>
 
+#include <charconv>
+#include <cmath>
+
 #include "core/error.h"
 #include "core/text.h"
 #include "proto/net_file.h"
@@ -16,10 +19,11 @@ namespace {
 double Tolerance(const Arguments& arguments, const std::string& name, double fallback) {
   const std::string text = arguments.Get(name);
   if (text.empty()) return fallback;
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  if (*end == '\0' && value > 0) return value;
-  throw Error(ErrorKind::kUsage, StrCat("--", name, " wants a number above 0, found \"", Printable(text), "\""));
+  const char* const last = text.data() + text.size();
+  double value = 0;
+  const auto [end, code] = std::from_chars(text.data(), last, value);
+  if (code == std::errc() && end == last && value > 0 && std::isfinite(value)) return value;
+  throw Error(ErrorKind::kUsage, StrCat("--", name, " wants a finite number above 0, found \"", Printable(text), "\""));
 }
 
 NetState StateOf(const Arguments& arguments) {
@@ -60,7 +64,8 @@ int RunCompare(const Arguments& arguments) {
   }
   for (const std::string& left_out : comparison.not_compared) Print("{:<7} {}\n", "not", left_out);
   if (differences.empty()) {
-    throw Error(ErrorKind::kBadData, {}, StrCat(Printable(arguments.positionals[1]), " has no blob of this net"),
+    throw Error(ErrorKind::kBadData, {},
+                StrCat(Printable(arguments.positionals[1]), " has no blob of this net beside what it is fed"),
                 "name them blob/NAME, blobdiff/NAME, param/LAYER/INDEX, paramdiff/LAYER/INDEX");
   }
   if (first == nullptr) {

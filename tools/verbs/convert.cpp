@@ -6,11 +6,14 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "layers/net.h"
 #include "optim/caffe_state.h"
 #include "optim/checkpoint.h"
+#include "optim/net_weights.h"
 #include "proto/net_file.h"
 #include "proto/weights.h"
 #include "tools/checkpoint_source.h"
+#include "tools/net_source.h"
 #include "tools/print.h"
 #include "tools/verbs/verbs.h"
 
@@ -52,6 +55,50 @@ std::optional<fs::path> CheckpointOf(const fs::path& file) {
   return fs::exists(manifest, code) ? std::optional(base) : std::nullopt;
 }
 
+// The net of a phase without its data. Errors: those of building it.
+BuiltNet NetInPhase(const NetParameter& net, Phase phase) {
+  NetOptions options;
+  options.state.set_phase(phase);
+  options.data_types = GuessDataTypes();
+  return BuildNet(net, options);
+}
+
+// Whether the weights are a net's. Errors: those of LoadTrainedWeights, with what no phase of the net lacks left out.
+void CheckWeightsOf(const NetParameter& net, const std::string& net_file, const Weights& weights,
+                    const std::string& file) {
+  std::optional<WeightsLoaded> best;
+  std::optional<Error> failure;
+  for (const Phase phase : {TEST, TRAIN}) {
+    try {
+      const BuiltNet built = NetInPhase(net, phase);
+      ParameterStore store;
+      for (const NetBlob& blob : built.blobs) {
+        if (!store.Has(blob.name)) store.Add(blob.name, blob.shape);
+      }
+      const WeightsLoaded loaded = LoadWeights(weights, file, built.blobs, store);
+      if (!best || loaded.missing.size() < best->missing.size()) best = loaded;
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::kBadData) throw;
+      if (!failure) failure = error;
+    }
+  }
+  if (!best) {
+    LogWarning(StrCat(
+        net_file, " cannot be built without its data, so nothing says whether the weights are its: ", failure->what()));
+    return;
+  }
+  if (!best->missing.empty()) {
+    throw Error(ErrorKind::kBadData, {},
+                StrCat(Printable(file), ": no weights of ", best->missing.size() == 1 ? "layer " : "layers ",
+                       Join(best->missing, ", "), ", which ", Printable(net_file), " needs"),
+                "without --model, the file's own layers are converted");
+  }
+  if (!best->ignored.empty()) {
+    LogWarning(
+        StrCat(Printable(net_file), " has no layers ", Join(best->ignored, ", "), ", whose weights go beside its own"));
+  }
+}
+
 Source ReadSource(const Arguments& arguments) {
   fs::path from = arguments.positionals[0];
   std::error_code code;
@@ -73,7 +120,11 @@ Source ReadSource(const Arguments& arguments) {
     source.weights = ReadWeights(from);
     source.net = NetOf(source.weights);
   }
-  if (arguments.Has("model")) source.net = ReadNet(arguments.Get("model"));
+  if (arguments.Has("model")) {
+    const std::string net = arguments.Get("model");
+    source.net = ReadNet(net);
+    CheckWeightsOf(source.net, net, source.weights, from.string());
+  }
   return source;
 }
 

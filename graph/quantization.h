@@ -1,6 +1,7 @@
 // What calibration measured of a net: the ranges by which its convolutions run on 8-bit integers.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@ struct ConvolutionRanges {
   double output_low = 0;
   double output_high = 0;
   std::vector<double> weights;  // largest magnitude of each output's weights
+  uint64_t checksum = 0;        // of the layer's weights as they were trained; 0: not known
 };
 
 struct Quantization {
@@ -21,6 +23,7 @@ struct Quantization {
   // Weights lie in [-weight_limit, weight_limit]: 127, or 63 where products of uint8 and int8 are added in pairs in 16
   // bits (x86 before VNNI).
   int weight_limit = 127;
+  std::string file;  // that they were read from
 };
 
 }  // namespace moka

@@ -7,7 +7,9 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/json_bounds.h"
+#include "core/log.h"
 #include "core/text.h"
+#include "optim/trained_weights.h"
 
 namespace moka {
 
@@ -118,6 +120,55 @@ Quantization Calibration::Finish() const {
   return quantization;
 }
 
+namespace {
+
+// Of a layer's first blob, whose bits a conversion of the file keeps; 0 for a layer that the net has not.
+uint64_t WeightsChecksum(const std::string& layer, const std::vector<NetBlob>& blobs, const ParameterStore& store) {
+  const auto found =
+      std::ranges::find_if(blobs, [&](const NetBlob& blob) { return blob.layer == layer && blob.index == 0; });
+  if (found == blobs.end()) return 0;
+  const std::vector<float> values = store.Values(found->name);
+  return StableHash({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
+}
+
+// Errors: kConfig unless the ranges are of these weights.
+void CheckMeasured(const Quantization& quantization, const std::vector<NetBlob>& blobs, const ParameterStore& store) {
+  const std::string hint = "moka quantise measures them for these weights";
+  const std::string file = Printable(quantization.file);
+  std::vector<std::string> strangers;
+  bool is_noted = true;
+  for (const auto& [layer, ranges] : quantization.convolutions) {
+    const uint64_t here = WeightsChecksum(layer, blobs, store);
+    if (here == 0) strangers.push_back(layer);
+    is_noted = is_noted && ranges.checksum != 0;
+    if (here == 0 || ranges.checksum == 0 || here == ranges.checksum) continue;
+    throw Error(ErrorKind::kConfig, {},
+                StrCat(file, ": its ranges were measured with other weights than these, those of layer \"",
+                       Printable(layer), "\" are the first"),
+                hint);
+  }
+  if (!strangers.empty() && strangers.size() == quantization.convolutions.size()) {
+    throw Error(ErrorKind::kConfig, {},
+                StrCat(file, ": its ranges are of another net, which has no layer \"", Printable(strangers[0]), "\""),
+                hint);
+  }
+  for (std::string& name : strangers) name = Printable(name);
+  if (!strangers.empty()) LogWarning(StrCat(file, ": the net has no layers ", Join(strangers, ", ")));
+  if (!is_noted) LogWarning(StrCat(file, " does not say of which weights its ranges are; ", hint));
+}
+
+}  // namespace
+
+void NoteWeights(const std::vector<NetBlob>& blobs, const ParameterStore& store, Quantization& quantization) {
+  for (auto& [layer, ranges] : quantization.convolutions) ranges.checksum = WeightsChecksum(layer, blobs, store);
+}
+
+void LoadWeightsFor(const CompileOptions& compile, const std::string& files, const std::vector<NetBlob>& blobs,
+                    ParameterStore& store) {
+  LoadTrainedWeights(files, blobs, store);
+  if (compile.quantization != nullptr) CheckMeasured(*compile.quantization, blobs, store);
+}
+
 Quantization ReadQuantization(const std::filesystem::path& file) {
   const std::string text = ReadFile(file);
   CheckJsonBounds(text, file.string());
@@ -148,8 +199,15 @@ Quantization ReadQuantization(const std::filesystem::path& file) {
     if (input.size() != 2 || output.size() != 2) {
       fail(StrCat("layer \"", Printable(layer), "\": \"input\" and \"output\" are [low, high]"));
     }
-    quantization.convolutions[layer] = {input[0], input[1], output[0], output[1], numbers("weights")};
+    uint64_t checksum = 0;
+    if (entry.contains("checksum")) {
+      if (!entry["checksum"].is_number_unsigned())
+        fail(StrCat("layer \"", Printable(layer), "\": \"checksum\" is no number"));
+      checksum = entry["checksum"].get<uint64_t>();
+    }
+    quantization.convolutions[layer] = {input[0], input[1], output[0], output[1], numbers("weights"), checksum};
   }
+  quantization.file = file.string();
   return quantization;
 }
 
@@ -158,6 +216,7 @@ void WriteQuantization(const Quantization& quantization, const std::filesystem::
   for (const auto& [layer, r] : quantization.convolutions) {
     json["convolutions"][layer] = {
         {"input", {r.input_low, r.input_high}}, {"output", {r.output_low, r.output_high}}, {"weights", r.weights}};
+    if (r.checksum != 0) json["convolutions"][layer]["checksum"] = r.checksum;
   }
   WriteFileAtomically(file, json.dump() + "\n");
 }

@@ -9,8 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "graph/parameter_store.h"
 #include "graph/program.h"
 #include "graph/quantization.h"
+#include "layers/layer.h"
 
 namespace moka {
 
@@ -48,8 +50,16 @@ class Calibration {
   std::map<std::string, Ranges> layers_;
 };
 
-// JSON: {"convolutions": {LAYER: {"input": [low, high], "output": [low, high], "weights": [..]}}}. Errors: kNoInput,
-// kConfig naming the file and what is wrong in it; kCantCreate.
+// Notes which weights the ranges are of.
+void NoteWeights(const std::vector<NetBlob>& blobs, const ParameterStore& store, Quantization& quantization);
+// LoadTrainedWeights for a program of these options. Errors: its; kConfig naming the file of --int8 if that was
+// measured with other weights or of another net.
+void LoadWeightsFor(const CompileOptions& compile, const std::string& files, const std::vector<NetBlob>& blobs,
+                    ParameterStore& store);
+
+// JSON: {"convolutions": {LAYER: {"input": [low, high], "output": [low, high], "weights": [..], "checksum": N}}}, the
+// last of them not in files of earlier days. Errors: kNoInput, kConfig naming the file and what is wrong in it;
+// kCantCreate.
 Quantization ReadQuantization(const std::filesystem::path& file);
 void WriteQuantization(const Quantization& quantization, const std::filesystem::path& file);
 

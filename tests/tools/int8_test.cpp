@@ -11,6 +11,8 @@
 #include "core/text.h"
 #include "graph/op.h"
 #include "layers/catalog.h"
+#include "optim/net_weights.h"
+#include "proto/weights.h"
 #include "tests/threads.h"
 #include "tools/calibration.h"
 #include "tools/machine.h"
@@ -243,6 +245,47 @@ TEST(Quantize, ConvolutionsWithoutFittingRangesStay) {
   EXPECT_EQ(StepsOf(*program, "convolution"), 3);
   SmallNet other;
   EXPECT_EQ(StepsOf(*OnIntegers(other, {}), "convolution"), 4);
+}
+
+// Ranges say nothing of other weights.
+TEST_F(QuantizationFile, RangesOfOtherWeightsAreRefused) {
+  const std::filesystem::path weights =
+      std::filesystem::path(testing::TempDir()) / StrCat("w-", getpid(), ".safetensors");
+  NetBlob blob;
+  blob.name = "conv/0";
+  blob.layer = "conv";
+  blob.shape = {2, 3, 1, 1};
+  const std::vector<NetBlob> blobs = {blob};
+  const auto put = [&](float last) {
+    const std::vector<NamedBlob> written = {{"conv", 0, {2, 3, 1, 1}, {1, 2, 3, 4, 5, last}}};
+    WriteSafetensors(weights, written);
+  };
+  const auto load = [&](const std::string& layer, uint64_t checksum) -> std::string {
+    ParameterStore store;
+    AddBlobs(blobs, 1, store);
+    Quantization written;
+    written.convolutions[layer] = {0, 1, 0, 1, {3, 6}, checksum};
+    WriteQuantization(written, file_);
+    CompileOptions options;
+    options.quantization = std::make_shared<Quantization>(ReadQuantization(file_));
+    try {
+      LoadWeightsFor(options, weights.string(), blobs, store);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kConfig);
+      return error.what();
+    }
+    Quantization noted = *options.quantization;
+    NoteWeights(blobs, store, noted);
+    return std::to_string(noted.convolutions.at(layer).checksum);
+  };
+  put(6);
+  const uint64_t checksum = std::stoull(load("conv", 0));
+  EXPECT_NE(checksum, 0U);
+  EXPECT_EQ(load("conv", checksum), std::to_string(checksum));
+  EXPECT_NE(load("other", checksum).find("of another net, which has no layer \"other\""), std::string::npos);
+  put(std::nextafter(6.0F, 7.0F));
+  EXPECT_NE(load("conv", checksum).find("those of layer \"conv\""), std::string::npos);
+  std::filesystem::remove(weights);
 }
 
 TEST(Quantize, ThePassCanBeDisabled) {

@@ -14,7 +14,7 @@
 #include "optim/net_weights.h"
 #include "optim/sample_grid.h"
 #include "optim/train_net.h"
-#include "optim/trained_weights.h"
+#include "tools/calibration.h"
 #include "tools/infer/infer_program.h"
 #include "tools/infer/tasks.h"
 #include "tools/net_source.h"
@@ -40,7 +40,7 @@ class Generator {
     BuiltNet built = BuildNet(net, options);
     AddBlobs(built.blobs, kGeneratorSeed, store_);
     AddKept(built, "generate", store_);
-    LoadTrainedWeights(source.weights, built.blobs, store_);
+    LoadWeightsFor(source.compile, source.weights, built.blobs, store_);
     const BuiltNet::Output pictures = PicturesOfNet(built, source.card.generation().blob());
     built.graph.AddOutput(pictures.name, pictures.value);
     program_ = Compile(std::move(built.graph), store_, InferenceOptions(source, net));

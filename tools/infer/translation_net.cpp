@@ -8,7 +8,7 @@
 #include "data/text/text_pairs.h"
 #include "layers/net.h"
 #include "optim/net_weights.h"
-#include "optim/trained_weights.h"
+#include "tools/calibration.h"
 #include "tools/infer/infer_program.h"
 
 namespace moka {
@@ -119,7 +119,7 @@ TranslationNet::Programs TranslationNet::Build(int64_t steps) {
     std::vector<NetBlob> blobs = reader.blobs;
     blobs.insert(blobs.end(), writer.blobs.begin(), writer.blobs.end());
     AddBlobs(blobs, kTranslationSeed, store_);
-    LoadTrainedWeights(source_.weights, blobs, store_);
+    LoadWeightsFor(source_.compile, source_.weights, blobs, store_);
     has_weights_ = true;
   }
   AddKept(reader, "reader", store_);

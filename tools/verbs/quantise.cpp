@@ -151,8 +151,9 @@ int RunQuantise(const Arguments& arguments) {
   RefuseUnreadBeforeLook(arguments, {"batches", "iterations", "trace"});
   if (LooksInside(arguments)) return Look(arguments, param, observing, compile);
   BeginTrace(arguments);
-  Calibration calibration;
+  auto quantization = std::make_shared<Quantization>();
   {
+    Calibration calibration;
     QuantiseCandidate c = MakeCandidate(CalibrationNet(param), source.weights, observing);
     RefuseWithoutConvolutions(param, c.net->program());
     const int64_t batches = arguments.Int("batches", 16, 1, 100000);
@@ -162,8 +163,9 @@ int RunQuantise(const Arguments& arguments) {
       bar.Update(done, "");
       return true;
     });
+    *quantization = calibration.Finish();
+    NoteWeights(c.net->blobs(), c.store, *quantization);
   }
-  auto quantization = std::make_shared<Quantization>(calibration.Finish());
   WriteQuantization(*quantization, out);
   LogInfo(StrCat("ranges of ", quantization->convolutions.size(), " convolutions in ", out.string()));
 
@@ -204,14 +206,15 @@ Verb QuantiseVerb() {
   verb.summary = "measure the ranges for 8-bit inference, and what it costs and gains";
   verb.usage = "RUN|MODEL [--flags]";
   verb.examples = {"moka quantise runs/latest", "moka quantise models/lenet --weights lenet.caffemodel --batches 32",
-                   "moka test runs/latest --int8 runs/latest/net.int8.json", "moka quantise runs/latest --dry-run"};
+                   "moka test runs/latest --int8 runs/latest/config/net.int8.json",
+                   "moka quantise runs/latest --dry-run"};
   verb.options = {{"model", "FILE", "training prototxt (Caffe's spelling)"},
                   {"weights", "FILES", ".safetensors or .caffemodel (default: a run's best checkpoint, or its last)"},
                   {"runs", "FOLDER", "where runs lie (default runs)"},
                   {"batches", "N", "batches of training data to measure (default: 16)"},
                   {"iterations", "N", "batches of test data to compare on (default: the data once)"},
                   {"allow-outputs", "DIR", "let files that the net names lie below DIR too"},
-                  {"out", "FILE", "the ranges (default: beside the net, .int8.json)"}};
+                  {"out", "FILE", "the ranges (default: beside the net, a run's is in its config/, .int8.json)"}};
   for (const OptionSpec& option : ProgramOptionSpecs()) {
     if (option.name != "recompute") verb.options.push_back(option);  // training's
   }

@@ -11,9 +11,9 @@
 #include "optim/precision.h"
 #include "optim/report.h"
 #include "optim/test_net.h"
-#include "optim/trained_weights.h"
 #include "proto/filter.h"
 #include "proto/net_file.h"
+#include "tools/calibration.h"
 #include "tools/print.h"
 #include "tools/program_options.h"
 #include "tools/progress.h"
@@ -60,7 +60,7 @@ int RunTest(const Arguments& arguments) {
   TestNet net(param, options, store);
   RefuseUnreadBeforeLook(arguments, {"iterations", "json", "per-class", "progress", "trace"});
   if (LookInside(arguments, "test", net.program())) return 0;
-  LoadTrainedWeights(source.weights, net.blobs(), store);
+  LoadWeightsFor(options.compile, source.weights, net.blobs(), store);
   const int64_t records = net.feed().epoch_size();
   const int64_t batch = std::max<int64_t>(1, net.feed().batch_size());
   const int64_t once = records > 0 ? (records + batch - 1) / batch : 50;

@@ -1,13 +1,16 @@
 #include "comm/thread_ranks.h"
 
 #include <exception>
+#include <future>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 
 #include "comm/mpi_world.h"
 #include "comm/region_transport.h"
 #include "core/error.h"
+#include "core/process_threads.h"
 
 namespace moka {
 namespace {
@@ -36,17 +39,28 @@ std::vector<ThrownByRank> ThrownByRanks(int ranks, const std::function<void(int)
   std::mutex mutex;
   std::vector<ThrownByRank> all;
   {
+    // A rank waits for all others, so none begins before there are threads for all.
+    std::promise<bool> are_all_there;
+    const std::shared_future<bool> may_begin = are_all_there.get_future().share();
     std::vector<std::jthread> threads;
     for (int rank = 0; rank < ranks; ++rank) {
-      threads.emplace_back([&, rank] {
+      const auto run = [&, rank, may_begin] {
+        if (!may_begin.get()) return;
         try {
           body(rank);
         } catch (...) {
           const std::lock_guard lock(mutex);
           all.push_back({rank, std::current_exception()});
         }
-      });
+      };
+      try {
+        threads.emplace_back(run);
+      } catch (const std::system_error& error) {
+        are_all_there.set_value(false);
+        throw NoThread(rank, ranks, error);
+      }
     }
+    are_all_there.set_value(true);
   }
   return all;
 }

@@ -9,6 +9,8 @@
 #include <string>
 #include <system_error>
 
+#include "core/text.h"
+
 namespace moka {
 namespace {
 
@@ -58,6 +60,13 @@ void SliceProcess(uint64_t slice_ns) {
     attributes.slice_ns = slice_ns;
     syscall(SYS_sched_setattr, thread, &attributes, 0);
   });
+}
+
+Error NoThread(int index, int count, const std::system_error& reason) {
+  return {ErrorKind::kUnavailable,
+          {},
+          StrCat("cannot start thread ", index + 1, " of ", count, ": ", reason.what()),
+          "a limit of processes or memory is reached: ulimit -u, ulimit -v, or the container's"};
 }
 
 }  // namespace moka

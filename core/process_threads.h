@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <system_error>
 #include <vector>
+
+#include "core/error.h"
 
 namespace moka {
 
@@ -17,5 +20,8 @@ void RunProcessOn(const std::vector<int>& cpus);
 // as the system has it). A thread with a shorter slice is let in sooner when it wakes, and gets as much time in all.
 // Linux 6.12 and later; others take no notice. Threads with a policy for real time keep theirs.
 void SliceProcess(uint64_t slice_ns);
+
+// What to throw where the system does not give a thread: the `index`-th, from 0 on, of `count`. Kind: kUnavailable.
+Error NoThread(int index, int count, const std::system_error& reason);
 
 }  // namespace moka

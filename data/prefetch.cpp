@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/process_threads.h"
 #include "core/size.h"
 #include "core/team.h"
 #include "core/text.h"
@@ -95,8 +96,8 @@ void PrefetchPipeline::StartWorkers() {
     const auto index = static_cast<int64_t>(workers_.size());
     try {
       workers_.emplace_back([this, index, tallies = tallies_.back().get()] { Work(index, *tallies); });
-    } catch (const std::system_error&) {
-      if (workers_.empty()) throw;
+    } catch (const std::system_error& error) {
+      if (workers_.empty()) throw NoThread(0, static_cast<int>(options_.workers.threads()), error);
       break;  // the system gives no more threads: those there are do the work
     }
   }

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <system_error>
 
 #include "core/checksum.h"
 #include "core/error.h"
 #include "core/parallel.h"
+#include "core/process_threads.h"
 #include "core/rng.h"
 #include "core/text.h"
 #include "data/sample_record.h"
@@ -125,7 +127,14 @@ RecordWriter::RecordWriter(const std::filesystem::path& out, const ImportOptions
   }
   UseOneOpenCvThread();
   const int workers = options.workers > 0 ? static_cast<int>(options.workers) : ThreadCount();
-  for (int i = 0; i < workers; ++i) workers_.emplace_back([this] { Work(); });
+  for (int i = 0; i < workers; ++i) {
+    try {
+      workers_.emplace_back([this] { Work(); });
+    } catch (const std::system_error& error) {
+      if (workers_.empty()) throw NoThread(i, workers, error);
+      break;  // the system gives no more threads: those there are do the work
+    }
+  }
 }
 
 RecordWriter::~RecordWriter() {

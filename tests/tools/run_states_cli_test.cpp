@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "tests/tools/cli_fixture.h"
+#include "tests/tools/sanitized.h"
 
 namespace moka {
 namespace {
@@ -127,6 +128,17 @@ TEST_F(RunStates, WhatEndsAStartIsInTheStatus) {
     EXPECT_EQ(status.at("exit_code"), outcome.code) << blocks;
   }
   EXPECT_GT(failed, 2);
+}
+
+// Stacks as large as half the memory there may be: one thread gets one, the next does not.
+TEST_F(RunStates, AThreadThatCannotBeStartedIsNamed) {
+  if (kIsSanitized) GTEST_SKIP() << "sanitizers reserve more memory than the limit";
+  const std::string tight = "timeout 60 sh -c 'ulimit -s 3000000 && ulimit -v 5000000 || exit 99; exec \"$0\" \"$@\"'";
+  const Outcome outcome = Moka("train solver.prototxt --run threads --ranks=3 'test_iter=[3]'", tight);
+  if (outcome.code == 99) GTEST_SKIP() << "the limit of stacks cannot be set here";
+  EXPECT_EQ(outcome.code, static_cast<int>(ErrorKind::kUnavailable)) << outcome.err;
+  EXPECT_NE(outcome.err.find("error: cannot start thread "), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find(" of 3: "), std::string::npos) << outcome.err;
 }
 
 TEST_F(RunStates, BrokenRecordsAreTold) {

@@ -242,7 +242,7 @@ TEST_F(InputCliTest, OddWeightsNamesAndOutputsAreSaid) {
   EXPECT_THAT(MokaIn(folder, StrCat(kInfer, " --labels names.txt")).err,
               HasSubstr("2 class names, and output \"ip\" has 12 classes"));
   Put(folder + "/net.prototxt", ReadFile(folder + "/net.prototxt") +
-                                    "layer { name: 'two' type: 'Power' bottom: 'data' top: 'two' } "
+                                    "layer { name: 'two' type: 'Flatten' bottom: 'data' top: 'two' } "
                                     "layer { name: 'three' type: 'Power' bottom: 'ip' top: 'three' }");
   EXPECT_THAT(MokaIn(folder, kInfer).err, HasSubstr("2 outputs (three, two): \"two\" is used"));
 }

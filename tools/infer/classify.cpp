@@ -72,8 +72,8 @@ int RunClassify(const InferSource& source, const std::vector<std::string>& input
   const int64_t top = arguments.Int("top", 5, 1, INT64_MAX);
   PictureNet net(source, batch);
   const Tensor scores = net.output(net.outputs().back());
-  CheckScoresOf(net, scores.shape());
   TellOutput(net, net.outputs().back());
+  CheckScoresOf(net, scores.shape());
   CheckNames(source, net.outputs().back(), scores.shape().Count(1, scores.shape().rank()));
   RefuseUnreadBeforeLook(arguments, {"json", "trace"});
   if (LookInside(arguments, "infer", net.program())) return 0;

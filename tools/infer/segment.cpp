@@ -118,9 +118,9 @@ PictureJson SegmentJson(const fs::path& file, const ClassMap& map, const std::ve
 int RunSegment(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
   const std::vector<fs::path> files = PicturesToInfer(inputs, arguments);
   PictureNet net(source, arguments.Int("batch", 1, 1, 65536));
+  TellOutput(net, net.outputs().back());
   RefuseIndices(net, net.outputs().back());
   const MapOptions options = SegmentOptionsOf(net, source, arguments);
-  TellOutput(net, options.output);
   CheckNames(source, options.output, net.output(options.output).shape()[1]);
   RefuseUnreadBeforeLook(arguments, {"out", "json", "trace"});
   if (LookInside(arguments, "infer", net.program())) return 0;

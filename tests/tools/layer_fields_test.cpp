@@ -9,6 +9,7 @@
 #include <cctype>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "core/error.h"
@@ -17,7 +18,9 @@
 #include "core/quiet_scope.h"
 #include "core/text.h"
 #include "graph/graph.h"
+#include "layers/field_sentences.h"
 #include "layers/field_variants.h"
+#include "layers/moot_fields.h"
 #include "layers/net.h"
 #include "layers/unread_fields.h"
 #include "proto/net_file.h"
@@ -151,6 +154,75 @@ TEST(LayerFields, EveryFieldChangesWhatIsBuiltOrIsReadElsewhereOrIsSaidToBeIgnor
     }
   }
   EXPECT_GT(read, 900);
+}
+
+// The shapes of the bottoms of the example's layer; none where it does not build.
+std::vector<Shape> BottomsOf(const Example& example) {
+  NetOptions options;
+  options.state.set_phase(example.net.state().has_phase() ? example.net.state().phase() : TRAIN);
+  options.data_types = GuessDataTypes();
+  NetParameter before = example.net;  // up to the layer, so that what works in place has not changed them
+  before.mutable_layer()->DeleteSubrange(example.layer, before.layer_size() - example.layer);
+  const QuietScope quiet;
+  std::vector<Shape> shapes;
+  const NetAttempt attempt = AttemptNet(before, options);
+  for (const std::string& bottom : example.net.layer(example.layer).bottom()) {
+    const auto found = attempt.blobs.find(bottom);
+    if (found == attempt.blobs.end()) return {};
+    shapes.push_back(found->second);
+  }
+  return shapes;
+}
+
+// The first value that differs from the default and with which the layer builds; none where there is none.
+std::optional<LayerParameter> WithAnotherValue(const Example& example, const Field& param, const Field& field) {
+  const LayerParameter& layer = example.net.layer(example.layer);
+  const auto& reflection = *layer.GetReflection();
+  for (const std::unique_ptr<Message>& variant : FieldVariants(reflection.GetMessage(layer, &param), field)) {
+    const std::vector<const Field*> given = GivenFields(*variant);
+    if (std::ranges::find(given, &field) == given.end()) continue;
+    NetParameter changed = example.net;
+    LayerParameter& other = *changed.mutable_layer(example.layer);
+    reflection.MutableMessage(&other, &param)->CopyFrom(*variant);
+    if (!BuiltText(changed).starts_with("error: ")) return other;
+  }
+  return std::nullopt;
+}
+
+// Fields that change something in TEST alone or at sizes other than the examples', or that are compared with the
+// bottoms.
+bool IsReadOtherwise(const std::string& field) {
+  static const std::set<std::string> fields = {"alphabet_size", "ceil_mode",    "global_pooling", "moving_average",
+                                               "normalize",     "rescale_test", "round_mode",     "sample_weights_test",
+                                               "time_step",     "torch_pooling"};
+  return fields.contains(field);
+}
+
+TEST(LayerFields, AFieldThatChangesNothingInAnExampleIsSaidThere) {
+  int said = 0;
+  for (const LayerDef& def : AllLayers()) {
+    const Example example = ExampleOf(def);
+    if (example.net.layer(example.layer).bottom_size() == 0) continue;
+    const std::vector<Shape> bottoms = BottomsOf(example);
+    if (bottoms.empty()) continue;
+    for (const std::string& name : def.page.params) {
+      const Field& param = *LayerParameter::descriptor()->FindFieldByName(name);
+      if (param.is_repeated()) continue;
+      for (int i = 0; i < param.message_type()->field_count(); ++i) {
+        const Field& field = *param.message_type()->field(i);
+        if (field.name() == "origin" || field.message_type() != nullptr || IsListed(def.type, name, field)) continue;
+        if (MakesADifference(example, param, field)) continue;
+        const std::optional<LayerParameter> given = WithAnotherValue(example, param, field);
+        if (!given) continue;
+        const std::string path = StrCat(name, ".", field.name());
+        const std::vector<MootField> moot = MootFieldsOf(*given, bottoms);
+        const bool is_said = std::ranges::any_of(moot, [&](const MootField& each) { return each.path == path; });
+        said += is_said ? 1 : 0;
+        EXPECT_TRUE(is_said || IsReadOtherwise(field.name())) << def.type << " " << path;
+      }
+    }
+  }
+  EXPECT_GT(said, 150);
 }
 
 TEST(LayerFields, MessagesThatALayerDoesNotNameChangeNothing) {

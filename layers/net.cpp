@@ -15,6 +15,7 @@
 #include "graph/layer_names.h"
 #include "layers/catalog.h"
 #include "layers/loss_gradient.h"
+#include "layers/moot_fields.h"
 #include "layers/named_layers.h"
 #include "layers/net_context.h"
 #include "layers/unread_fields.h"
@@ -46,6 +47,7 @@ class NetBuilder {
     SayOnce(context_.unused);
     if (errors_.size() == 1) throw Error(errors_.front());
     if (!errors_.empty()) throw ErrorList(std::move(errors_));
+    if (!IsQuiet()) SayOnce(MootNetFields(shaped_));
     JoinLosses();
     for (const auto& [name, blob] : blobs_) net_.tops[name] = blob.value;
     for (const std::string& name : available_) {
@@ -306,6 +308,10 @@ class NetBuilder {
         ValueId& bottom = bottoms[static_cast<size_t>(i)];
         if (!layer.propagate_down(i)) bottom = b.Add1("stop_gradient", {bottom});
       }
+      if (!bottoms.empty() && !IsQuiet()) {
+        ShapedLayer& shaped = shaped_.emplace_back(ShapedLayer{&layer, {}});
+        for (const ValueId bottom : bottoms) shaped.bottoms.push_back(graph.shape(bottom));
+      }
       LayerBuilder builder(context_, layer, std::move(bottoms));
       def.build(builder);
       CheckParamCount(layer);
@@ -423,6 +429,7 @@ class NetBuilder {
   std::set<std::string> available_;  // tops nobody has read, sorted: Caffe's order
   std::map<std::string, const LayerParameter*> producers_;
   std::vector<Loss> losses_;
+  std::vector<ShapedLayer> shaped_;  // layers with bottoms
   std::vector<Error> errors_;
   std::vector<NetAttempt::Failure> failures_;  // those of errors_ that came up while a layer was built
   std::vector<bool> is_built_;                 // a layer each, those so far

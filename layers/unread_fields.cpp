@@ -2,18 +2,17 @@
 
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
-#include <google/protobuf/text_format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <memory>
 #include <set>
 #include <utility>
 
 #include "core/error.h"
 #include "core/text.h"
+#include "layers/field_sentences.h"
 #include "layers/layer.h"
+#include "proto/filler.h"
 #include "proto/places.h"
 
 namespace moka {
@@ -38,23 +37,6 @@ const FieldSet& NeverRead() {
   return kSet;
 }
 
-// Fields that are given a value other than the default, which says what is so without them.
-std::vector<const Field*> GivenFields(const Message& message) {
-  std::vector<const Field*> given;
-  message.GetReflection()->ListFields(message, &given);
-  const std::unique_ptr<Message> plain(message.New());
-  std::erase_if(given, [&](const Field* field) {
-    if (field->name() == "origin") return true;
-    if (field->is_repeated() || field->message_type() != nullptr) return false;
-    std::string text;
-    google::protobuf::TextFormat::PrintFieldValueToString(message, field, -1, &text);
-    std::string usual;
-    google::protobuf::TextFormat::PrintFieldValueToString(*plain, field, -1, &usual);
-    return text == usual;
-  });
-  return given;
-}
-
 bool IsOfLayers(const Field& field) { return field.message_type() != nullptr && field.name().ends_with("_param"); }
 
 // The types that read a parameter message, the first few.
@@ -70,38 +52,25 @@ std::string ReadersOf(const std::string& param) {
   return StrCat("what reads it: ", Join(types, ", "), more > 0 ? StrCat(" and ", more, " more") : "");
 }
 
-// Sentences by kind, so that a hundred convolutions with an engine are one.
-class Sentences {
- public:
-  void Add(const LayerParameter& layer, const std::string& path, const std::string& why) {
-    Kind& kind = kinds_[layer.type() + " " + path];
-    if (++kind.count > 1) return;
-    kind.text = StrCat(PlaceOf(layer, path).ToString(), ": ", path, " of layer \"", Printable(layer.name()), "\" (",
-                       layer.type(), ") ", why);
-    order_.push_back(&kind);
-  }
-  void AddOfNet(const NetParameter& net, const std::string& field, const std::string& why) {
-    order_.push_back(&(kinds_[" " + field] = {StrCat(PlaceOf(net, field).ToString(), ": ", field, " ", why), 1}));
-  }
-  std::vector<std::string> Take() const {
-    std::vector<std::string> sentences;
-    for (const Kind* kind : order_) {
-      const std::string more = kind->count < 2 ? "" : StrCat(", as in ", kind->count - 1, " more");
-      sentences.push_back(kind->text + more);
-    }
-    return sentences;
-  }
-
- private:
-  struct Kind {
-    std::string text;
-    int count = 0;
-  };
-  std::map<std::string, Kind> kinds_;
-  std::vector<const Kind*> order_;
-};
-
 constexpr const char* kIgnored = "is read and ignored: it changes nothing here";
+
+// A filler without a type is refused where its blob is made.
+void LookIntoFillers(const Message& message, const Field& field, const std::string& path, const LayerParameter& layer,
+                     Sentences& sentences) {
+  const auto& reflection = *message.GetReflection();
+  const int count = field.is_repeated() ? reflection.FieldSize(message, &field) : 1;
+  for (int i = 0; i < count; ++i) {
+    const Message& at = field.is_repeated() ? reflection.GetRepeatedMessage(message, &field, i)
+                                            : reflection.GetMessage(message, &field);
+    const auto& filler = dynamic_cast<const FillerParameter&>(at);
+    if (!filler.has_type()) continue;
+    for (const UnreadFillerField& unread : UnreadFieldsOf(filler)) {
+      sentences.Add(layer, StrCat(path, field.is_repeated() ? StrCat("[", i, "]") : "", ".", unread.name),
+                    StrCat("changes nothing: fillers of type ", Printable(filler.type()), " do not read it",
+                           unread.readers.empty() ? "" : StrCat(", those of type ", unread.readers, " do")));
+    }
+  }
+}
 
 void LookInto(const Message& message, const std::string& path, const LayerParameter& layer, Sentences& sentences) {
   const std::string& owner = message.GetDescriptor()->name();
@@ -111,6 +80,8 @@ void LookInto(const Message& message, const std::string& path, const LayerParame
       sentences.Add(layer, here, kIgnored);
     } else if (NeverRead().contains({layer.type() + " " + path, field->name()})) {
       sentences.Add(layer, here, StrCat("is not read by layers of this type"));
+    } else if (field->message_type() == FillerParameter::descriptor()) {
+      LookIntoFillers(message, *field, here, layer, sentences);
     } else if (field->message_type() != nullptr && !field->is_repeated()) {
       LookInto(message.GetReflection()->GetMessage(message, field), here, layer, sentences);
     }
@@ -161,6 +132,11 @@ std::string NanIn(const Message& message) {
 }
 
 }  // namespace
+
+bool IsNeverRead(const std::string& type, const std::string& path, const Message& message, const Field& field) {
+  return NeverRead().contains({message.GetDescriptor()->name(), field.name()}) ||
+         NeverRead().contains({type + " " + path, field.name()});
+}
 
 std::vector<std::string> UnreadNetFields(const NetParameter& net) {
   Sentences sentences;

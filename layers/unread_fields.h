@@ -20,6 +20,10 @@ const std::vector<UnreadFields>& FieldsNothingReads();
 // Fields that others read, and layers of these types do not.
 const std::vector<UnreadFields>& FieldsLayersDoNotRead();
 
+// Whether the tables have a field of the message at `path` ("convolution_param") of a layer of the type.
+bool IsNeverRead(const std::string& type, const std::string& path, const google::protobuf::Message& message,
+                 const google::protobuf::FieldDescriptor& field);
+
 // A sentence for each kind of field that is set and not read, at its first place, with how many layers have it.
 std::vector<std::string> UnreadNetFields(const NetParameter& net);
 

@@ -91,6 +91,7 @@ std::string Differences(const std::vector<std::string>& before, const std::vecto
 // The text of a checkpoint's net as this Moka would have written it. Earlier ones left layers without names where
 // several ranks trained, and wrote sync_ranks: 1 in place of the net's own number where one did.
 std::string AsWrittenNow(const std::string& net_text, const std::string& file, const NetParameter& net) {
+  if (net_text.empty()) return net_text;
   NetParameter old = NetFromText(net_text, file);
   NameLayers(old);
   if (old.layer_size() != net.layer_size()) return net_text;

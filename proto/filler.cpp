@@ -1,8 +1,13 @@
 // xavier: Glorot, Bengio 2010; msra: He et al. 2015 (arXiv 1502.01852).
 #include "proto/filler.h"
 
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+#include <google/protobuf/text_format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <sstream>
 
 #include "core/error.h"
@@ -23,6 +28,21 @@ const std::vector<std::string>& FillerTypes() {
       "constant",  "file",    "gabor",     "gaussian", "gaussian_unitball", "msra",        "positive_unitball",
       "thrlinear", "uniform", "xavier"};
   return types;
+}
+
+// The types that read each field. scale and alpha are of forks' fillers that are computed without them here.
+const std::map<std::string, std::vector<std::string>, std::less<>>& FillerFields() {
+  static const std::map<std::string, std::vector<std::string>, std::less<>> fields = {
+      {"alpha", {}},
+      {"max", {"uniform"}},
+      {"mean", {"gaussian"}},
+      {"min", {"uniform"}},
+      {"scale", {}},
+      {"sparse", {"gaussian"}},
+      {"std", {"gaussian", "LoG"}},
+      {"value", {"constant"}},
+      {"variance_norm", {"xavier", "msra"}}};
+  return fields;
 }
 
 [[noreturn]] void Refuse(const std::string& text, std::string hint = {}) {
@@ -145,8 +165,35 @@ void FillFromFile(std::span<float> values, const std::string& path) {
 
 }  // namespace
 
+std::vector<UnreadFillerField> UnreadFieldsOf(const FillerParameter& filler) {
+  std::vector<const google::protobuf::FieldDescriptor*> given;
+  filler.GetReflection()->ListFields(filler, &given);
+  const auto text = [](const FillerParameter& of, const google::protobuf::FieldDescriptor* field) {
+    std::string value;
+    google::protobuf::TextFormat::PrintFieldValueToString(of, field, -1, &value);
+    return value;
+  };
+  std::vector<UnreadFillerField> unread;
+  for (const google::protobuf::FieldDescriptor* field : given) {
+    const auto row = FillerFields().find(field->name());
+    if (row == FillerFields().end()) continue;
+    const std::vector<std::string>& readers = row->second;
+    if (std::ranges::find(readers, filler.type()) != readers.end()) continue;
+    const bool is_default = !field->is_repeated() && text(filler, field) == text(FillerParameter(), field);
+    if (!is_default || !filler.has_type()) unread.push_back({std::string(field->name()), Join(readers, " or ")});
+  }
+  return unread;
+}
+
 void CheckFiller(const FillerParameter& filler, const Shape& shape) {
   const std::string& type = filler.type();
+  if (const std::vector<UnreadFillerField> unread = UnreadFieldsOf(filler); !filler.has_type() && !unread.empty()) {
+    const UnreadFillerField& first = unread.front();
+    Refuse(
+        StrCat("filler: ", first.name, " is ", first.readers.empty() ? "no type's" : StrCat("for type ", first.readers),
+               "; no type is given, and constant, the default, does not read it"),
+        "give the filler its type");
+  }
   if (std::ranges::find(FillerTypes(), type) == FillerTypes().end()) {
     Refuse(StrCat("unknown filler type \"", type, "\""), DidYouMean(type, FillerTypes()));
   }

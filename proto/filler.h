@@ -3,14 +3,26 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/types.h"
 #include "proto/moka.pb.h"
 
 namespace moka {
 
-// Errors: kConfig without a place when the type is unknown or does not go with its numbers or the shape.
+// A field that a filler has and its type does not read, and the types that do ("gaussian", "xavier or msra"; empty:
+// none).
+struct UnreadFillerField {
+  std::string name;
+  std::string readers;
+};
+// Of a filler with a type those that say something other than their defaults; without a type all that are there.
+std::vector<UnreadFillerField> UnreadFieldsOf(const FillerParameter& filler);
+
+// Errors: kConfig without a place when the type is unknown, does not go with its numbers or the shape, or is not there
+// beside fields that the default, constant, does not read.
 void CheckFiller(const FillerParameter& filler, const Shape& shape);
 
 // Numbers of random streams: of the values, and of which of them a sparse filler keeps.

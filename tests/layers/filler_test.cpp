@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 
 #include "core/error.h"
@@ -223,6 +224,41 @@ TEST(FillerTest, BadFillersAreRefused) {
   EXPECT_THAT(FillerErrorOf(filler, {2}), HasSubstr("std -1 is negative"));
   filler.set_std(NAN);
   EXPECT_THAT(FillerErrorOf(filler, {2}), HasSubstr("std must be a finite number"));
+}
+
+TEST(FillerTest, FieldsOfOtherTypesAreFound) {
+  const std::vector<std::pair<std::string, std::function<void(FillerParameter&)>>> fields = {
+      {"max", [](FillerParameter& filler) { filler.set_max(0.5F); }},
+      {"mean", [](FillerParameter& filler) { filler.set_mean(0.5F); }},
+      {"min", [](FillerParameter& filler) { filler.set_min(-0.5F); }},
+      {"sparse", [](FillerParameter& filler) { filler.set_sparse(3); }},
+      {"std", [](FillerParameter& filler) { filler.set_std(0.5F); }},
+      {"value", [](FillerParameter& filler) { filler.set_value(0.5F); }},
+      {"variance_norm", [](FillerParameter& filler) { filler.set_variance_norm(FillerParameter::FAN_OUT); }}};
+  for (const char* type : {"constant", "uniform", "gaussian", "xavier", "msra", "positive_unitball"}) {
+    const Shape shape{8, 2};
+    const std::vector<float> plain = Fill(Filler(type), shape);
+    for (const auto& [name, set] : fields) {
+      FillerParameter filler = Filler(type);
+      set(filler);
+      const std::vector<UnreadFillerField> unread = UnreadFieldsOf(filler);
+      const bool is_read = Fill(filler, shape) != plain;
+      EXPECT_EQ(unread.empty(), is_read) << type << " " << name;
+      if (!unread.empty()) {
+        EXPECT_EQ(unread.front().name, name) << type;
+      }
+      filler.clear_type();
+      EXPECT_EQ(FillerErrorOf(filler, shape) == "fine", name == "value") << name;
+    }
+  }
+  FillerParameter filler;
+  filler.set_min(-0.5F);
+  EXPECT_THAT(
+      FillerErrorOf(filler, {2}),
+      HasSubstr("filler: min is for type uniform; no type is given, and constant, the default, does not read it"));
+  filler = Filler("xavier");
+  filler.set_std(1);
+  EXPECT_TRUE(UnreadFieldsOf(filler).empty()) << "the default says nothing";
 }
 
 TEST(FillerTest, TrilinearIsTheForks) {

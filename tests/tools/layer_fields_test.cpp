@@ -9,6 +9,7 @@
 #include <cctype>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "core/error.h"
@@ -17,6 +18,9 @@
 #include "core/quiet_scope.h"
 #include "core/text.h"
 #include "graph/graph.h"
+#include "layers/field_sentences.h"
+#include "layers/field_variants.h"
+#include "layers/moot_fields.h"
 #include "layers/net.h"
 #include "layers/unread_fields.h"
 #include "proto/net_file.h"
@@ -47,100 +51,6 @@ std::string BuiltText(const NetParameter& param) {
   } catch (const Error& error) {
     return StrCat("error: ", error.text());
   }
-}
-
-// Values that a field of the kind may have, one message each.
-std::vector<std::unique_ptr<Message>> Variants(const Message& message, const Field& field) {
-  std::vector<std::unique_ptr<Message>> variants;
-  const auto& reflection = *message.GetReflection();
-  const auto add = [&](const auto& set) {
-    std::unique_ptr<Message> copy(message.New());
-    copy->CopyFrom(message);
-    set(*copy);
-    variants.push_back(std::move(copy));
-  };
-  switch (field.cpp_type()) {
-    case Field::CPPTYPE_BOOL:
-      for (const bool value : {false, true}) {
-        add([&](Message& m) {
-          field.is_repeated() ? reflection.AddBool(&m, &field, value) : reflection.SetBool(&m, &field, value);
-        });
-      }
-      break;
-    case Field::CPPTYPE_INT32:
-    case Field::CPPTYPE_UINT32:
-    case Field::CPPTYPE_INT64:
-    case Field::CPPTYPE_UINT64:
-      for (const int value : {0, 1, 2, 3, 5, 8, 64, 1000, -1}) {
-        if (value < 0 && (field.cpp_type() == Field::CPPTYPE_UINT32 || field.cpp_type() == Field::CPPTYPE_UINT64))
-          continue;
-        for (const bool clears : {false, true}) {
-          if (clears && !field.is_repeated()) continue;
-          add([&](Message& m) {
-            if (clears) reflection.ClearField(&m, &field);
-            const bool many = field.is_repeated();
-            const auto u = static_cast<uint32_t>(value);
-            switch (field.cpp_type()) {
-              case Field::CPPTYPE_INT32:
-                many ? reflection.AddInt32(&m, &field, value) : reflection.SetInt32(&m, &field, value);
-                break;
-              case Field::CPPTYPE_UINT32:
-                many ? reflection.AddUInt32(&m, &field, u) : reflection.SetUInt32(&m, &field, u);
-                break;
-              case Field::CPPTYPE_INT64:
-                many ? reflection.AddInt64(&m, &field, value) : reflection.SetInt64(&m, &field, value);
-                break;
-              default: many ? reflection.AddUInt64(&m, &field, u) : reflection.SetUInt64(&m, &field, u);
-            }
-          });
-        }
-      }
-      break;
-    case Field::CPPTYPE_FLOAT:
-    case Field::CPPTYPE_DOUBLE:
-      for (const float value : {0.0F, 0.25F, 0.75F, 1.0F, 3.0F, -2.0F}) {
-        for (const bool clears : {false, true}) {
-          if (clears && !field.is_repeated()) continue;
-          add([&](Message& m) {
-            if (clears) reflection.ClearField(&m, &field);
-            const bool many = field.is_repeated();
-            if (field.cpp_type() == Field::CPPTYPE_FLOAT) {
-              many ? reflection.AddFloat(&m, &field, value) : reflection.SetFloat(&m, &field, value);
-            } else {
-              many ? reflection.AddDouble(&m, &field, value) : reflection.SetDouble(&m, &field, value);
-            }
-          });
-        }
-      }
-      break;
-    case Field::CPPTYPE_ENUM:
-      for (int i = 0; i < field.enum_type()->value_count(); ++i) {
-        add([&](Message& m) {
-          field.is_repeated() ? reflection.AddEnum(&m, &field, field.enum_type()->value(i))
-                              : reflection.SetEnum(&m, &field, field.enum_type()->value(i));
-        });
-      }
-      break;
-    case Field::CPPTYPE_STRING:
-      for (const char* value : {"", "other", "1,2"}) {
-        add([&](Message& m) {
-          field.is_repeated() ? reflection.AddString(&m, &field, value) : reflection.SetString(&m, &field, value);
-        });
-      }
-      break;
-    case Field::CPPTYPE_MESSAGE: {
-      add([&](Message& m) {
-        Message& inner =
-            field.is_repeated() ? *reflection.AddMessage(&m, &field) : *reflection.MutableMessage(&m, &field);
-        if (auto* filler = dynamic_cast<FillerParameter*>(&inner)) {
-          filler->set_type("constant");
-          filler->set_value(0.625F);
-        }
-      });
-      break;
-    }
-  }
-  return variants;
 }
 
 // Names that are called somewhere in the rooms that read nets: "num_output(".
@@ -208,7 +118,7 @@ bool MakesADifference(const Example& example, const Field& param, const Field& f
   NetParameter present = example.net;
   if (!is_list) (void)reflection.MutableMessage(present.mutable_layer(example.layer), &param);
   const std::string plain = BuiltText(present);
-  for (const std::unique_ptr<Message>& variant : Variants(message, field)) {
+  for (const std::unique_ptr<Message>& variant : FieldVariants(message, field)) {
     NetParameter changed = example.net;
     LayerParameter& other = *changed.mutable_layer(example.layer);
     (is_list ? reflection.MutableRepeatedMessage(&other, &param, 0) : reflection.MutableMessage(&other, &param))
@@ -246,6 +156,75 @@ TEST(LayerFields, EveryFieldChangesWhatIsBuiltOrIsReadElsewhereOrIsSaidToBeIgnor
   EXPECT_GT(read, 900);
 }
 
+// The shapes of the bottoms of the example's layer; none where it does not build.
+std::vector<Shape> BottomsOf(const Example& example) {
+  NetOptions options;
+  options.state.set_phase(example.net.state().has_phase() ? example.net.state().phase() : TRAIN);
+  options.data_types = GuessDataTypes();
+  NetParameter before = example.net;  // up to the layer, so that what works in place has not changed them
+  before.mutable_layer()->DeleteSubrange(example.layer, before.layer_size() - example.layer);
+  const QuietScope quiet;
+  std::vector<Shape> shapes;
+  const NetAttempt attempt = AttemptNet(before, options);
+  for (const std::string& bottom : example.net.layer(example.layer).bottom()) {
+    const auto found = attempt.blobs.find(bottom);
+    if (found == attempt.blobs.end()) return {};
+    shapes.push_back(found->second);
+  }
+  return shapes;
+}
+
+// The first value that differs from the default and with which the layer builds; none where there is none.
+std::optional<LayerParameter> WithAnotherValue(const Example& example, const Field& param, const Field& field) {
+  const LayerParameter& layer = example.net.layer(example.layer);
+  const auto& reflection = *layer.GetReflection();
+  for (const std::unique_ptr<Message>& variant : FieldVariants(reflection.GetMessage(layer, &param), field)) {
+    const std::vector<const Field*> given = GivenFields(*variant);
+    if (std::ranges::find(given, &field) == given.end()) continue;
+    NetParameter changed = example.net;
+    LayerParameter& other = *changed.mutable_layer(example.layer);
+    reflection.MutableMessage(&other, &param)->CopyFrom(*variant);
+    if (!BuiltText(changed).starts_with("error: ")) return other;
+  }
+  return std::nullopt;
+}
+
+// Fields that change something in TEST alone or at sizes other than the examples', or that are compared with the
+// bottoms.
+bool IsReadOtherwise(const std::string& field) {
+  static const std::set<std::string> fields = {"alphabet_size", "ceil_mode",    "global_pooling", "moving_average",
+                                               "normalize",     "rescale_test", "round_mode",     "sample_weights_test",
+                                               "time_step",     "torch_pooling"};
+  return fields.contains(field);
+}
+
+TEST(LayerFields, AFieldThatChangesNothingInAnExampleIsSaidThere) {
+  int said = 0;
+  for (const LayerDef& def : AllLayers()) {
+    const Example example = ExampleOf(def);
+    if (example.net.layer(example.layer).bottom_size() == 0) continue;
+    const std::vector<Shape> bottoms = BottomsOf(example);
+    if (bottoms.empty()) continue;
+    for (const std::string& name : def.page.params) {
+      const Field& param = *LayerParameter::descriptor()->FindFieldByName(name);
+      if (param.is_repeated()) continue;
+      for (int i = 0; i < param.message_type()->field_count(); ++i) {
+        const Field& field = *param.message_type()->field(i);
+        if (field.name() == "origin" || field.message_type() != nullptr || IsListed(def.type, name, field)) continue;
+        if (MakesADifference(example, param, field)) continue;
+        const std::optional<LayerParameter> given = WithAnotherValue(example, param, field);
+        if (!given) continue;
+        const std::string path = StrCat(name, ".", field.name());
+        const std::vector<MootField> moot = MootFieldsOf(*given, bottoms);
+        const bool is_said = std::ranges::any_of(moot, [&](const MootField& each) { return each.path == path; });
+        said += is_said ? 1 : 0;
+        EXPECT_TRUE(is_said || IsReadOtherwise(field.name())) << def.type << " " << path;
+      }
+    }
+  }
+  EXPECT_GT(said, 150);
+}
+
 TEST(LayerFields, MessagesThatALayerDoesNotNameChangeNothing) {
   const auto* descriptor = LayerParameter::descriptor();
   for (const LayerDef& def : AllLayers()) {
@@ -262,7 +241,7 @@ TEST(LayerFields, MessagesThatALayerDoesNotNameChangeNothing) {
       for (int k = 0; k < param.message_type()->field_count(); ++k) {
         const Field& field = *param.message_type()->field(k);
         if (field.message_type() != nullptr) continue;
-        const std::vector<std::unique_ptr<Message>> variants = Variants(message, field);
+        const std::vector<std::unique_ptr<Message>> variants = FieldVariants(message, field);
         if (!variants.empty()) message.CopyFrom(*variants.back());
       }
       EXPECT_EQ(BuiltText(changed), example.plain) << def.type << " reads " << param.name() << ", which its page lacks";

@@ -90,7 +90,7 @@ TEST_F(SharedFolderTest, ARankThatDoesNotReachTheRunsIsToldBeforeOneIsMade) {
   const std::string hidden =
       StrCat("unshare -m sh -c \"mount -t tmpfs none '", (folder_ / "kept").string(), "' && exec \\\"\\$@\\\"\" sh ");
   const Outcome outcome = Both("solver.prototxt --run=lost --runs=kept", "", hidden);
-  EXPECT_EQ(outcome.code, 73) << outcome.err;
+  EXPECT_TRUE(outcome.code == 73 || outcome.code == 76) << outcome.err;  // mpirun's is that of the rank that ends first
   EXPECT_NE(outcome.err.find(StrCat("does not reach ", (folder_ / "kept").string(), ", where the first rank keeps")),
             std::string::npos)
       << outcome.err;

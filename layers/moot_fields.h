@@ -1,0 +1,33 @@
+// Fields that a layer reads under a condition that does not hold: k of an LRN within a channel, a bias_filler without a
+// bias. No table lists them: a field is moot if the layer, built by itself on bottoms of these shapes, comes out the
+// same in both phases whatever the field's value is.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/types.h"
+#include "proto/moka.pb.h"
+
+namespace moka {
+
+struct MootField {
+  std::string path;  // "lrn_param.k"
+  std::string why;   // "changes nothing while lrn_param.norm_region is WITHIN_CHANNEL"
+};
+
+// Of a layer that builds; nothing of layers without bottoms, whose fields the data room reads. Fields that
+// UnreadNetFields speaks of, or that are read elsewhere than in a graph, are left out.
+std::vector<MootField> MootFieldsOf(const LayerParameter& layer, std::span<const Shape> bottoms);
+
+// A layer with the shapes of its bottoms.
+struct ShapedLayer {
+  const LayerParameter* layer;
+  std::vector<Shape> bottoms;
+};
+// A sentence for each kind of moot field, at its first place, with how many layers have it. Layers that differ in
+// numbers and sizes alone are looked at once.
+std::vector<std::string> MootNetFields(std::span<const ShapedLayer> layers);
+
+}  // namespace moka

@@ -62,8 +62,8 @@ class WireReader {
   }
 
   [[noreturn]] void Bad(std::string_view reason) const {
-    throw Error(ErrorKind::kBadData, {}, StrCat("not a Datum: ", reason, " at byte ", at_, " of ", bytes_.size()),
-                HintOfValue(bytes_));
+    throw Error(ErrorKind::kBadData,
+                StrCat("not a Datum: ", reason, " at byte ", at_, " of ", bytes_.size(), WhatValueIs(bytes_)));
   }
 
  private:
@@ -111,7 +111,7 @@ void ReadField(WireReader& reader, uint32_t tag, DatumView& view) {
 
 }  // namespace
 
-std::string HintOfValue(std::string_view value) {
+std::string WhatValueIs(std::string_view value) {
   using std::string_view_literals::operator""sv;
   constexpr std::pair<std::string_view, std::string_view> kKinds[] = {{"\x89PNG\r\n"sv, "a PNG file"},
                                                                       {"\xFF\xD8\xFF"sv, "a JPEG file"},
@@ -124,7 +124,7 @@ std::string HintOfValue(std::string_view value) {
                                                                       {"\x1F\x8B"sv, "packed by gzip"},
                                                                       {"{\""sv, "JSON"}};
   for (const auto& [begin, kind] : kKinds) {
-    if (value.starts_with(begin)) return StrCat("the value is ", kind, ", and no record of Caffe or Moka");
+    if (value.starts_with(begin)) return StrCat("; the value is ", kind, ", and no record of Caffe or Moka");
   }
   return {};
 }

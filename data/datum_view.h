@@ -26,9 +26,9 @@ struct DatumView {
   void CopyFloats(std::span<float> out) const;
 };
 
-// A hint for a value of a database that is no record but what other programs store there, such as a PNG file; empty for
-// anything else.
-std::string HintOfValue(std::string_view value);
+// The end of a message on a value of a database that is no record but what other programs store there: "; the value is
+// a PNG file, .."; empty for anything else.
+std::string WhatValueIs(std::string_view value);
 
 // Views live as long as `wire`. Errors: kBadData naming the byte.
 DatumView ParseDatum(std::string_view wire);

@@ -54,12 +54,13 @@ class VocPictures {
 
   std::string FileOf(const std::string& name) {
     const fs::path path(name);
-    const std::string folder = (fs::path("JPEGImages") / path.parent_path()).string();
+    const std::string folder =
+        path.has_parent_path() ? StrCat("JPEGImages/", path.parent_path().string()) : "JPEGImages";
     const auto [found, is_new] = folders_.try_emplace(folder);
     if (is_new) found->second = PicturesIn(folder);
     const std::string file = found->second ? found->second->FileOf(path.filename().string()) : std::string();
     // Its reading will say that it is missing.
-    return file.empty() ? StrCat("JPEGImages/", name, ".jpg") : (fs::path(folder) / file).string();
+    return file.empty() ? StrCat("JPEGImages/", name, ".jpg") : StrCat(folder, "/", file);
   }
 
  private:

@@ -76,7 +76,7 @@ std::string InspectFault(const RecordDatabase& database, int64_t i, RecordDataba
     database.Load(i, scratch);
     return {};
   } catch (const Error& e) {
-    return e.what();
+    return e.text();
   } catch (const std::exception& e) {
     return e.what();
   }

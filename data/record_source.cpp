@@ -114,7 +114,7 @@ Record ReadDatum(std::string_view wire, RecordScratch& scratch) {
   }
   const int64_t count = datum.Count();
   const std::string shape = StrCat(datum.channels, "x", datum.height, "x", datum.width);
-  if (count <= 0) throw Error(ErrorKind::kBadData, {}, StrCat("a Datum of shape ", shape), HintOfValue(wire));
+  if (count <= 0) throw Error(ErrorKind::kBadData, StrCat("a Datum of shape ", shape, WhatValueIs(wire)));
   record.pixels = {.channels = datum.channels, .height = datum.height, .width = datum.width};
   if (!datum.data.empty()) {
     if (static_cast<int64_t>(datum.data.size()) != count) {

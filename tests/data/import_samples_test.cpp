@@ -108,6 +108,24 @@ TEST_F(VocImports, AnArchiveGivesTheSameRecords) {
   }
 }
 
+TEST_F(VocImports, PicturesAreOfAnyFormatAndMayLieDeeper) {
+  const std::map<std::string, std::string> files = {
+      {"JPEGImages/a.PNG", EncodePng(Gradient(40, 20, 3))},
+      {"JPEGImages/sub/b.bmp", ReadFile(MOKA_SOURCE_DIR "/tests/data/images/palette_4x2.png")},
+      {"Annotations/a.xml", ImportSamplesVoc("")},
+      {"Annotations/sub/b.xml", ImportSamplesVoc("")},
+      {"ImageSets/Main/val.txt", "a\nsub/b\n"}};
+  std::string tar;
+  for (const auto& [name, bytes] : files) {
+    Write("voc/" + name, bytes);
+    tar += TarMember("kit/" + name, bytes);
+  }
+  Write("voc.tar", tar + std::string(1024, '\0'));
+  EXPECT_EQ(Import(StrCat("voc:", Text("voc"), ",val"), At("db"), {}).records, 2);
+  EXPECT_EQ(Import(StrCat("voc:", Text("voc.tar"), ",val"), At("packed"), {}).records, 2);
+  EXPECT_EQ(ReadFile(At("packed/data.mdb")), ReadFile(At("db/data.mdb")));
+}
+
 TEST_F(VocImports, MasksOfASegmentationSplitKeepTheirIndices) {
   WriteFolder();
   const std::string small = EncodePng(Gradient(4, 2, 3));

@@ -32,6 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (what == 'x') return moka::ReadAs(moka::AnnotationFormat::kXml, text);
     if (what == 'j') return moka::ReadAs(moka::AnnotationFormat::kJson, text);
     if (what == 't') return moka::ReadAs(moka::AnnotationFormat::kText, text);
+    if (what == 'y') return moka::ReadAs(moka::AnnotationFormat::kYolo, text);
     moka::ClassesInXml(text);
   });
 }

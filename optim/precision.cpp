@@ -80,7 +80,7 @@ std::vector<std::string> UnreadTypes(const NetParameter& net, Compute compute) {
                                  ", and FLOAT alone is another type for one layer"));
     }
   }
-  if (more > 1) sentences.back() += StrCat("; so are ", more - 1, " more of its layers' types");
+  if (more > 1) sentences.back() += StrCat("; the same holds for ", more - 1, " more of its layers' types");
   return sentences;
 }
 

@@ -48,7 +48,8 @@ class RanksDifferTest : public CliTest, public testing::WithParamInterface<Diffe
   }
   static std::string Words(const std::string& more) {
     const std::string run = more.starts_with("--resume") ? "" : "--run r ";  // the two exclude each other
-    return StrCat(" train solver.prototxt ", run, "--threads=1 ", more);
+    const std::string threads = more.starts_with("--threads") ? "" : "--threads=1 ";
+    return StrCat(" train solver.prototxt ", run, threads, more);
   }
   static Outcome Both(const std::string& first, const std::string& second) {
     return RunShell(StrCat("cd '", folder_.string(), "' && rm -rf runs/r-0001 && OMP_NUM_THREADS=1 timeout 30 mpirun ",

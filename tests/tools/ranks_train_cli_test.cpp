@@ -42,12 +42,13 @@ class RanksTrainCliTest : public CliTest {
           << name << " " << other << " " << iteration << ending;
     }
   }
-  static std::string Train(const std::string& name, int64_t iterations = kIterations, int test_interval = 10) {
+  static std::string Train(const std::string& name, int64_t iterations = kIterations, int test_interval = 10,
+                           int display = 0) {
     return StrCat("train '", MOKA_SOURCE_DIR,
                   "/models/lenet' 'layer[0].data_param.source=data/train' 'layer[1].data_param.source=data/test' "
                   "'layer[0].data_param.batch_size=8' 'layer[1].data_param.batch_size=10' "
-                  "'test_iter=[2]' display=0 random_seed=5 --threads=1 test_interval=",
-                  test_interval, " max_iter=", iterations, " --run=", name);
+                  "'test_iter=[2]' random_seed=5 --threads=1 display=",
+                  display, " test_interval=", test_interval, " max_iter=", iterations, " --run=", name);
   }
   static Outcome MokaByMpi(int ranks, const std::string& arguments) {
     return RunShell(
@@ -114,11 +115,11 @@ TEST_F(RanksTrainCliTest, ATestCountsEachRecordOnceWhateverItsBatch) {
 }
 
 TEST_F(RanksTrainCliTest, ThreadsOfOneProcessTrainAsProcessesDo) {
-  const std::string same = " deterministic=true snapshot=10 display=5 --kernels=listed";
-  ASSERT_EQ(Moka(Train("one") + same).code, 0);
-  const Outcome processes = MokaByMpi(2, Train("processes") + same);
+  const std::string same = " deterministic=true snapshot=10 --kernels=listed";
+  ASSERT_EQ(Moka(Train("one", kIterations, 10, 5) + same).code, 0);
+  const Outcome processes = MokaByMpi(2, Train("processes", kIterations, 10, 5) + same);
   ASSERT_EQ(processes.code, 0) << processes.err;
-  const Outcome threads = Moka(Train("threads") + same + " --ranks=2 --trace=threads.json");
+  const Outcome threads = Moka(Train("threads", kIterations, 10, 5) + same + " --ranks=2 --trace=threads.json");
   ASSERT_EQ(threads.code, 0) << threads.err;
   ExpectSameCheckpoints("threads", "processes", 10);
   ExpectSameCheckpoints("threads", "processes", kIterations);

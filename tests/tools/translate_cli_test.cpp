@@ -45,13 +45,14 @@ class TranslateCli : public CliTest {
     fs::create_directories(folder_ / "src");
     fs::create_directories(folder_ / "dst");
   }
-  static std::string Fields(const std::string& layer, const std::string& texts) {
+  static std::string Fields(const std::string& layer, const std::string& texts, const std::string& words) {
     const std::string field = StrCat("'layer[", layer, "].text_pair_data_param.");
     return StrCat(field, "source_file=", texts, ".src' ", field, "target_file=", texts, ".dst' ", field,
-                  "source_vocabulary=src/words.txt' ", field, "target_vocabulary=dst/words.txt' ");
+                  "source_vocabulary=src/", words, ".txt' ", field, "target_vocabulary=dst/", words, ".txt' ");
   }
-  static std::string Train(const std::string& model, const std::string& more) {
-    return StrCat("train '", MOKA_SOURCE_DIR, "/models/", model, "' ", Fields("pairs", "train"), Fields("val", "test"),
+  static std::string Train(const std::string& model, const std::string& more, const std::string& words = "words") {
+    return StrCat("train '", MOKA_SOURCE_DIR, "/models/", model, "' ", Fields("pairs", "train", words),
+                  Fields("val", "test", words),
                   "'layer[pairs].text_pair_data_param.bucket=[3,4]' layer[val].data_param.batch_size=20 ",
                   "clip_gradients=5 warmup_iter=10 ema_decay=0.9 'test_iter=[1]' test_interval=1000 display=50 "
                   "snapshot=1000 --seed 3 ",
@@ -200,15 +201,13 @@ TEST_P(TranslationNets, ProbabilitiesAreThoseOfTheTestedNet) {
   EXPECT_EQ(Moka("data vocabulary train.src src/blanks.txt --tokens blanks").code, 0);
   EXPECT_EQ(Moka("data vocabulary train.dst dst/blanks.txt --tokens blanks").code, 0);
   const auto [model, sizes] = GetParam();
-  const auto fields = [](const std::string& layer) {
-    const std::string field = StrCat("'layer[", layer, "].text_pair_data_param.");
-    return StrCat(field, "tokens=BLANKS' ", field, "source_vocabulary=src/blanks.txt' ", field,
-                  "target_vocabulary=dst/blanks.txt' ");
-  };
   const Outcome trained =
-      Moka(Train(model, StrCat(fields("pairs"), fields("val"),
-                               "'layer[translator].block_param.set=[\"source_words=30\",\"target_words=30\",", sizes,
-                               "\"dropout=0\"]' max_iter=40 base_lr=0.01")));
+      Moka(Train(model,
+                 StrCat("'layer[pairs].text_pair_data_param.tokens=BLANKS' "
+                        "'layer[val].text_pair_data_param.tokens=BLANKS' "
+                        "'layer[translator].block_param.set=[\"source_words=30\",\"target_words=30\",",
+                        sizes, "\"dropout=0\"]' max_iter=40 base_lr=0.01"),
+                 "blanks"));
   ASSERT_EQ(trained.code, 0) << trained.err;
   const std::string run = StrCat("runs/", model, "-0001");
   const Outcome inferred =

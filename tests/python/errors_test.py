@@ -136,6 +136,26 @@ class ErrorsTest(FolderTest):
         self.caught(net.set_input_arrays, np.zeros((4, 1, 1, 3)), np.zeros(4, np.float32))
         self.caught(net.set_input_arrays, np.zeros((4, 1, 1, 3), np.float32), np.zeros(2, np.float32))
 
+    def test_arrays_that_are_no_values_of_the_inputs(self):
+        net = moka.Net.from_text("""layer { name: 'a' type: 'Input' top: 'a' input_param { shape { dim: 4 dim: 3 } } }
+          layer { name: 'b' type: 'Input' top: 'b' input_param { shape { dim: 4 dim: 3 } } }
+          layer { name: 's' type: 'Eltwise' bottom: 'a' bottom: 'b' top: 's' }""", moka.TEST)
+        good = np.ones((4, 3), np.float32)
+        net.forward(a=good, b=good)
+        for shape in ((4, 1), (1, 3), (4, 3, 1), (3,), (), (5, 3)):
+            with self.assertRaisesRegex(ValueError, r"'b' has the shape"):
+                net.forward(a=3 * good, b=np.ones(shape))
+        for array in (np.full((4, 3), "1.5"), good + 1j, np.full((4, 3), None)):
+            with self.assertRaisesRegex(TypeError, "'b' holds .*, expected real numbers"):
+                net.forward(a=3 * good, b=array)
+        self.assertTrue((net.blobs["a"].data == 1).all(), "nothing is written of a call that is refused")
+        self.assertEqual(net.forward(a=np.ones((4, 3), int), b=good.tolist())["s"][0, 0], 2)
+        with self.assertRaisesRegex(ValueError, "'a' has 8, 'b' has 4"):
+            net.forward_all(a=np.ones((8, 3)), b=good)
+        for call in (net.forward_all, net.forward_backward_all):
+            with self.assertRaisesRegex(ValueError, "no array is given"):
+                call()
+
 
 if __name__ == "__main__":
     unittest.main()

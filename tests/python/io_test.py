@@ -107,6 +107,8 @@ class IoTest(FolderTest):
         np.testing.assert_allclose(grey[0, :, 0], [0.2125, 0.0721], rtol=1e-5)
         with self.assertRaises(Exception):
             caffe.io.load_image(self.file("text.png", "no picture"))
+        with self.assertRaisesRegex(moka.Error, "text.png"):
+            caffe.io.load_image(self.path("text.png"))
 
     def models(self):
         file = self.file("net.prototxt", NET)

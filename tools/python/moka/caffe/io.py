@@ -184,7 +184,7 @@ def _decode(filename):
     with open(os.fspath(filename), "rb") as file:
         content = file.read()
     try:
-        height, width, channels, pixels = _moka.decode_image(content)
+        height, width, channels, pixels = _moka.decode_image(content, os.fspath(filename))
     except RuntimeError as error:
         try:  # formats that Moka's decoders do not know
             from PIL import Image

@@ -1,6 +1,8 @@
 // moka compare: a net here against blobs another engine has written, layer by layer.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/text.h"
 #include "proto/net_file.h"
@@ -62,6 +64,13 @@ int RunCompare(const Arguments& arguments) {
   if (differences.empty()) {
     throw Error(ErrorKind::kBadData, {}, StrCat(Printable(arguments.positionals[1]), " has no blob of this net"),
                 "name them blob/NAME, blobdiff/NAME, param/LAYER/INDEX, paramdiff/LAYER/INDEX");
+  }
+  const bool has_gradients =
+      std::ranges::any_of(differences, [](const BlobDifference& d) { return d.name.starts_with("gradient"); });
+  if (options.gradients && !has_gradients) {
+    throw Error(ErrorKind::kBadData, {},
+                StrCat(Printable(arguments.positionals[1]), " has no gradient of this net that can be compared"),
+                "name them blobdiff/NAME, paramdiff/LAYER/INDEX, or leave out --gradients");
   }
   if (first == nullptr) {
     Print("all {} agree{}\n", differences.size(),

@@ -1,6 +1,7 @@
 #include "core/team.h"
 
 #include <omp.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -103,6 +104,12 @@ int CpuShare() {
 }
 
 void SetRanksHere(int ranks) { RanksHere() = std::max(1, ranks); }
+
+void KeepTeamAcrossForks() {
+  // Only the team of the thread that forks matters: the child has no other thread.
+  [[maybe_unused]] static const int kRegistered =
+      pthread_atfork([] { omp_pause_resource_all(omp_pause_soft); }, nullptr, nullptr);
+}
 
 void LeaveTeamCpus() {
   const std::vector<int> cpus = PlacedCpus();

@@ -21,6 +21,9 @@ const CpuFacts& ProcessCpus();
 // Logical CPUs that threads beside a team can count on: of ThreadPlan::cpus what a rank has where several share this
 // process.
 int CpuShare();
+// fork() copies no threads, and a team that was there before would be waited for in the child for ever: from now on a
+// thread that forks ends its team first, and parent and child make theirs anew. Costs a fork the team's start.
+void KeepTeamAcrossForks();
 // How many ranks, each with a team of its own, share this process from now on. Requires: ranks >= 1.
 void SetRanksHere(int ranks);
 

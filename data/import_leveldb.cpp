@@ -8,11 +8,13 @@
 #include <leveldb/iterator.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "core/checksum.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "data/file_tree.h"
 #include "data/record_writer.h"
@@ -101,6 +103,44 @@ class LinkedFolder {
   fs::path path_;
 };
 
+// Whether a log ends inside of a record, which LevelDB leaves out without a word. A log is blocks of 32 KiB of
+// fragments: checksum (4 bytes), length (2, little-endian), type (1 whole, 2 first, 3 middle, 4 last), content; less
+// than such a head at a block's end is filling.
+bool EndsInsideRecord(const fs::path& log) {
+  constexpr size_t kBlockBytes = 32768;
+  constexpr size_t kHeadBytes = 7;
+  const std::string bytes = ReadFile(log);
+  bool is_open = false;
+  for (size_t at = 0; at < bytes.size();) {
+    const size_t left = kBlockBytes - at % kBlockBytes;
+    if (left < kHeadBytes) {
+      at += left;
+      continue;
+    }
+    if (bytes.size() - at < kHeadBytes) return true;
+    const auto byte = [&](size_t i) { return static_cast<size_t>(static_cast<unsigned char>(bytes[at + i])); };
+    const size_t length = byte(4) | byte(5) << 8U;
+    const size_t type = byte(6);
+    if (type == 0 && length == 0) {  // room that was never written
+      at += left;
+      continue;
+    }
+    if (bytes.size() - at < kHeadBytes + length) return true;
+    is_open = type == 2 || type == 3;
+    at += kHeadBytes + length;
+  }
+  return is_open;
+}
+
+// Only the last log may be cut: by a process that was killed, or by a copy that was not whole.
+void WarnOfCutLog(const LevelDbFiles& files, const fs::path& folder) {
+  const auto is_log = [](const fs::path& file) { return file.extension() == ".log"; };
+  const auto last = std::find_if(files.others.rbegin(), files.others.rend(), is_log);
+  if (last == files.others.rend() || !EndsInsideRecord(*last)) return;
+  LogWarning(StrCat(folder.string(), ": ", last->filename().string(),
+                    " ends inside of a record: what was written last is not there (a copy may not be whole)"));
+}
+
 void CheckStatus(const leveldb::Status& status, const fs::path& folder) {
   if (status.ok()) return;
   throw Error(status.IsIOError() ? ErrorKind::kIo : ErrorKind::kBadData,
@@ -133,6 +173,7 @@ ImportReport ImportLevelDb(const fs::path& folder, const fs::path& out, const Im
   if (IsLocked(folder)) {
     throw Error(ErrorKind::kUnavailable, StrCat("another process has the LevelDB ", folder.string(), " open"));
   }
+  WarnOfCutLog(files, folder);
   fs::path links = out.has_filename() ? out : out.parent_path();
   links += ".links";
   const LinkedFolder linked(files, links);

@@ -27,7 +27,9 @@ std::string_view WideEncodingOf(std::string_view bytes) {
                                                                                                           : "";
 }
 
-void RefuseWide(std::string_view bytes, const std::string& name) {
+}  // namespace
+
+void RefuseWideText(std::string_view bytes, const std::string& name) {
   const std::string_view wide = WideEncodingOf(bytes);
   if (wide.empty()) return;
   throw Error(ErrorKind::kBadData, SourcePlace{.file = name, .line = 1},
@@ -35,11 +37,9 @@ void RefuseWide(std::string_view bytes, const std::string& name) {
               StrCat("`iconv -f ", wide, " -t UTF-8 FILE` makes it so"));
 }
 
-}  // namespace
-
 std::string ListText(std::string bytes, const std::string& name) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  RefuseWide(bytes, name);
+  RefuseWideText(bytes, name);
   if (bytes.starts_with(kByteOrderMark)) bytes.erase(0, kByteOrderMark.size());
   const size_t zero = bytes.find('\0');
   if (zero != std::string::npos) {
@@ -60,7 +60,7 @@ std::string ListText(std::string bytes, const std::string& name) {
 std::string ReadListText(const std::filesystem::path& path) {
   std::array<char, 4> begin{};
   const int64_t got = OpenFile::ForReading(path).ReadAt(0, begin.data(), std::ssize(begin), path);
-  RefuseWide({begin.data(), static_cast<size_t>(got)}, path.string());
+  RefuseWideText({begin.data(), static_cast<size_t>(got)}, path.string());
   return ListText(ReadLinesFile(path), path.string());
 }
 

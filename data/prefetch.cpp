@@ -1,5 +1,7 @@
 #include "data/prefetch.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <system_error>
@@ -31,6 +33,7 @@ PrefetchPipeline::PrefetchPipeline(std::unique_ptr<const SampleMaker> maker, con
     : maker_(std::move(maker)),
       sampler_(sampler),
       options_(std::move(options)),
+      process_(getpid()),
       slots_(static_cast<size_t>(options_.batches_ahead + 1)) {
   top_names_ = options_.top_names;
   FindShape();
@@ -220,6 +223,11 @@ void PrefetchPipeline::Schedule(int64_t batch) {
 }
 
 PrefetchPipeline::Slot& PrefetchPipeline::Await(PipelineStatistics& statistics) {
+  if (getpid() != process_) {
+    throw Error(ErrorKind::kUnavailable, {},
+                "a forked process has no threads that read the records of its parent's net",
+                "make the net in the process that runs it, or start processes with multiprocessing's \"spawn\"");
+  }
   if (delivered_at_ == 0) used_since_ = NowNanos();
   if (is_lent_) Release();
   Slot& slot = SlotOf(consumed_);

@@ -97,6 +97,7 @@ class PrefetchPipeline : public Pipeline {
   std::unique_ptr<const SampleMaker> maker_;
   Sampler sampler_;
   PrefetchOptions options_;
+  int64_t process_;                   // whose threads the workers are: a forked child has none of them
   Shape sample_shape_;                // [C,H,W]
   int64_t rows_ = 1;                  // of a sample: what positions count
   std::vector<int64_t> label_sizes_;  // floats of a sample, one a top after the first

@@ -92,11 +92,48 @@ void CheckVocabulariesOfNet(const NetParameter& net) {
   }
 }
 
+// The same words, as far as the files can be read here.
+bool AreSameWords(const std::string& a, const std::string& b) {
+  if (a == b) return true;
+  std::error_code code;
+  if (!std::filesystem::is_regular_file(a, code) || !std::filesystem::is_regular_file(b, code)) return true;
+  return Vocabulary(a).words() == Vocabulary(b).words();
+}
+
+// What a test's pairs are made with otherwise than the training's: their numbers mean other words then.
+void WarnOfOtherPairs(const LayerParameter& trained, const LayerParameter& tested) {
+  const TextPairDataParameter& a = trained.text_pair_data_param();
+  const TextPairDataParameter& b = tested.text_pair_data_param();
+  const auto warn = [&](std::string_view field, const std::string& here, const std::string& there) {
+    LogWarning(StrCat(PlaceOf(tested, StrCat("text_pair_data_param.", field)).ToString(), ": layer \"", tested.name(),
+                      "\": ", field, " is ", Printable(here), ", and layer \"", trained.name(), "\" trains with ",
+                      Printable(there), ": what is tested is not what was learnt"));
+  };
+  if (!AreSameWords(a.source_vocabulary(), b.source_vocabulary()))
+    warn("source_vocabulary", b.source_vocabulary(), a.source_vocabulary());
+  if (!AreSameWords(a.target_vocabulary(), b.target_vocabulary()))
+    warn("target_vocabulary", b.target_vocabulary(), a.target_vocabulary());
+  if (a.tokens() != b.tokens()) warn("tokens", TextTokens_Name(b.tokens()), TextTokens_Name(a.tokens()));
+  if (a.reverse_source() != b.reverse_source())
+    warn("reverse_source", b.reverse_source() ? "true" : "false", a.reverse_source() ? "true" : "false");
+}
+
+const LayerParameter* PairsOf(const NetParameter& net) {
+  const auto found =
+      std::ranges::find_if(net.layer(), [](const LayerParameter& layer) { return layer.type() == "TextPairData"; });
+  return found == net.layer().end() ? nullptr : &*found;
+}
+
 }  // namespace
 
 void CheckVocabularies(const SolverNets& nets) {
   CheckVocabulariesOfNet(nets.train);
   for (const NetParameter& test : nets.tests) CheckVocabulariesOfNet(test);
+  const LayerParameter* trained = PairsOf(nets.train);
+  if (trained == nullptr) return;
+  for (const NetParameter& test : nets.tests) {
+    if (const LayerParameter* tested = PairsOf(test)) WarnOfOtherPairs(*trained, *tested);
+  }
 }
 
 void CheckTestData(const SolverNets& nets, bool are_overridden) {

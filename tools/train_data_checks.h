@@ -10,7 +10,8 @@ namespace moka {
 void CheckTestData(const SolverNets& nets, bool are_overridden);
 
 // Layers that look words up have a row for each word that they are given, not only for those that the first batches
-// hold. Errors: kConfig at the data layer; those of reading its vocabulary, if it is there.
+// hold; pairs of texts are numbered in tests as they are in training, else a warning says so at the test's layer.
+// Errors: kConfig at the data layer; those of reading its vocabulary, if it is there.
 void CheckVocabularies(const SolverNets& nets);
 
 }  // namespace moka

@@ -2,6 +2,7 @@
 
 #include "core/text.h"
 #include "core/utf8.h"
+#include "data/list_text.h"
 #include "data/text/letters.h"
 
 namespace moka {
@@ -52,6 +53,7 @@ bool TextLines::Fill() {
 bool TextLines::Next() {
   line_.clear();
   if (at_ == buffer_.size() && !Fill()) return false;
+  if (number_ == 0) RefuseWideText(buffer_, path().string());
   ++number_;
   for (;;) {
     const size_t end = std::min(buffer_.find('\n', at_), buffer_.size());

@@ -2,7 +2,8 @@
 // tensor (uint8 where nothing is negative, which every input must be; int8 for results that are summands), weights one
 // scale an output channel, folded biases and ReLUs and residual sums inside. Integers pass from one convolution to the
 // next, through max pooling too; conversions stand at the borders only. A convolution that no kernel would take so
-// stays as it is. Requires: FoldInference; inference. Ensures: the same values up to the roundings.
+// stays as it is; a warning says so when none is left. Errors: kConfig for ranges that cannot be of the layer.
+// Requires: FoldInference; inference. Ensures: the same values up to the roundings.
 //
 // Observe. The inputs, results and weights of the same convolutions become outputs "@int8/LAYER/x", ".../y" and
 // ".../w" of the program, for calibration.
@@ -11,7 +12,12 @@
 #include <limits>
 #include <optional>
 #include <set>
+#include <string>
+#include <tuple>
 
+#include "core/error.h"
+#include "core/log.h"
+#include "core/text.h"
 #include "graph/binding.h"
 #include "graph/layer_names.h"
 #include "graph/op.h"
@@ -43,6 +49,12 @@ std::vector<NodeId> Convolutions(const Graph& graph) {
   return found;
 }
 
+// Whether any convolution runs on integers.
+bool HasIntegers(const Graph& graph) {
+  return std::ranges::any_of(graph.TopologicalOrder(),
+                             [&](NodeId id) { return graph.node(id).op->name == "convolution_int8"; });
+}
+
 // A value as integers: q * scale.
 struct Integers {
   ValueId q = kNoId;
@@ -57,7 +69,9 @@ class QuantizePass {
   bool Run() {
     for (const NodeId id : Convolutions(graph_)) {
       const auto range = ranges_.find(LayerOf(graph_.node(id)));
-      if (range != ranges_.end() && IsUsable(graph_.node(id), range->second)) wanted_.insert(id);
+      if (range == ranges_.end()) continue;
+      CheckRanges(graph_.node(id), range->second);
+      if (IsUsable(range->second)) wanted_.insert(id);
     }
     if (wanted_.empty()) return false;
     for (const NodeId id : graph_.TopologicalOrder()) {
@@ -69,10 +83,30 @@ class QuantizePass {
   }
 
  private:
-  bool IsUsable(const Node& node, const ConvolutionRanges& r) const {
+  // Of measured ranges, which begin at 0, none is above its end.
+  void CheckRanges(const Node& node, const ConvolutionRanges& r) const {
+    const auto fail = [&](const std::string& what) {
+      const std::string& file = context_.options.quantization->file;
+      throw Error(ErrorKind::kConfig, {},
+                  StrCat(file.empty() ? std::string() : StrCat(Printable(file), ": "), "8-bit ranges of layer \"",
+                         LayerOf(node), "\": ", what),
+                  "moka quantise measures them for a net and its weights");
+    };
     const auto outputs = static_cast<size_t>(graph_.shape(node.inputs[1])[0]);
-    return r.input_low >= 0 && r.input_high > 0 && r.output_high > 0 && r.weights.size() == outputs;
+    if (r.weights.size() != outputs) {
+      fail(StrCat("\"weights\" has ", r.weights.size(), " numbers, expected one for each of ", outputs, " outputs"));
+    }
+    for (const auto& [name, low, high] :
+         {std::tuple{"input", r.input_low, r.input_high}, std::tuple{"output", r.output_low, r.output_high}}) {
+      if (!std::isfinite(low) || !std::isfinite(high) || high < 0 || low > high) {
+        fail(StrCat("\"", name, "\" is [", low, ", ", high, "], expected [low, high] with low <= high and high >= 0"));
+      }
+    }
+    const auto wrong = std::ranges::find_if(r.weights, [](double w) { return !std::isfinite(w) || w < 0; });
+    if (wrong != r.weights.end()) fail(StrCat("\"weights\" holds ", *wrong, ", which is no largest magnitude"));
   }
+
+  static bool IsUsable(const ConvolutionRanges& r) { return r.input_low >= 0 && r.input_high > 0 && r.output_high > 0; }
 
   GraphBuilder Builder(const Node& node) const {
     NodeOrigin origin = node.origin;
@@ -191,7 +225,13 @@ class QuantizePass {
 
 bool QuantizeInference(Graph& graph, const PassContext& context) {
   if (!context.options.inference || context.options.quantization == nullptr) return false;
-  return QuantizePass(graph, context).Run();
+  const bool changed = QuantizePass(graph, context).Run();
+  if (!HasIntegers(graph)) {
+    LogWarning(StrCat("program \"", context.options.name, "\": no convolution runs on 8-bit integers",
+                      Convolutions(graph).empty() ? ": the net has none whose weights stay"
+                                                  : ": none has ranges, inputs that are never below 0, and a kernel"));
+  }
+  return changed;
 }
 
 bool ObserveConvolutions(Graph& graph, const PassContext& context) {

@@ -86,7 +86,7 @@ class LayerwiseNet {
   void CopyFrom(const std::string& files);
   // The weights of a trained net (optim/trained_weights.h). Errors: kBadData naming the layers that no file has.
   void CopyTrained(const std::string& files);
-  // .safetensors by its name, else a .caffemodel.
+  // In the format of the name (optim/weights_file.h).
   void Save(const std::string& path) const;
   // As Caffe's HDF5 weights (.caffemodel.h5); CopyFrom reads them.
   void SaveHdf5(const std::string& path) const;

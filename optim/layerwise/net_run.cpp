@@ -10,6 +10,7 @@
 #include "optim/net_weights.h"
 #include "optim/train_net.h"
 #include "optim/trained_weights.h"
+#include "optim/weights_file.h"
 #include "proto/places.h"
 #include "proto/weights.h"
 
@@ -63,8 +64,9 @@ void LayerwiseNet::FitLayer(Layer& layer) {
 
 void LayerwiseNet::CheckRange(int first, int last) const {
   const int count = static_cast<int>(layers_.size());
-  if (first >= 0 && last < count) return;
-  throw Error(ErrorKind::kUsage, StrCat("layers ", first, " to ", last, " of a net that has layers 0 to ", count - 1));
+  if (first >= 0 && last < count && (first <= last || count == 0)) return;
+  throw Error(ErrorKind::kUsage, StrCat("layers ", first, " to ", last, " of a net that has layers 0 to ", count - 1,
+                                        first > last ? ": the first comes after the last" : ""));
 }
 
 void LayerwiseNet::Run(Hook hook, int index) {
@@ -182,13 +184,7 @@ void LayerwiseNet::CopyTrained(const std::string& files) {
 
 void LayerwiseNet::Save(const std::string& path) const {
   const std::lock_guard lock(mutex_);
-  const std::vector<NetBlob> blobs = net_blobs();
-  const std::vector<NamedBlob> weights = WeightsOf(blobs, parameters_->store);
-  if (std::filesystem::path(path).extension() == ".safetensors") {
-    WriteSafetensors(path, weights);
-  } else {
-    WriteCaffemodel(path, param_, weights);
-  }
+  WriteWeightsFile(path, param_, WeightsOf(net_blobs(), parameters_->store));
 }
 
 void LayerwiseNet::SaveHdf5(const std::string& path) const {

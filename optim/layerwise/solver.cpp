@@ -138,6 +138,7 @@ void LayerwiseSolver::Iterate() {
 }
 
 void LayerwiseSolver::Step(int64_t iterations) {
+  if (iterations < 0) throw Error(ErrorKind::kUsage, StrCat("step: ", iterations, " iterations, expected at least 0"));
   losses_.clear();
   for (int64_t i = 0; i < iterations; ++i) Iterate();
 }
@@ -147,7 +148,7 @@ void LayerwiseSolver::Solve(const std::string& resume) {
   LogInfo(StrCat("Learning Rate Policy: ", solver_.lr_policy()));
   if (!resume.empty()) Restore(resume);
   const int64_t first = iteration_;
-  Step(solver_.max_iter() - iteration_);
+  Step(std::max<int64_t>(0, solver_.max_iter() - iteration_));
   if (solver_.snapshot_after_train() && (solver_.snapshot() == 0 || iteration_ % solver_.snapshot() != 0)) Snapshot();
   if (solver_.display() > 0 && iteration_ % solver_.display() == 0) {
     Smooth(net_->Forward());

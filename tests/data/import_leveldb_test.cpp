@@ -118,6 +118,25 @@ TEST_F(LevelDbImports, FaultsAreNamed) {
   EXPECT_FALSE(std::filesystem::exists(At("db.links")));
 }
 
+// LevelDB itself leaves the end of a cut log out without a word.
+TEST_F(LevelDbImports, ACutLogIsTold) {
+  WriteMany(9);
+  const auto told = [&](const std::string& out) {
+    testing::internal::CaptureStderr();
+    Import(Source(), At(out), {});
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(told("whole").find("ends inside"), std::string::npos);
+  for (const auto& [name, bytes] : FilesOf("ldb")) {
+    if (!name.ends_with(".log")) continue;
+    Write("ldb/" + name, bytes.substr(0, bytes.size() - 100));
+    EXPECT_THAT(told("cut"), HasSubstr(StrCat("ldb: ", name, " ends inside of a record")));
+    EXPECT_EQ(LmdbReader(At("cut")).size(), 8);
+    Write("ldb/" + name, bytes.substr(0, bytes.size() / 9 * 5 + 3));  // inside of a head
+    EXPECT_THAT(told("head"), HasSubstr("ends inside of a record"));
+  }
+}
+
 // A process that holds LevelDB's lock on a folder as long as it lives.
 class Holder {
  public:

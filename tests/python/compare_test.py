@@ -65,6 +65,13 @@ class CompareTest(fixture.FolderTest):
         self.assertEqual(code, 0, text)
         self.assertRegex(text, r"not     \d+ gradients of the file: --gradients was not given")
 
+    def test_gradients_that_are_not_there_are_not_equal(self):
+        arrays = {name: a for name, a in self.arrays().items() if "diff/" not in name}
+        code, text = self.compare(arrays)
+        self.assertEqual(code, 65, text)
+        self.assertIn("has no gradient of this net that can be compared", text)
+        self.assertEqual(self.compare(arrays, flags=("--phase", "TRAIN"))[0], 0)
+
     def test_the_first_difference_is_named(self):
         arrays = self.arrays()
         arrays["blob/act"][2, 1] += 0.5

@@ -135,6 +135,78 @@ class ErrorsTest(FolderTest):
         self.caught(net.set_input_arrays, np.zeros((3, 1, 1, 3), np.float32), np.zeros(3, np.float32))
         self.caught(net.set_input_arrays, np.zeros((4, 1, 1, 3)), np.zeros(4, np.float32))
         self.caught(net.set_input_arrays, np.zeros((4, 1, 1, 3), np.float32), np.zeros(2, np.float32))
+        for shape in ((4, 3, 1, 1), (4, 1, 3, 1), (4, 3), (4, 1, 1, 3, 1)):  # as many numbers, laid out otherwise
+            error = self.caught(net.set_input_arrays, np.zeros(shape, np.float32), np.zeros(4, np.float32))
+            self.assertIn('layer "d" takes data of shape [n,1,1,3], found [4,', str(error))
+            self.assertEqual(error.line, 1)
+        error = self.caught(net.set_input_arrays, np.zeros((4, 1, 1, 3), np.float32), np.zeros((4, 2), np.float32))
+        self.assertIn("one label a sample", str(error))
+
+    def test_arrays_that_are_no_values_of_the_inputs(self):
+        net = moka.Net.from_text("""layer { name: 'a' type: 'Input' top: 'a' input_param { shape { dim: 4 dim: 3 } } }
+          layer { name: 'b' type: 'Input' top: 'b' input_param { shape { dim: 4 dim: 3 } } }
+          layer { name: 's' type: 'Eltwise' bottom: 'a' bottom: 'b' top: 's' }""", moka.TEST)
+        good = np.ones((4, 3), np.float32)
+        net.forward(a=good, b=good)
+        for shape in ((4, 1), (1, 3), (4, 3, 1), (3,), (), (5, 3)):
+            with self.assertRaisesRegex(ValueError, r"'b' has the shape"):
+                net.forward(a=3 * good, b=np.ones(shape))
+        for array in (np.full((4, 3), "1.5"), good + 1j, np.full((4, 3), None)):
+            with self.assertRaisesRegex(TypeError, "'b' holds .*, expected real numbers"):
+                net.forward(a=3 * good, b=array)
+        self.assertTrue((net.blobs["a"].data == 1).all(), "nothing is written of a call that is refused")
+        self.assertEqual(net.forward(a=np.ones((4, 3), int), b=good.tolist())["s"][0, 0], 2)
+        with self.assertRaisesRegex(ValueError, "'a' has 8, 'b' has 4"):
+            net.forward_all(a=np.ones((8, 3)), b=good)
+        for call in (net.forward_all, net.forward_backward_all):
+            with self.assertRaisesRegex(ValueError, "no array is given"):
+                call()
+
+    def test_numbers_and_functions_that_are_none(self):
+        net = caffe.Net(self.file("net.prototxt", SIMPLE_NET), caffe.TRAIN)
+        blob = net.blobs["data"]
+        for dim in (4.7, "4", True, None, np.float32(4)):
+            with self.assertRaisesRegex(TypeError, "dimension 1 of a blob is .*, expected a whole number"):
+                blob.reshape(5, dim, 3, 4)
+        blob.reshape(np.int64(5), np.uint8(2), 3, 4)
+        for start, end in (("ip", "conv"), ("loss", "data")):
+            self.assertIn("the first comes after the last", str(self.caught(net.forward, start=start, end=end)))
+            self.assertIn("the first comes after the last", str(self.caught(net.backward, start=end, end=start)))
+        error = self.caught(net.params["ip"].add_blob, 3)
+        self.assertIn("add_blob", str(error))
+        self.assertEqual(len(net.params["ip"]), 2)
+        for name in ("before_forward", "after_forward", "before_backward", "after_backward"):
+            with self.assertRaisesRegex(TypeError, name + ": argument 1 is 3, expected a function"):
+                getattr(net, name)(3)
+        solver = caffe.SGDSolver(self.file("s.prototxt", "net: 'net.prototxt' lr_policy: 'fixed' base_lr: 1 min_lr: 0.1 "
+                                           "test_iter: 1 test_interval: 9"))
+        for functions, position in (((None, print), 1), ((print, None), 2)):
+            with self.assertRaisesRegex(TypeError, "argument %d is None" % position):
+                solver.add_callback(*functions)
+        self.caught(solver.step, -1)
+        for rate in (-1, float("nan"), float("inf"), 1e300, 0.01):
+            self.assertIn("base_lr", str(self.caught(setattr, solver.param, "base_lr", rate)))
+        solver.param.base_lr = 0.5
+        self.assertEqual(solver.param.base_lr, 0.5)
+
+    def test_names_of_weights_say_their_format(self):
+        net = caffe.Net(self.file("net.prototxt", SIMPLE_NET), caffe.TRAIN)
+        for name in ("w.npz", "w", "w.CAFFEMODEL", "w.solverstate.h5"):
+            error = self.caught(net.save, self.path(name))
+            self.assertEqual(error.kind, "usage")
+            self.assertIn(".caffemodel.h5", str(error))
+            self.assertFalse(os.path.exists(self.path(name)))
+        for name in ("w.caffemodel", "w.safetensors", "w.h5"):
+            net.save(self.path(name))
+            other = caffe.Net(self.path("net.prototxt"), caffe.TRAIN, weights=self.path(name))
+            np.testing.assert_array_equal(other.params["ip"][0].data, net.params["ip"][0].data)
+        with open(self.path("w.h5"), "rb") as file:
+            self.assertEqual(file.read(4), b"\x89HDF")
+        solver = self.file("s.prototxt", "net: 'net.prototxt' lr_policy: 'fixed' base_lr: 1 max_iter: 1000000000 "
+                           "test_iter: 1 test_interval: 9")
+        self.assertEqual(self.caught(moka.train, solver, save=self.path("w.npz")).kind, "usage")
+        for place in ("none/w.caffemodel", "."):  # before the training, which would not end
+            self.caught(moka.train, solver, save=self.path(place))
 
 
 if __name__ == "__main__":

@@ -107,6 +107,8 @@ class IoTest(FolderTest):
         np.testing.assert_allclose(grey[0, :, 0], [0.2125, 0.0721], rtol=1e-5)
         with self.assertRaises(Exception):
             caffe.io.load_image(self.file("text.png", "no picture"))
+        with self.assertRaisesRegex(moka.Error, "text.png"):
+            caffe.io.load_image(self.path("text.png"))
 
     def models(self):
         file = self.file("net.prototxt", NET)
@@ -121,6 +123,19 @@ class IoTest(FolderTest):
             p = net.predict(images, oversample)
             self.assertEqual(p.shape, (3, 3))
             np.testing.assert_allclose(p.sum(1), 1, rtol=1e-5)
+
+    def test_pictures_are_never_smaller_than_the_crop(self):
+        for dims in ((5, 8), (8, 5), (3, 3), (8,), (8, 8, 3)):
+            with self.assertRaisesRegex(ValueError, "image_dims is"):
+                caffe.Classifier(*self.models(), image_dims=dims)
+        caffe.Classifier(*self.models(), image_dims=(6, 6))
+
+    def test_means_of_another_size(self):
+        transformer = caffe.io.Transformer({"data": (1, 3, 4, 4)})
+        transformer.set_mean("data", np.full((3, 8, 8), 7.0))
+        np.testing.assert_allclose(transformer.mean["data"], np.full((3, 4, 4), 7.0))
+        with self.assertRaisesRegex(ValueError, "Mean channels incompatible"):
+            transformer.set_mean("data", np.zeros((1, 8, 8)))
 
     def test_trained_nets_need_all_weights(self):
         _, weights = self.models()

@@ -143,6 +143,22 @@ TEST_F(GenerateCliTest, FoldersAreMeasuredByANetsFeatures) {
               testing::HasSubstr("40 pictures are too few for 500 features"));
 }
 
+TEST_F(GenerateCliTest, ValuesThatAreCutOffAreTold) {
+  const std::string& run = Gan();
+  fs::create_directories(folder_ / "narrow");
+  fs::copy_file(folder_ / "tiny/train_val.prototxt", folder_ / "narrow/train_val.prototxt");
+  const auto told = [&](const std::string& generation) {
+    WriteFileAtomically(folder_ / "narrow/model.prototxt",
+                        StrCat("name: \"narrow\" task: GENERATE generation { blob: \"made\" ", generation, " }\n"));
+    const Outcome made = Moka(
+        StrCat("generate narrow --count 8 --out narrow.png --weights ", run, "/checkpoints/iter_0000006.safetensors"));
+    EXPECT_EQ(made.code, 0) << made.err;
+    return made.err;
+  };
+  EXPECT_THAT(told("low: 0 high: 0.1"), testing::HasSubstr("% of the pictures' values lie outside [0, 0.1]"));
+  EXPECT_THAT(told("low: -1 high: 1"), testing::Not(testing::HasSubstr("lie outside")));
+}
+
 TEST_F(GenerateCliTest, MistakesAreNamed) {
   const auto fails = [](const std::string& words, int code, const std::string& text) {
     const Outcome outcome = Moka(words);
@@ -152,6 +168,14 @@ TEST_F(GenerateCliTest, MistakesAreNamed) {
   fails(StrCat("generate ", Run()), 64, "net \"LeNet\" is no generator: it has no RandomNoise layer");
   fails(StrCat("generate ", Gan(), " x.png"), 64, "a generator reads nothing, found \"x.png\"");
   fails(StrCat("generate ", Gan(), " --count 5000"), 64, "one sheet has at most 4096 pictures, found --count 5000");
+  for (const char* name : {"x.jpg", "X.PNG", "x.webp"}) {
+    fails(StrCat("generate ", Gan(), " --count 1 --out ", name), 64,
+          StrCat("a sheet FILE.png or a folder, found ", name));
+    EXPECT_FALSE(fs::exists(folder_ / name));
+  }
+  fails(StrCat("generate ", Gan(), " --count 1 --columns 2 --out f"), 64, "--columns is of a sheet");
+  ASSERT_EQ(Moka(StrCat("generate ", Gan(), " --count 3 --out again")).code, 0);
+  fails(StrCat("generate ", Gan(), " --count 2 --out again"), 73, "again has pictures already, 000000.png the first");
   fails("generate", 64, "missing argument: a run, a model folder or a deploy prototxt");
   fs::create_directories(folder_ / "flat");
   fs::copy_file(folder_ / "tiny/train_val.prototxt", folder_ / "flat/train_val.prototxt");
@@ -161,7 +185,8 @@ TEST_F(GenerateCliTest, MistakesAreNamed) {
         "the card's generation: black is 1 and white 1, expected low below high");
   fails(StrCat("frechet ", Run(), " first first --blob conv1"), 64, "\"conv1\" has 11520 features, more than 8192");
   fails(StrCat("frechet ", Run(), " first"), 64, "moka frechet wants a net and two folders of pictures");
-  fails(StrCat("frechet ", Run(), " first second --blob ip3"), 78, "has no blob \"ip3\"");
+  fails(StrCat("frechet ", Run(), " first second --blob ip3"), 64, "has no blob \"ip3\"; did you mean");
+  fails(StrCat("frechet ", Run(), " first second --blob nothing"), 64, "has no blob \"nothing\"; it has ");
 }
 
 }  // namespace

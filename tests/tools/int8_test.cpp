@@ -1,10 +1,12 @@
 // 8-bit inference: calibration, its file, and the pass that puts convolutions on integers.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "core/error.h"
 #include "core/rng.h"
@@ -238,7 +240,7 @@ TEST(Quantize, IntegersFlowInTracksToo) {
 TEST(Quantize, ConvolutionsWithoutFittingRangesStay) {
   Quantization quantization = Calibrated();
   quantization.convolutions.erase("second");
-  quantization.convolutions.at("fourth").weights.pop_back();
+  quantization.convolutions.at("fourth").input_low = -1;  // no input of signs runs on integers
   SmallNet net;
   const std::unique_ptr<Program> program = OnIntegers(net, quantization);
   EXPECT_EQ(StepsOf(*program, "convolution_int8"), 1);
@@ -286,6 +288,44 @@ TEST_F(QuantizationFile, RangesOfOtherWeightsAreRefused) {
   put(std::nextafter(6.0F, 7.0F));
   EXPECT_NE(load("conv", checksum).find("those of layer \"conv\""), std::string::npos);
   std::filesystem::remove(weights);
+}
+
+// Whatever cannot be the ranges of a layer of this net is refused, and never runs in real numbers unsaid.
+TEST(Quantize, RangesThatCannotBeOfTheLayerAreRefused) {
+  const auto refusal = [](const std::function<void(ConvolutionRanges&)>& change) -> std::string {
+    Quantization quantization = Calibrated();
+    quantization.file = "net.int8.json";
+    change(quantization.convolutions.at("fourth"));
+    SmallNet net;
+    try {
+      OnIntegers(net, quantization);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kConfig);
+      return error.what();
+    }
+    return "accepted";
+  };
+  const std::string start = "net.int8.json: 8-bit ranges of layer \"fourth\": ";
+  EXPECT_THAT(refusal([](ConvolutionRanges& r) { r.weights.pop_back(); }),
+              testing::AllOf(testing::HasSubstr(start), testing::HasSubstr("expected one for each of")));
+  EXPECT_THAT(refusal([](ConvolutionRanges& r) { r.weights[0] = -1; }), testing::HasSubstr("holds -1"));
+  EXPECT_THAT(refusal([](ConvolutionRanges& r) { r.weights[0] = INFINITY; }), testing::HasSubstr("no largest"));
+  EXPECT_THAT(refusal([](ConvolutionRanges& r) { std::swap(r.input_low, r.input_high); }),
+              testing::HasSubstr("\"input\" is ["));
+  EXPECT_THAT(refusal([](ConvolutionRanges& r) { r.output_high = -1; }), testing::HasSubstr("\"output\" is ["));
+  EXPECT_THAT(refusal([](ConvolutionRanges& r) { r.output_low = NAN; }), testing::HasSubstr("\"output\" is ["));
+  EXPECT_EQ(refusal([](ConvolutionRanges&) {}), "accepted");
+}
+
+TEST(Quantize, ANetThatStaysInRealNumbersIsTold) {
+  const auto said = [](const Quantization& quantization) {
+    SmallNet net;
+    testing::internal::CaptureStderr();
+    OnIntegers(net, quantization);
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(said({}), testing::HasSubstr("no convolution runs on 8-bit integers"));
+  EXPECT_THAT(said(Calibrated()), testing::Not(testing::HasSubstr("8-bit")));
 }
 
 TEST(Quantize, ThePassCanBeDisabled) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <functional>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -67,6 +68,35 @@ TEST_F(TrainDataChecks, ATestOfWhatIsTrainedOnIsTold) {
       << "where there is one";
   EXPECT_EQ(WarningsOf({train, {train, Reading("val", "cat\n")}}), "") << "one of the tests is of other data";
   EXPECT_EQ(WarningsOf({train, {}}), "");
+}
+
+TEST_F(TrainDataChecks, PairsAreMadeAlike) {
+  const std::string marks = "<pad>\n<s>\n</s>\n<unk>\n";
+  PlaceFile(folder_ / "words.txt", marks + "the\ndog\n");
+  PlaceFile(folder_ / "copy.txt", marks + "the\ndog\n");
+  PlaceFile(folder_ / "other.txt", marks + "dog\nthe\n");
+  NetParameter train;
+  LayerParameter* layer = train.add_layer();
+  layer->set_name("pairs");
+  layer->set_type("TextPairData");
+  layer->mutable_text_pair_data_param()->set_source_vocabulary((folder_ / "words.txt").string());
+  layer->mutable_text_pair_data_param()->set_target_vocabulary((folder_ / "words.txt").string());
+  const auto told = [&](const std::function<void(TextPairDataParameter&)>& change) {
+    NetParameter test = train;
+    change(*test.mutable_layer(0)->mutable_text_pair_data_param());
+    testing::internal::CaptureStderr();
+    CheckVocabularies({train, {test}});
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(told([](TextPairDataParameter&) {}), "");
+  EXPECT_EQ(told([&](TextPairDataParameter& p) { p.set_source_vocabulary((folder_ / "copy.txt").string()); }), "");
+  EXPECT_THAT(told([&](TextPairDataParameter& p) { p.set_source_vocabulary((folder_ / "other.txt").string()); }),
+              HasSubstr("layer \"pairs\": source_vocabulary is "));
+  EXPECT_THAT(told([&](TextPairDataParameter& p) { p.set_target_vocabulary((folder_ / "other.txt").string()); }),
+              HasSubstr("target_vocabulary is "));
+  EXPECT_THAT(told([](TextPairDataParameter& p) { p.set_tokens(BLANKS); }), HasSubstr("tokens is BLANKS"));
+  EXPECT_THAT(told([](TextPairDataParameter& p) { p.set_reverse_source(true); }),
+              HasSubstr("reverse_source is true, and layer \"pairs\" trains with false"));
 }
 
 TEST_F(TrainDataChecks, WordsHaveRows) {

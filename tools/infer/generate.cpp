@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "core/trace.h"
+#include "data/file_tree.h"
 #include "graph/parameter_store.h"
 #include "layers/net.h"
 #include "optim/net_weights.h"
@@ -108,11 +109,91 @@ class Generator {
   Tensor pictures_;
 };
 
+// Where the pictures go: one sheet, or a file each in a folder.
+class PicturesOut {
+ public:
+  // Errors: kUsage for another picture's name, for more than a sheet holds, and for columns of a folder.
+  PicturesOut(fs::path path, int64_t count, const Arguments& arguments)
+      : path_(std::move(path)), is_sheet_(path_.extension() == ".png"), columns_(arguments.Int("columns", 8, 1, 1000)) {
+    constexpr int64_t kMostOnSheet = 4096;
+    if (is_sheet_ && count > kMostOnSheet) {
+      throw Error(ErrorKind::kUsage, {},
+                  StrCat("one sheet has at most ", kMostOnSheet, " pictures, found --count ", count),
+                  "give --out FOLDER for a file each");
+    }
+    if (!is_sheet_ && IsImageName(path_.string())) {
+      throw Error(ErrorKind::kUsage, {},
+                  StrCat("--out wants a sheet FILE.png or a folder, found ", Printable(path_.string())),
+                  StrCat("name it ", Printable(fs::path(path_).replace_extension(".png").string())));
+    }
+    if (!is_sheet_ && arguments.Has("columns"))
+      throw Error(ErrorKind::kUsage, {}, "--columns is of a sheet, and --out names a folder", "give --out FILE.png");
+  }
+
+  // Makes the folder. Errors: kCantCreate; pictures of another call are not left among the new ones.
+  void Begin() const {
+    if (is_sheet_) return;
+    std::error_code code;
+    for (const fs::path& file : fs::is_directory(path_, code) ? SortedEntries(path_) : std::vector<fs::path>{}) {
+      if (!IsImageName(file.string())) continue;
+      throw Error(ErrorKind::kCantCreate, {},
+                  StrCat(Printable(path_.string()), " has pictures already, ", Printable(file.filename().string()),
+                         " the first"),
+                  "name another folder, or remove it");
+    }
+    CreateFolders(path_);
+  }
+  void Add(Image image) {
+    if (is_sheet_) {
+      sheet_.push_back(std::move(image));
+    } else {
+      PlaceFile(path_ / fmt::format("{:06d}.png", placed_++), EncodePng(image));
+    }
+  }
+  void Finish() {
+    if (is_sheet_) PlaceFile(path_, EncodePng(SheetOf(std::move(sheet_), columns_)));
+  }
+
+ private:
+  fs::path path_;
+  bool is_sheet_;
+  int64_t columns_;
+  std::vector<Image> sheet_;
+  int64_t placed_ = 0;
+};
+
+// Counts the values that are no grey between black and white, which a picture shows as one of these.
+class OutsideRange {
+ public:
+  explicit OutsideRange(const GreyRange& range) : range_(range) {}
+  void Count(const Tensor& pictures, int64_t i) {
+    const int64_t each = pictures.shape().Count(1, 4);
+    const double rounding = (range_.high - range_.low) / 510;  // half a grey
+    for (const float v : pictures.as<const float>().subspan(static_cast<size_t>(i * each), static_cast<size_t>(each))) {
+      const bool is_inside = double{v} >= range_.low - rounding && double{v} <= range_.high + rounding;
+      outside_ += is_inside ? 0 : 1;  // NaN is outside
+      ++values_;
+    }
+  }
+  void Warn(bool has_card) const {
+    if (outside_ == 0) return;
+    LogWarning(fmt::format("{:.3g}% of the pictures' values lie outside [{:g}, {:g}] and are cut off: {}",
+                           100 * static_cast<double>(outside_) / static_cast<double>(values_), range_.low, range_.high,
+                           has_card ? "the card's generation says which value is black and which white"
+                                    : "the net has no card (model.prototxt) whose generation { low: high: } says "
+                                      "which value is black and which white"));
+  }
+
+ private:
+  GreyRange range_;
+  int64_t outside_ = 0;
+  int64_t values_ = 0;
+};
+
 int RunGenerate(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
   if (!inputs.empty())
     throw Error(ErrorKind::kUsage, StrCat("a generator reads nothing, found \"", Printable(inputs[0]), "\""));
   const int64_t count = arguments.Int("count", 64, 1, 10000000);
-  const int64_t columns = arguments.Int("columns", 8, 1, 1000);
   const int64_t seed = arguments.Int("seed", 1, 0, INT64_MAX);
   const fs::path out = arguments.Get("out", "samples.png");
   const GreyRange range{double{source.card.generation().low()}, double{source.card.generation().high()}};
@@ -120,33 +201,24 @@ int RunGenerate(const InferSource& source, const std::vector<std::string>& input
     throw Error(ErrorKind::kConfig, StrCat("the card's generation: black is ", range.low, " and white ", range.high,
                                            ", expected low below high"));
   }
-  const bool is_sheet = out.extension() == ".png";
-  constexpr int64_t kMostOnSheet = 4096;
-  if (is_sheet && count > kMostOnSheet) {
-    throw Error(ErrorKind::kUsage, {},
-                StrCat("one sheet has at most ", kMostOnSheet, " pictures, found --count ", count),
-                "give --out FOLDER for a file each");
-  }
+  PicturesOut to(out, count, arguments);
   Generator generator(source);
   RefuseUnreadBeforeLook(arguments, {"trace"});
   if (LookInside(arguments, "generate", generator.program())) return 0;
   BeginTrace(arguments);
   const int64_t begin = NowMicros();
   const int64_t batch = generator.pictures().shape()[0];
-  if (!is_sheet) CreateFolders(out);
-  std::vector<Image> images;
+  to.Begin();
+  OutsideRange outside(range);
   for (int64_t first = 0; first < count; first += batch) {
     generator.Run(static_cast<uint64_t>(seed), first / batch);
     for (int64_t i = 0; i < std::min(batch, count - first); ++i) {
-      Image image = PictureOfValues(generator.pictures(), i, range);
-      if (is_sheet) {
-        images.push_back(std::move(image));
-      } else {
-        PlaceFile(out / fmt::format("{:06d}.png", first + i), EncodePng(image));
-      }
+      outside.Count(generator.pictures(), i);
+      to.Add(PictureOfValues(generator.pictures(), i, range));
     }
   }
-  if (is_sheet) PlaceFile(out, EncodePng(SheetOf(std::move(images), columns)));
+  to.Finish();
+  outside.Warn(source.card.has_generation());
   const double ms = static_cast<double>(NowMicros() - begin) * 1e-3;
   EndTrace(arguments);
   LogInfo(fmt::format("{} picture{}, {:.1f} ms: {}", count, count == 1 ? "" : "s", ms, Printable(out.string())));

@@ -51,8 +51,15 @@ InferProgram CompileForInference(const InferSource& source, const NetParameter& 
     if (found == built.tops.end()) {
       std::vector<std::string> names;
       for (const auto& [top, value] : built.tops) names.push_back(top);
-      throw Error(ErrorKind::kConfig, {}, StrCat("net \"", deploy.name(), "\" has no blob \"", Printable(name), "\""),
-                  DidYouMean(name, names));
+      std::string hint = DidYouMean(name, names);
+      constexpr size_t kShown = 12;
+      if (hint.empty()) {
+        const bool has_more = names.size() > kShown;
+        names.resize(std::min(names.size(), kShown));
+        hint = StrCat("it has ", Join(names, ", "), has_more ? ", ..." : "");
+      }
+      throw Error(ErrorKind::kUsage, {}, StrCat("net \"", deploy.name(), "\" has no blob \"", Printable(name), "\""),
+                  hint);
     }
     built.graph.AddOutput(name, found->second);
   }

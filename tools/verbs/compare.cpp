@@ -1,6 +1,7 @@
 // moka compare: a net here against blobs another engine has written, layer by layer.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -67,6 +68,13 @@ int RunCompare(const Arguments& arguments) {
     throw Error(ErrorKind::kBadData, {},
                 StrCat(Printable(arguments.positionals[1]), " has no blob of this net beside what it is fed"),
                 "name them blob/NAME, blobdiff/NAME, param/LAYER/INDEX, paramdiff/LAYER/INDEX");
+  }
+  const bool has_gradients =
+      std::ranges::any_of(differences, [](const BlobDifference& d) { return d.name.starts_with("gradient"); });
+  if (options.gradients && !has_gradients) {
+    throw Error(ErrorKind::kBadData, {},
+                StrCat(Printable(arguments.positionals[1]), " has no gradient of this net that can be compared"),
+                "name them blobdiff/NAME, paramdiff/LAYER/INDEX, or leave out --gradients");
   }
   if (first == nullptr) {
     Print("all {} agree{}\n", differences.size(),

@@ -10,6 +10,7 @@
 #include "optim/caffe_state.h"
 #include "optim/checkpoint.h"
 #include "optim/net_weights.h"
+#include "optim/weights_file.h"
 #include "proto/net_file.h"
 #include "proto/weights.h"
 #include "tools/checkpoint_source.h"
@@ -22,19 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a file is to be, by its name.
-enum class Target { kSafetensors, kCaffemodel, kHdf5Weights, kState };
-
-Target TargetOf(const fs::path& to) {
-  const std::string name = to.filename().string();
-  if (name.ends_with(".safetensors")) return Target::kSafetensors;
-  if (name.ends_with(".caffemodel")) return Target::kCaffemodel;
-  if (name.ends_with(".solverstate") || name.ends_with(".solverstate.h5")) return Target::kState;
-  if (IsHdf5Name(to)) return Target::kHdf5Weights;
-  throw Error(ErrorKind::kUsage,
-              StrCat("what ", Printable(to.string()),
-                     " should be does not follow from its name: end it in .safetensors, .caffemodel, "
-                     ".caffemodel.h5, .solverstate or .solverstate.h5"));
+bool IsStateName(const std::string& name) {
+  return name.ends_with(".solverstate") || name.ends_with(".solverstate.h5");
 }
 
 // Where weights come from: a file, or a checkpoint with all it knows.
@@ -130,15 +120,9 @@ Source ReadSource(const Arguments& arguments) {
 
 void WriteWeights(const Source& source, const fs::path& to) {
   const std::vector<NamedBlob>& blobs = source.weights.blobs;
-  switch (TargetOf(to)) {
-    case Target::kCaffemodel: WriteCaffemodel(to, source.net, blobs); break;
-    case Target::kHdf5Weights: WriteHdf5Weights(to, source.net, blobs); break;
-    default: {
-      std::map<std::string, std::string> metadata = source.weights.metadata;
-      AddNetToMetadata(source.net, metadata);
-      WriteSafetensors(to, blobs, metadata);
-    }
-  }
+  std::map<std::string, std::string> metadata = source.weights.metadata;
+  AddNetToMetadata(source.net, metadata);
+  WriteWeightsFile(to, source.net, blobs, metadata);
   int64_t values = 0;
   for (const NamedBlob& blob : blobs) values += static_cast<int64_t>(blob.values.size());
   Print("wrote {}: {} blobs, {} values (from {})\n", to.string(), blobs.size(), values, source.weights.format);
@@ -165,16 +149,17 @@ void WriteState(Source source, const fs::path& to) {
 int RunConvert(const Arguments& arguments) {
   if (arguments.positionals.size() != 2) throw Error(ErrorKind::kUsage, "moka model convert wants two files: FROM TO");
   const fs::path to = arguments.positionals[1];
-  const Target target = TargetOf(to);
+  const bool is_state = IsStateName(to.filename().string());
+  if (!is_state) WeightsFormatOf(to, ", .solverstate or .solverstate.h5");
   const std::string from = fs::path(arguments.positionals[0]).filename().string();
-  if (target == Target::kState && (from.ends_with(".solverstate") || from.ends_with(".solverstate.h5"))) {
+  if (is_state && IsStateName(from)) {
     const CaffeState state = ReadCaffeState(arguments.positionals[0]);
     WriteCaffeState(to, state);
     Print("wrote {}: iteration {}, {} history blobs\n", to.string(), state.iteration, state.history.size());
     return 0;
   }
   Source source = ReadSource(arguments);
-  if (target == Target::kState) {
+  if (is_state) {
     WriteState(std::move(source), to);
   } else {
     WriteWeights(source, to);

@@ -136,6 +136,13 @@ TEST_F(TextFiles, AVocabularyOfStoriesHasTheirWholeAnswers) {
             "<pad>\n<s>\n</s>\n<unk>\nmary\ncarrying\ngot\nis\nmilk\nmilk,football\nslept\nthe\nwhat\n");
 }
 
+TEST_F(TextFiles, WideTextIsNamed) {
+  using std::string_literals::operator""s;
+  for (const std::string& bytes : {"\xFF\xFEo\0n\0e\0"s, "\xFE\xFF\0o\0n\0e"s, "o\0n\0e\0"s}) {
+    EXPECT_THAT(ErrorOf([&] { Lines(bytes); }), HasSubstr("lines.txt:1: the text is UTF-16, expected UTF-8"));
+  }
+}
+
 TEST_F(TextFiles, FaultsNameTheLine) {
   Write("a.txt",
         "good\nb\xE4"

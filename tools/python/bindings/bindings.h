@@ -6,12 +6,41 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "optim/layerwise/external_layer.h"
 
 namespace moka::python {
 
+// The interpreter's lock while it lives, and its absence. pybind11's own would not do: Python ends a thread that asks
+// for the lock of a finished interpreter by unwinding it, which C++ code cannot survive. Threads that ask for it once
+// the process is ending wait for that end instead, without the lock.
+class Locked {
+ public:
+  Locked();
+
+ private:
+  std::optional<pybind11::gil_scoped_acquire> lock_;
+};
+class Unlocked {
+ public:
+  Unlocked() : released_(std::in_place) {}
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+  ~Unlocked();
+
+ private:
+  std::optional<pybind11::gil_scoped_release> released_;
+};
+
+// A function of the user's that threads without the lock may call, copy and drop. Errors: TypeError naming `method` and
+// the argument's position unless it can be called.
+using PythonCall = std::shared_ptr<pybind11::object>;
+PythonCall CallOf(const pybind11::object& function, const char* method, int position);
+
+void BindEnd(pybind11::module_& m);
 void BindErrors(pybind11::module_& m);
 void BindBlobs(pybind11::module_& m);
 void BindLayers(pybind11::module_& m);
@@ -24,12 +53,14 @@ void BindSession(pybind11::module_& m);
 // A list of blobs as Python sees it.
 struct BlobVec {
   std::shared_ptr<BlobList> blobs;
+  bool may_grow = true;  // not those of layers that Moka made
 };
 
 // What Python layers derive from; also how Moka's own layers are shown.
 struct BoundLayer {
   std::string type = "Python";
   std::shared_ptr<BlobList> blobs = std::make_shared<BlobList>();
+  bool may_grow = true;
 };
 
 // Makes layers of type Python from their classes. Throws what Python throws.

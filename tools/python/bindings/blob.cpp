@@ -40,8 +40,17 @@ py::object View(std::shared_ptr<float> memory, const Shape& shape) {
 
 Shape ShapeOf(const py::args& dims) {
   std::vector<int64_t> sizes;
-  for (const py::handle& dim : dims)
-    sizes.push_back(py::cast<int64_t>(py::int_(py::reinterpret_borrow<py::object>(dim))));
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const py::object dim = dims[i];
+    // As operator.index: numbers of numpy too, but nothing that would be rounded, read or taken for 0 and 1.
+    if (PyIndex_Check(dim.ptr()) == 0 || PyBool_Check(dim.ptr()) != 0) {
+      throw py::type_error(
+          StrCat("dimension ", i, " of a blob is ", py::repr(dim).cast<std::string>(), ", expected a whole number"));
+    }
+    const auto whole = py::reinterpret_steal<py::object>(PyNumber_Index(dim.ptr()));
+    if (!whole) throw py::error_already_set();
+    sizes.push_back(whole.cast<int64_t>());
+  }
   if (static_cast<int>(sizes.size()) > Shape::kMaxRank) {
     throw Error(ErrorKind::kConfig, StrCat("a blob has at most ", Shape::kMaxRank, " dimensions, not ", sizes.size()));
   }
@@ -99,8 +108,13 @@ void BindBlobs(py::module_& m) {
       .def("__getitem__", &At)
       .def("__getitem__", [](const BlobVec& v, const py::slice& slice) { return AsList(v)[slice]; })
       .def("__iter__", [](const BlobVec& v) { return py::iter(AsList(v)); })
-      .def("add_blob",
-           [](BlobVec& v, const py::args& dims) { v.blobs->push_back(std::make_shared<Blob>(ShapeOf(dims))); });
+      .def("add_blob", [](BlobVec& v, const py::args& dims) {
+        if (!v.may_grow) {
+          throw Error(ErrorKind::kUsage, {}, "add_blob: this layer is one of Moka's, whose blobs its type decides",
+                      "layers written in Python add theirs in setup");
+        }
+        v.blobs->push_back(std::make_shared<Blob>(ShapeOf(dims)));
+      });
 }
 
 }  // namespace moka::python

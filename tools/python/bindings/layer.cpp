@@ -37,7 +37,7 @@ class PythonLayer : public ExternalLayer {
       instance_.release();  // the interpreter has gone, and its objects with it
       return;
     }
-    const py::gil_scoped_acquire lock;
+    const Locked lock;
     instance_ = py::object();
   }
 
@@ -63,7 +63,7 @@ class PythonLayer : public ExternalLayer {
  private:
   template <class Body>
   void Call(const char* name, Body body) {
-    const py::gil_scoped_acquire lock;
+    const Locked lock;
     try {
       body(instance_.attr(name));
     } catch (py::error_already_set& error) {
@@ -94,7 +94,7 @@ py::object FindClass(const LayerParameter& param) {
 
 std::unique_ptr<ExternalLayer> MakePythonLayer(const LayerParameter& param) {
   if (param.type() != "Python") return nullptr;
-  const py::gil_scoped_acquire lock;
+  const Locked lock;
   const py::object type = FindClass(param);
   if (type.is_none()) return nullptr;
   try {
@@ -115,7 +115,9 @@ void BindLayers(py::module_& m) {
                          "What layers written in Python derive from: they define setup, reshape, forward, backward.")
       .def(py::init([](const py::args& /*param*/) { return std::make_unique<BoundLayer>(); }))
       .def_readonly("type", &BoundLayer::type)
-      .def_property_readonly("blobs", [](const BoundLayer& layer) { return BlobVec{layer.blobs}; });
+      .def_property_readonly("blobs", [](const BoundLayer& layer) {
+        return BlobVec{layer.blobs, layer.may_grow};
+      });
 }
 
 }  // namespace moka::python

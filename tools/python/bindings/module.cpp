@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/rng.h"
+#include "core/team.h"
 #include "core/text.h"
 #include "layers/layer.h"
 
@@ -71,7 +72,7 @@ uint64_t NextSeed() {
 }
 
 void CheckInterrupt() {
-  const py::gil_scoped_acquire lock;
+  const Locked lock;
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
 }
 
@@ -90,6 +91,8 @@ void BindSession(py::module_& m) {
 PYBIND11_MODULE(_moka, m) {
   using namespace moka::python;
   m.doc() = "Moka's nets and solvers; use it through the packages moka and moka.caffe.";
+  moka::KeepTeamAcrossForks();
+  BindEnd(m);
   BindErrors(m);
   BindSession(m);
   BindBlobs(m);

@@ -1,17 +1,19 @@
 // Nets. The methods with an underscore are what moka/caffe/pycaffe.py builds pycaffe's interface on.
 #include "tools/python/bindings/bindings.h"
 
-#include <pybind11/functional.h>
 #include <pybind11/stl.h>
 #include <pybind11/stl/filesystem.h>
 
+#include <algorithm>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "core/error.h"
 #include "core/text.h"
 #include "optim/layerwise/net.h"
 #include "proto/net_file.h"
+#include "proto/places.h"
 
 namespace py = pybind11;
 
@@ -47,17 +49,17 @@ std::shared_ptr<LayerwiseNet> Open(NetParameter param, const Chosen& state, cons
 std::shared_ptr<LayerwiseNet> OpenFile(const Path& file, int phase, int level,
                                        std::optional<std::vector<std::string>> stages,
                                        const std::optional<Path>& weights) {
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   return Open(ReadNet(file), {phase, level, std::move(stages)}, weights);
 }
 
 std::shared_ptr<LayerwiseNet> OpenLegacy(const Path& file, const Path& weights, int phase) {
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   return Open(ReadNet(file), {phase, 0, {}}, weights);
 }
 
 std::shared_ptr<LayerwiseNet> OpenText(const std::string& text, int phase) {
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   return Open(NetFromText(text, "<text>"), {phase, 0, {}}, {});
 }
 
@@ -67,7 +69,7 @@ py::list LayersOf(const LayerwiseNet& net) {
     if (layer->external) {
       list.append(InstanceOf(*layer->external));
     } else {
-      list.append(BoundLayer{layer->param.type(), layer->blobs});
+      list.append(BoundLayer{layer->param.type(), layer->blobs, false});
     }
   }
   return list;
@@ -98,6 +100,25 @@ std::vector<float> Floats(const py::buffer& buffer, const char* name) {
   return {values, values + info.size};
 }
 
+// Samples of another layout may be as many numbers. Errors: kUsage at the layer.
+void CheckSamples(const LayerParameter& layer, const Shape& batch, const py::buffer_info& data,
+                  const py::buffer_info& labels) {
+  if (data.ndim > Shape::kMaxRank || !std::ranges::equal(batch.dims().subspan(1), std::span(data.shape).subspan(1))) {
+    std::string found;
+    for (const py::ssize_t dim : data.shape) found += StrCat(found.empty() ? "[" : ",", dim);
+    std::string wanted = "[n";
+    for (const int64_t dim : batch.dims().subspan(1)) wanted += StrCat(",", dim);
+    throw Error(ErrorKind::kUsage, PlaceOf(layer),
+                StrCat("layer \"", layer.name(), "\" takes data of shape ", wanted, "], found ", found, "]"),
+                "numpy's transpose puts dimensions into another order");
+  }
+  if (labels.size != labels.shape[0]) {
+    throw Error(
+        ErrorKind::kUsage, PlaceOf(layer),
+        StrCat("layer \"", layer.name(), "\" takes one label a sample, found ", labels.size, " for ", labels.shape[0]));
+  }
+}
+
 void SetInputArrays(const LayerwiseNet& net, const py::buffer& data, const py::buffer& labels) {
   if (net.layers().empty() || net.layers()[0]->param.type() != "MemoryData") {
     throw Error(ErrorKind::kUsage, "set_input_arrays is for nets whose first layer is a MemoryData layer");
@@ -109,18 +130,28 @@ void SetInputArrays(const LayerwiseNet& net, const py::buffer& data, const py::b
   if (data_info.ndim < 1 || label_info.ndim < 1 || data_info.shape[0] != label_info.shape[0]) {
     throw Error(ErrorKind::kUsage, "data and labels must have the same first dimension");
   }
+  CheckSamples(net.layers()[0]->param, pipeline->types()[0].shape, data_info, label_info);
   pipeline->Fill(Floats(data, "data"), Floats(labels, "labels"));
   pipeline->Seek(0);
 }
 
+struct HookMethod {
+  const char* name;
+  LayerwiseNet::Hook hook;
+};
+constexpr HookMethod kHookMethods[] = {{"before_forward", LayerwiseNet::Hook::kBeforeForward},
+                                       {"after_forward", LayerwiseNet::Hook::kAfterForward},
+                                       {"before_backward", LayerwiseNet::Hook::kBeforeBackward},
+                                       {"after_backward", LayerwiseNet::Hook::kAfterBackward}};
+
 }  // namespace
 
 void BindNets(py::module_& m) {
-  const py::call_guard<py::gil_scoped_release> unlocked;
-  py::class_<LayerwiseNet, std::shared_ptr<LayerwiseNet>>(m, "Net", py::dynamic_attr(),
-                                                          "A net that runs layer by layer.")
-      .def(py::init(&OpenFile), py::arg("network_file"), py::arg("phase"), py::arg("level") = 0,
-           py::arg("stages") = py::none(), py::arg("weights") = py::none())
+  const py::call_guard<Unlocked> unlocked;
+  py::class_<LayerwiseNet, std::shared_ptr<LayerwiseNet>> net(m, "Net", py::dynamic_attr(),
+                                                              "A net that runs layer by layer.");
+  net.def(py::init(&OpenFile), py::arg("network_file"), py::arg("phase"), py::arg("level") = 0,
+          py::arg("stages") = py::none(), py::arg("weights") = py::none())
       .def(py::init(&OpenLegacy))
       .def_static("from_text", &OpenText, py::arg("text"), py::arg("phase"))
       .def_property_readonly("name", &LayerwiseNet::name)
@@ -155,31 +186,17 @@ void BindNets(py::module_& m) {
       .def_property_readonly("_outputs", [](const LayerwiseNet& n) { return n.outputs(); })
       .def("_bottom_ids", [](const LayerwiseNet& n, int i) { return LayerAt(n, i).bottom_ids; })
       .def("_top_ids", [](const LayerwiseNet& n, int i) { return LayerAt(n, i).top_ids; })
-      .def("_set_input_arrays", &SetInputArrays)
-      .def(
-          "before_forward",
-          [](LayerwiseNet& n, std::function<void(int)> f) {
-            n.AddHook(LayerwiseNet::Hook::kBeforeForward, std::move(f));
-          },
-          unlocked)
-      .def(
-          "after_forward",
-          [](LayerwiseNet& n, std::function<void(int)> f) {
-            n.AddHook(LayerwiseNet::Hook::kAfterForward, std::move(f));
-          },
-          unlocked)
-      .def(
-          "before_backward",
-          [](LayerwiseNet& n, std::function<void(int)> f) {
-            n.AddHook(LayerwiseNet::Hook::kBeforeBackward, std::move(f));
-          },
-          unlocked)
-      .def(
-          "after_backward",
-          [](LayerwiseNet& n, std::function<void(int)> f) {
-            n.AddHook(LayerwiseNet::Hook::kAfterBackward, std::move(f));
-          },
-          unlocked);
+      .def("_set_input_arrays", &SetInputArrays);
+  for (const HookMethod& method : kHookMethods) {
+    net.def(method.name, [method](LayerwiseNet& n, const py::object& function) {
+      const PythonCall call = CallOf(function, method.name, 1);
+      const Unlocked released;  // a pass that runs in another thread has the net
+      n.AddHook(method.hook, [call](int layer) {
+        const Locked lock;
+        (*call)(layer);
+      });
+    });
+  }
 }
 
 }  // namespace moka::python

@@ -11,8 +11,8 @@
 
 #include "optim/net_weights.h"
 #include "optim/trainer.h"
+#include "optim/weights_file.h"
 #include "proto/solver_file.h"
-#include "proto/weights.h"
 
 namespace py = pybind11;
 
@@ -41,6 +41,7 @@ struct Outcome {
 Outcome Run(const Path& file, const std::vector<std::string>& solver_overrides,
             const std::vector<std::string>& net_overrides, const std::vector<std::string>& weights,
             const std::optional<Path>& save) {
+  if (save) CheckWeightsFile(*save);  // not when hours have gone by
   SolverParameter solver = ReadSolver(file, {.overrides = solver_overrides});
   const SolverNets nets = ReadSolverNets(solver, {.overrides = net_overrides});
   Watcher watcher;
@@ -53,12 +54,7 @@ Outcome Run(const Path& file, const std::vector<std::string>& solver_overrides,
   Outcome outcome{trainer.Run(), {}};
   outcome.tests = watcher.tests;
   if (save) {
-    const std::vector<NamedBlob> blobs = WeightsOf(trainer.train_net().blobs(), trainer.store());
-    if (save->extension() == ".caffemodel") {
-      WriteCaffemodel(*save, trainer.train_net().param(), blobs);
-    } else {
-      WriteSafetensors(*save, blobs);
-    }
+    WriteWeightsFile(*save, trainer.train_net().param(), WeightsOf(trainer.train_net().blobs(), trainer.store()));
   }
   return outcome;
 }
@@ -68,7 +64,7 @@ py::dict Train(const Path& file, const std::vector<std::string>& solver_override
                const std::optional<Path>& save) {
   Outcome outcome;
   {
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     outcome = Run(file, solver_overrides, net_overrides, weights, save);
   }
   py::list tests;

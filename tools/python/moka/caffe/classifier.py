@@ -27,7 +27,10 @@ class Classifier(Net):
         self._copy_trained(pretrained_file)  # unlike Net, it takes no layer at its filler's values
         self.transformer = _transformer(self, mean, input_scale, raw_scale, channel_swap)
         self.crop_dims = np.array(self.blobs[self.inputs[0]].data.shape[2:])
-        self.image_dims = image_dims if image_dims else self.crop_dims
+        self.image_dims = self.crop_dims if image_dims is None else image_dims
+        if len(self.image_dims) != 2 or any(have < need for have, need in zip(self.image_dims, self.crop_dims)):
+            raise ValueError("image_dims is {}, expected (height, width) of at least the net's input {}".format(
+                tuple(self.image_dims), tuple(int(n) for n in self.crop_dims)))
 
     def predict(self, inputs, oversample=True):
         """Probabilities [N, classes] of images [H, W, K]: the mean over ten crops, or those of the centre crop."""

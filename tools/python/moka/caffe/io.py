@@ -163,8 +163,10 @@ class Transformer:
             if len(full) != 3:
                 raise ValueError("Mean shape invalid")
             if full != shape:
+                if full[0] != shape[0]:
+                    raise ValueError("Mean channels incompatible with input: {} and {}.".format(full[0], shape[0]))
                 low, high = mean.min(), mean.max()
-                image = (mean.reshape(full) - low) / (high - low)
+                image = (mean.reshape(full) - low) / ((high - low) or 1)  # a constant stays one
                 image = resize_image(image.transpose((1, 2, 0)), shape[1:])
                 mean = image.transpose((2, 0, 1)) * (high - low) + low
         self.mean[in_] = mean
@@ -182,13 +184,14 @@ def _decode(filename):
     with open(os.fspath(filename), "rb") as file:
         content = file.read()
     try:
-        height, width, channels, pixels = _moka.decode_image(content)
+        height, width, channels, pixels = _moka.decode_image(content, os.fspath(filename))
     except RuntimeError as error:
         try:  # formats that Moka's decoders do not know
             from PIL import Image
-        except ImportError:
+            opened = Image.open(filename)
+        except (ImportError, OSError):
             raise error from None
-        with Image.open(filename) as image:
+        with opened as image:
             pixels = np.asarray(image if image.mode in ("L", "RGB") else image.convert("RGB"))
         return pixels if pixels.ndim == 3 else pixels[:, :, np.newaxis]
     array = np.frombuffer(pixels, np.uint8).reshape(height, width, channels)

@@ -49,15 +49,26 @@ def _layer_index(net, name):
     return names.index(name)
 
 
-def _fill(net, arrays, expected, attribute, what, unsized):
-    """Writes arrays into blobs: exactly the expected ones, each of the blob's batch size."""
+def _real(name, array):
+    """The array, if it holds real numbers: what numpy would read from strings or cut off is refused."""
+    array = np.asarray(array)
+    if array.dtype.kind not in "biuf":
+        raise TypeError("{!r} holds {}, expected real numbers".format(name, array.dtype))
+    return array
+
+
+def _fill(net, arrays, expected, attribute, what):
+    """Writes arrays into blobs: exactly the expected ones, each of the blob's shape, all of them or none."""
     if set(arrays) != set(expected):
         raise Exception("{} do not match: given {}, the net has {}".format(what, sorted(arrays), sorted(expected)))
+    arrays = {name: _real(name, array) for name, array in arrays.items()}
     for name, array in arrays.items():
-        blob = net.blobs[name]
-        if array.shape[0] != blob.shape[0]:
-            raise Exception("{}: {!r} has {} rows and the blob {}".format(unsized, name, array.shape[0], blob.shape[0]))
-        getattr(blob, attribute)[...] = array
+        shape = tuple(net.blobs[name].shape)
+        if array.shape != shape:
+            raise ValueError("{!r} has the shape {} and the blob {}: reshape the array, or the blob and the net".format(
+                name, array.shape, shape))
+    for name, array in arrays.items():
+        getattr(net.blobs[name], attribute)[...] = array
 
 
 def _forward(self, blobs=None, start=None, end=None, **kwargs):
@@ -70,7 +81,7 @@ def _forward(self, blobs=None, start=None, end=None, **kwargs):
     last = len(self._layer_names) - 1 if end is None else _layer_index(self, end)
     wanted = (self.outputs if end is None else self.top_names[end]) + list(blobs or [])
     if kwargs:
-        _fill(self, kwargs, self.inputs, "data", "Input blob arguments and net inputs", "Input is not batch sized")
+        _fill(self, kwargs, self.inputs, "data", "Input blob arguments and net inputs")
     self._forward(first, last)
     return {name: self.blobs[name].data for name in dict.fromkeys(wanted)}
 
@@ -85,14 +96,14 @@ def _backward(self, diffs=None, start=None, end=None, **kwargs):
     last = 0 if end is None else _layer_index(self, end)
     wanted = (self.inputs if end is None else self.bottom_names[end]) + list(diffs or [])
     if kwargs:
-        _fill(self, kwargs, self.outputs, "diff", "Top diff arguments and net outputs", "Diff is not batch sized")
+        _fill(self, kwargs, self.outputs, "diff", "Top diff arguments and net outputs")
     self._backward(first, last)
     return {name: self.blobs[name].diff for name in dict.fromkeys(wanted)}
 
 
 def _batches(self, arrays):
     """Cuts arrays into batches of the net's size; the last one is filled up with zeros."""
-    count = len(next(iter(arrays.values())))
+    count = _row_count(arrays)
     size = next(iter(self.blobs.values())).shape[0]
     for begin in range(0, count, size):
         batch = {name: np.asarray(array[begin:begin + size]) for name, array in arrays.items()}
@@ -110,20 +121,29 @@ def _joined(parts, count):
 
 
 def _row_count(arrays):
-    return len(next(iter(arrays.values())))
+    """The rows that all arrays have. ValueError if they differ, or if there is no array to count them."""
+    counts = {name: len(array) for name, array in arrays.items()}
+    if not counts:
+        raise ValueError("no array is given, so there is nothing to cut into batches: forward() runs one batch")
+    if len(set(counts.values())) > 1:
+        raise ValueError("the arrays differ in their rows: {}".format(
+            ", ".join("{!r} has {}".format(name, count) for name, count in counts.items())))
+    return next(iter(counts.values()))
 
 
 def _forward_all(self, blobs=None, **kwargs):
     """forward() in batches over inputs of any length; returns {blob name: values of all}."""
+    count = _row_count(kwargs)
     parts = {name: [] for name in dict.fromkeys(self.outputs + list(blobs or []))}
     for batch in self._batch(kwargs):
         for name, values in self.forward(blobs=blobs, **batch).items():
             parts[name].append(np.atleast_1d(values.copy()))
-    return _joined(parts, _row_count(kwargs))
+    return _joined(parts, count)
 
 
 def _forward_backward_all(self, blobs=None, diffs=None, **kwargs):
     """forward() and backward() in batches; returns ({blob name: values}, {blob name: gradient})."""
+    count = _row_count(kwargs)
     values = {name: [] for name in dict.fromkeys(self.outputs + list(blobs or []))}
     gradients = {name: [] for name in dict.fromkeys(self.inputs + list(diffs or []))}
     inputs = {name: kwargs[name] for name in self.inputs if name in kwargs}
@@ -135,7 +155,6 @@ def _forward_backward_all(self, blobs=None, diffs=None, **kwargs):
             values[name].append(np.atleast_1d(array.copy()))
         for name, array in self.backward(diffs=diffs, **backward_batch).items():
             gradients[name].append(np.atleast_1d(array.copy()))
-    count = _row_count(kwargs)
     return _joined(values, count), _joined(gradients, count)
 
 

@@ -185,8 +185,8 @@ TEST_F(GenerateCliTest, MistakesAreNamed) {
         "the card's generation: black is 1 and white 1, expected low below high");
   fails(StrCat("frechet ", Run(), " first first --blob conv1"), 64, "\"conv1\" has 11520 features, more than 8192");
   fails(StrCat("frechet ", Run(), " first"), 64, "moka frechet wants a net and two folders of pictures");
-  fails(StrCat("frechet ", Run(), " first second --blob ip3"), 64, "has no blob \"ip3\"; did you mean");
-  fails(StrCat("frechet ", Run(), " first second --blob nothing"), 64, "has no blob \"nothing\"; it has ");
+  fails(StrCat("frechet ", Run(), " first second --blob ip3"), 64, "has no blob \"ip3\"\n  help: did you mean \"ip1\"");
+  fails(StrCat("frechet ", Run(), " first second --blob nothing"), 64, "has no blob \"nothing\"\n  help: it has ");
 }
 
 }  // namespace

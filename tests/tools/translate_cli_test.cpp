@@ -210,8 +210,7 @@ TEST_P(TranslationNets, ProbabilitiesAreThoseOfTheTestedNet) {
                  "blanks"));
   ASSERT_EQ(trained.code, 0) << trained.err;
   const std::string run = StrCat("runs/", model, "-0001");
-  const Outcome inferred =
-      Moka(StrCat("infer ", run, " test.src --beam 3 --n-best 3 --batch 9 --json ", fields("val")));
+  const Outcome inferred = Moka(StrCat("infer ", run, " test.src --beam 3 --n-best 3 --batch 9 --json"));
   ASSERT_EQ(inferred.code, 0) << inferred.err;
   std::string source;
   std::string target;
@@ -233,7 +232,7 @@ TEST_P(TranslationNets, ProbabilitiesAreThoseOfTheTestedNet) {
   ASSERT_GT(lines, 20);
   WriteFileAtomically(folder_ / "again.src", source);
   WriteFileAtomically(folder_ / "again.dst", target);
-  const Outcome tested = Moka(StrCat("test ", run, " --json ", fields("val"),
+  const Outcome tested = Moka(StrCat("test ", run, " --json ",
                                      "'layer[val].text_pair_data_param.source_file=again.src' "
                                      "'layer[val].text_pair_data_param.target_file=again.dst' "
                                      "'layer[val].data_param.batch_size=",

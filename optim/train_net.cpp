@@ -197,7 +197,6 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   AddKept(net, ProgramNameOf(turn_), store);
   CheckTurnLayers(solver_, turn_, blobs_);
   KeepOtherStatistics(net, turn_);
-
   for (const BuiltNet::Output& output : outputs_) {
     net.graph.AddOutput(output.name, output.value);
     output_counts_[output.name] = net.graph.shape(output.value).Count();
@@ -224,9 +223,8 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   // What layers keep goes into checkpoints as the slots do.
   for (const KeptState& kept : net.kept) updates_.slots.push_back({kept.name, {}, kept.shape});
   if (scaling.is_dynamic) {
-    for (const std::string_view state : {kLossScaleState, kGoodStepsState}) {
+    for (const std::string_view state : {kLossScaleState, kGoodStepsState})
       updates_.slots.push_back({std::string(state), {}, Shape{}});
-    }
   }
   data_layers_ = net.data;
   if (!update_) step_options.collectives = exchange_;

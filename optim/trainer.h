@@ -171,7 +171,6 @@ class Trainer {
   const double born_s_ = SecondsSince1970();  // what ranks have written before is of an earlier session
   std::mutex lost_mutex_;                     // of the next
   std::optional<Culprit> lost_;               // whom this rank gave up waiting for
-
   std::vector<NamedBlob> before_update_;  // snapshot_diff: the blobs as they were
 
   std::filesystem::path last_checkpoint_;

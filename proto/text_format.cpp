@@ -90,10 +90,12 @@ void NoteUnknown(const Error& error, bool is_outside_layers, Message& message) {
   field.set_hint(error.hint());
 }
 
-// The same for all; false if they are the consequence of another mistake, or too many.
+// The same for all; false if they are the consequence of another mistake, too many, or of a message whose readers do not
+// tell them.
 bool NoteUnknown(const ParsedText& parsed, const std::vector<ParserComplaint>& unknown, Message& message) {
   if (unknown.size() > kMaxUnknown || unknown.size() * parsed.text.size() > kUnknownBudgetBytes) return false;
-  if (MutableOrigin(message) == nullptr) return false;
+  const google::protobuf::Descriptor* type = message.GetDescriptor();
+  if (type != NetParameter::descriptor() && type != SolverParameter::descriptor()) return false;
   const std::optional<std::vector<Error>> errors = ToleratedFields(parsed, unknown);
   if (!errors) return false;
   for (size_t i = 0; i < unknown.size(); ++i) NoteUnknown((*errors)[i], IsOutsideLayers(unknown[i]), message);

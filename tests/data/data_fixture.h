@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/log.h"
 #include "core/tensor.h"
 #include "data/image.h"
 #include "data/lmdb_file.h"
@@ -30,6 +31,7 @@ class DataTest : public testing::Test {
   ~DataTest() override {
     std::error_code ignored;
     std::filesystem::remove_all(folder_, ignored);
+    SetStderrLevel(LogLevel::kInfo);  // what a test has quietened says nothing of the next
   }
   std::filesystem::path At(const std::string& name) const { return folder_ / name; }
   void Write(const std::string& name, std::string_view bytes) const {

@@ -91,8 +91,8 @@ TEST_F(PictureReaders, FieldsThatContradictTheInputAreRefused) {
     return ErrorOf([&] { PictureReader(layer, Shape({channels, 8, 8}), folder_); });
   };
   EXPECT_THAT(fault("force_gray: true", 3),
-              testing::HasSubstr("transform_param.force_gray makes pictures of 1 channels, "
-                                 "and the net's input has 3"));
+              testing::HasSubstr("transform_param.force_gray makes pictures of 1 channel, "
+                                 "and the net's input is [3,8,8]"));
   EXPECT_THAT(fault("force_color: true", 1), testing::HasSubstr("force_color makes pictures of 3 channels"));
   EXPECT_NO_THROW(
       PictureReader(Layer("Input", "top: 'data' transform_param { force_gray: true }"), Shape({1, 8, 8}), folder_));

@@ -147,9 +147,9 @@ class EveryVerbTest : public CliTest {
   // What a verb makes that it would refuse to make again.
   static const std::map<std::string, std::string>& Undo() {
     static const std::map<std::string, std::string> undo = {
-        {"convert_annoset", "made_annoset*"},  {"convert_imageset", "made_imageset*"}, {"data import", "made_import*"},
-        {"data shuffle", "made_shuffle*"},     {"data split", "made_split"},           {"data table", "made_table"},
-        {"extract_features", "made_features*"}};
+        {"convert_annoset", "made_annoset*"},   {"convert_imageset", "made_imageset*"}, {"data import", "made_import*"},
+        {"data shuffle", "made_shuffle*"},      {"data split", "made_split"},           {"data table", "made_table"},
+        {"extract_features", "made_features*"}, {"generate", "made_generated"}};
     return undo;
   }
 

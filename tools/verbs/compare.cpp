@@ -45,7 +45,7 @@ int RunCompare(const Arguments& arguments) {
   CompareOptions options;
   options.state = StateOf(arguments);
   const std::string runs = arguments.Get("runs", "runs");
-  options.weights = ResolveWeights(arguments.Get("weights"), runs);
+  if (arguments.Has("weights")) options.weights = ResolveWeights(arguments.Get("weights"), runs);
   options.gradients = arguments.Has("gradients");
   const double tolerance = Tolerance(arguments, "tolerance", 1e-4);
   const double gradient_tolerance = Tolerance(arguments, "gradient-tolerance", 1e-3);

@@ -66,22 +66,47 @@ std::string OutsideQuotes(std::string_view line) {
   return found;
 }
 
-// The one that the first line has outside quotes: semicolons before commas, tabs and blanks.
-char TextTableSeparatorOf(const std::vector<ListTextLine>& lines) {
+// Lines that say something, with the tabs at their ends, which may stand beside empty cells.
+std::vector<ListTextLine> TableLines(const std::string& text) {
+  std::vector<ListTextLine> lines;
+  int number = 0;
+  for (std::string& line : Split(text, '\n')) {
+    ++number;
+    if (!Trim(line).empty()) lines.push_back({std::move(line), number});
+  }
+  return lines;
+}
+
+// The one that the first line has outside quotes: semicolons before commas, tabs and blanks. Spreadsheets name it in a
+// line of its own, "sep=;", which is taken away.
+char TakeSeparator(std::vector<ListTextLine>& lines) {
+  constexpr std::string_view kNamed = "sep=";
+  constexpr std::string_view kSeparators = ";,|\t";
   if (lines.empty()) return ' ';
+  const std::string_view named = lines.front().text;
+  if (named.size() == kNamed.size() + 1 && named.starts_with(kNamed) &&
+      kSeparators.find(named.back()) != std::string_view::npos) {
+    const char separator = named.back();
+    lines.erase(lines.begin());
+    return separator;
+  }
   const std::string first = OutsideQuotes(lines.front().text);
   for (const char separator : {';', ','}) {
     if (first.find(separator) != std::string::npos) return separator;
   }
-  // Runs of blanks and tabs make columns stand below each other; a tab alone ends a cell only if all lines have as
-  // many.
+  // Runs of blanks and tabs make columns stand below each other. A tab ends a cell if all lines have as many, and one
+  // of them has no cell that would be empty.
   const auto tabs = std::ranges::count(first, '\t');
-  const auto is_aligned = [&](const ListTextLine& line) {
+  const auto has_as_many = [&](const ListTextLine& line) {
     const std::string text = OutsideQuotes(line.text);
-    return text.find("\t\t") != std::string::npos || text.find("  ") != std::string::npos ||
-           std::ranges::count(text, '\t') != tabs;
+    return text.find("  ") == std::string::npos && std::ranges::count(text, '\t') == tabs;
   };
-  return tabs > 0 && std::ranges::none_of(lines, is_aligned) ? '\t' : ' ';
+  const auto is_full = [](const ListTextLine& line) {
+    const std::string text = OutsideQuotes(line.text);
+    return text.find("\t\t") == std::string::npos && !text.starts_with('\t') && !text.ends_with('\t');
+  };
+  const bool ends_cells = tabs > 0 && std::ranges::all_of(lines, has_as_many) && std::ranges::any_of(lines, is_full);
+  return ends_cells ? '\t' : ' ';
 }
 
 // Options and records go by the columns' names.
@@ -110,11 +135,11 @@ bool IsNumber(const std::string& text) {
 Table ReadTable(const std::filesystem::path& path) {
   Table table;
   table.path = path.string();
-  const std::vector<ListTextLine> lines = ListTextLines(ReadListText(path));
-  const char separator = TextTableSeparatorOf(lines);
+  std::vector<ListTextLine> lines = TableLines(ReadListText(path));
+  const char separator = TakeSeparator(lines);
   for (const auto& [line, number] : lines) {
-    std::vector<std::string> fields =
-        TextTableFieldsOf(line, separator, SourcePlace{.file = table.path, .line = number});
+    std::vector<std::string> fields = TextTableFieldsOf(separator == '\t' ? std::string_view(line) : Trim(line),
+                                                        separator, SourcePlace{.file = table.path, .line = number});
     if (table.rows.empty() && table.header.empty() && std::none_of(fields.begin(), fields.end(), IsNumber)) {
       CheckHeader(fields, SourcePlace{.file = table.path, .line = number});
       table.header = std::move(fields);

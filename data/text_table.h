@@ -1,4 +1,5 @@
-// Tables in text: a line a row; blanks, tabs, commas or semicolons between columns; quotes keep separators.
+// Tables in text: a line a row; blanks, tabs, commas or semicolons between columns, or what a first line "sep=|" names;
+// quotes keep separators.
 #pragma once
 
 #include <cstdint>

@@ -157,6 +157,10 @@ TEST_F(ExactData, TablesKeepQuotesSeparatorsAndSayWhatTheyCannot) {
   EXPECT_EQ(fields("f\tn\nNew York.png\t1"), (Rows{{"New York.png", "1"}}));
   EXPECT_EQ(fields("1\t2\n3\t\t4\n"), (Rows{{"1", "2"}, {"3", "4"}}))
       << "tabs that make columns stand below each other";
+  EXPECT_EQ(fields("f\tn\tm\n3\t\t5\n4\t1\t\n\t1\t2\n"), (Rows{{"3", "", "5"}, {"4", "1", ""}, {"", "1", "2"}}))
+      << "tabs that end cells, some of them empty";
+  EXPECT_EQ(fields("sep=;\nf;n\na,b;1\n"), (Rows{{"a,b", "1"}}));
+  EXPECT_EQ(fields("sep=|\na b|1\n"), (Rows{{"a b", "1"}}));
   EXPECT_EQ(fields("1,2,\n3,,4\n"), (Rows{{"1", "2", ""}, {"3", "", "4"}}));
   EXPECT_THAT(ErrorOf([&] { fields("f,n\n\"a,1\n"); }),
               AllOf(HasSubstr("t.csv:2"), HasSubstr("its line does not end")));

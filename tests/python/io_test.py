@@ -151,6 +151,13 @@ class IoTest(FolderTest):
             found = net.detect_windows([(self.picture(), np.array([[0, 0, 1, 2], [0, 0, 1, 1]]))])
             self.assertEqual([d["prediction"].shape for d in found], [(3,), (3,)])
             self.assertEqual(found[0]["filename"], self.path("p.png"))
+            with self.assertRaisesRegex(ValueError, r"window \[1, 0, 1, 2\] holds no pixel"):
+                net.detect_windows([(self.picture(), np.array([[1, 0, 1, 2]]))])
+
+    def test_one_image_is_no_list(self):
+        net = caffe.Classifier(*self.models())
+        with self.assertRaisesRegex(ValueError, r"a list of images \[H, W, K\], found one of shape \(4, 3\)"):
+            net.predict(np.zeros((4, 4, 3)))
 
 
 if __name__ == "__main__":

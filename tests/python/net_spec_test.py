@@ -32,6 +32,21 @@ def lenet():
 
 
 class NetSpecTest(FolderTest):
+    def test_mistakes_are_named(self):
+        n = caffe.NetSpec()
+        n.data = L.Input(shape=dict(dim=[1, 3]))
+        n.ip = L.InnerProduct(n.data, num_outputs=10)
+        with self.assertRaisesRegex(AttributeError, 'layer "ip": InnerProductParameter or LayerParameter has no field '
+                                                    '"num_outputs", did you mean "num_output"'):
+            n.to_proto()
+        n.ip = L.InnerProduct(n.data, weight_filler=dict(stdd=1))
+        with self.assertRaisesRegex(AttributeError, 'FillerParameter has no field "stdd", did you mean "std"'):
+            n.to_proto()
+        with self.assertRaisesRegex(TypeError, "a is set to 3, expected a layer's top"):
+            n.a = 3
+        with self.assertRaisesRegex(TypeError, "both is set to 2 tops of one layer"):
+            n.both = L.DummyData(shape=[dict(dim=[2]), dict(dim=[2])], ntop=2)
+
     def test_text(self):
         net = lenet().to_proto()
         self.assertEqual([layer.name for layer in net.layer], ["data", "conv1", "pool1", "ip1", "relu1", "loss"])

@@ -34,6 +34,10 @@ class Classifier(Net):
 
     def predict(self, inputs, oversample=True):
         """Probabilities [N, classes] of images [H, W, K]: the mean over ten crops, or those of the centre crop."""
+        for image in inputs:
+            if np.ndim(image) != 3:
+                raise ValueError("predict takes a list of images [H, W, K], found one of shape {}".format(
+                    np.shape(image)))
         images = np.stack([io.resize_image(image, self.image_dims) for image in inputs])
         if oversample:
             crops = io.oversample(images, self.crop_dims)

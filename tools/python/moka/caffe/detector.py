@@ -39,6 +39,8 @@ class Detector(Net):
         """The window of an image [H, W, K], with context around it where context_pad asks for it."""
         window = np.asarray(window)
         ymin, xmin, ymax, xmax = window.astype(int)
+        if ymin >= ymax or xmin >= xmax:
+            raise ValueError("window {} holds no pixel, expected [ymin, xmin, ymax, xmax]".format(window.tolist()))
         if not self.context_pad:
             return im[ymin:ymax, xmin:xmax]
         size = self.blobs[self.inputs[0]].width  # of the input, a square

@@ -9,6 +9,7 @@
 Attributes name layers and tops; a call's keywords are fields of the layer's own parameter message, or of the layer.
 """
 
+import difflib
 from collections import Counter, OrderedDict
 
 
@@ -29,8 +30,17 @@ def _param_field(type_name):
     return _fields.get(type_name)
 
 
+def _no_field(name, *messages):
+    """The sentence on a field that none of the messages has, with the nearest one."""
+    near = difflib.get_close_matches(name, [field for message in messages for field in message.fields_by_name], 1)
+    return "{} has no field \"{}\"{}".format(" or ".join(message.name for message in messages), name,
+                                             ", did you mean \"{}\"?".format(near[0]) if near else "")
+
+
 def assign_proto(proto, name, val):
     """Sets a field: dicts become messages, lists repeated fields; one value for a repeated field becomes a list."""
+    if name not in proto.DESCRIPTOR.fields_by_name:
+        raise AttributeError(_no_field(name, proto.DESCRIPTOR))
     is_repeated = hasattr(getattr(proto, name), "extend")
     if is_repeated and not isinstance(val, (list, tuple)):
         val = [val]
@@ -133,8 +143,12 @@ class Function:
             # "convolution_param=dict(...)" and "param=[...]" are the layer's; other fields its parameters' first.
             if not key.endswith("param") and key in own_fields:
                 assign_proto(getattr(layer, own), key, value)
-            else:
+            elif key in layer.DESCRIPTOR.fields_by_name:
                 assign_proto(layer, key, value)
+            else:
+                messages = [getattr(layer, own).DESCRIPTOR] if own else []
+                raise AttributeError("layer \"{}\": {}".format(
+                    layer.name, _no_field(key, *messages, layer.DESCRIPTOR)))
         layers[self] = layer
 
 
@@ -145,6 +159,11 @@ class NetSpec:
         super().__setattr__("tops", OrderedDict())
 
     def __setattr__(self, name, value):
+        if isinstance(value, tuple):
+            raise TypeError("{} is set to {} tops of one layer; each wants a name: n.a, n.b = layers.TYPE(...)".format(
+                name, len(value)))
+        if not isinstance(value, (Top, Function)):
+            raise TypeError("{} is set to {!r}, expected a layer's top".format(name, value))
         self.tops[name] = value
 
     def __getattr__(self, name):

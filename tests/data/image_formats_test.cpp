@@ -56,8 +56,8 @@ constexpr int kTiffHeight = 18;
 
 // Sample c of a pixel, below 2^bits.
 uint32_t SampleAt(const TiffKind& kind, int x, int y, int c) {
-  return static_cast<uint32_t>(x * 40503 + y * 25717 + c * 7919 * (x + 3 * y + 1)) %
-         (1U << static_cast<unsigned>(kind.bits));
+  const auto sample = static_cast<uint32_t>(x * 40503 + y * 25717 + c * 7919 * (x + 3 * y + 1));
+  return static_cast<uint32_t>(sample % (uint64_t{1} << static_cast<unsigned>(kind.bits)));
 }
 
 void PackSample(uint32_t sample, int bits, size_t index, std::vector<uint8_t>& row) {

@@ -5,7 +5,7 @@
 namespace moka {
 
 std::string SystemReason(int code) {
-  return std::strerror(code);
-}  // NOLINT(concurrency-mt-unsafe): glibc's is per thread
+  return std::strerror(code);  // NOLINT(concurrency-mt-unsafe): glibc's is per thread
+}
 
 }  // namespace moka

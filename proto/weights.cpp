@@ -224,24 +224,19 @@ NamedBlob ReadBlobProtoFile(const fs::path& path) {
   const std::string file = path.string();
   const std::string bytes = ReadFile(path, kWireLimitBytes);
   NamedBlob blob;
-  const auto read = [&] {
-    try {
-      if (RecogniseContent(bytes) == Content::kNumpy) {
-        NumpyArray array = ParseNpy(bytes, "the array");
-        blob = {{}, 0, array.shape, std::move(array.values)};
-      } else {
-        blob = BlobFromWire(WireReader(bytes, file, "BlobProto"), "the blob");
-      }
-    } catch (const Error& error) {
-      throw Error(error.kind(), SourcePlace{.file = file}, error.text(), error.hint());
-    }
-    if (blob.values.empty()) throw Error(ErrorKind::kBadData, SourcePlace{.file = file}, "the blob has no values");
-  };
   if (RecogniseContent(bytes) == Content::kNumpy) {
-    read();
+    NumpyArray array = ParseNpy(bytes, file);
+    blob = {{}, 0, array.shape, std::move(array.values)};
   } else {
-    ReadAs(Content::kBlob, bytes, file, "a blob (.binaryproto or .npy)", read);
+    ReadAs(Content::kBlob, bytes, file, "a blob (.binaryproto or .npy)", [&] {
+      try {
+        blob = BlobFromWire(WireReader(bytes, file, "BlobProto"), "the blob");
+      } catch (const Error& error) {
+        throw Error(error.kind(), SourcePlace{.file = file}, error.text(), error.hint());
+      }
+    });
   }
+  if (blob.values.empty()) throw Error(ErrorKind::kBadData, SourcePlace{.file = file}, "the blob has no values");
   const auto wrong = std::ranges::find_if(blob.values, [](float value) { return !std::isfinite(value); });
   if (wrong == blob.values.end()) return blob;
   throw Error(ErrorKind::kBadData, SourcePlace{.file = file},

@@ -169,14 +169,16 @@ std::string NameOfObject(const xmlNode& object) {
   return name;
 }
 
-bool IsDifficult(const xmlNode& object) {
+// Tools for labelling leave it empty, or write a word.
+bool IsDifficult(const xmlNode& object, std::vector<std::string>& warnings) {
   const xmlNode* const difficult = ChildOf(object, "difficult");
-  const std::string text = difficult == nullptr ? "0" : XmlTextOf(*difficult);
-  if (text != "0" && text != "1") {
-    BadAnnotationFile(
-        StrCat("line ", xmlGetLineNo(difficult), ": <difficult> is \"", Printable(text), "\", expected 0 or 1"));
+  const std::string text = difficult == nullptr ? std::string() : XmlTextOf(*difficult);
+  if (text == "1" || text == "true" || text == "True") return true;
+  if (!text.empty() && text != "0" && text != "false" && text != "False") {
+    warnings.push_back(StrCat("line ", xmlGetLineNo(difficult), ": <difficult> is \"", Printable(text),
+                              "\", expected 0 or 1: it is taken for 0"));
   }
-  return text == "1";
+  return false;
 }
 
 using Document = std::unique_ptr<xmlDoc, FreeDocument>;
@@ -231,7 +233,7 @@ void ReadXml(std::string_view text, const std::map<std::string, int32_t>& labels
     if (box == nullptr) BadAnnotationFile(StrCat("line ", xmlGetLineNo(&object), ": <object> has no <bndbox>"));
     const PixelBox corners = {NumberIn(*box, "xmin"), NumberIn(*box, "ymin"), NumberIn(*box, "xmax"),
                               NumberIn(*box, "ymax")};
-    writer.Add(AnnotationLabelOf(NameOfObject(object), labels), corners, IsDifficult(object));
+    writer.Add(AnnotationLabelOf(NameOfObject(object), labels), corners, IsDifficult(object, warnings));
   });
 }
 
@@ -372,19 +374,24 @@ std::map<std::string, int32_t> ReadLabelMap(const std::filesystem::path& path, L
   LabelMap map;
   ParseText(ReadTextFile(path, "a label map"), path.string(), map);
   if (map.item_size() == 0) BadAnnotationFile(StrCat(path.string(), ": the label map has no items"));
-  const auto tell = [&](const std::string& text) {
-    if (check == LabelMapCheck::kUnique) BadAnnotationFile(StrCat(path.string(), ": ", text));
-    LogWarning(StrCat(path.string(), ": ", text, "; the later item counts"));
+  const auto tell = [&](LabelMapCheck least, const std::string& text, std::string_view what) {
+    if (check >= least) BadAnnotationFile(StrCat(path.string(), ": ", text));
+    LogWarning(StrCat(path.string(), ": ", text, "; ", what));
   };
   std::map<std::string, int32_t> labels;
   std::map<int32_t, std::string> names;
   for (const LabelMapItem& item : map.item()) {
     const bool is_new = labels.insert_or_assign(item.name(), item.label()).second;
-    if (!is_new) tell(StrCat("the name \"", Printable(item.name()), "\" is given twice"));
+    if (!is_new) {
+      tell(LabelMapCheck::kNames, StrCat("the name \"", Printable(item.name()), "\" is given twice"),
+           "the later item counts");
+    }
     const auto [named, is_unused] = names.emplace(item.label(), item.name());
     if (!is_unused && named->second != item.name()) {
-      tell(StrCat("the label ", item.label(), " is that of \"", Printable(named->second), "\" and of \"",
-                  Printable(item.name()), "\""));
+      tell(LabelMapCheck::kUnique,
+           StrCat("the label ", item.label(), " is that of \"", Printable(named->second), "\" and of \"",
+                  Printable(item.name()), "\""),
+           "objects of both names have it");
     }
     named->second = item.name();
   }

@@ -15,10 +15,10 @@ namespace moka {
 
 class AnnotatedDatum;
 
-// Labels of class names, from a LabelMap in text. Of two items with one name or one label the later counts, with a
-// warning, unless they are checked. Errors: kNoInput; kBadData for a file without items and, with `check`, for a name
-// or a label given twice.
-enum class LabelMapCheck { kNone, kUnique };
+// Labels of class names, from a LabelMap in text. Of two items with one name the later counts, and two names may have
+// one label, each with a warning unless it is checked. Errors: kNoInput; kBadData for a file without items, with kNames
+// for a name that is given twice, and with kUnique for a label, too.
+enum class LabelMapCheck { kNone, kNames, kUnique };
 std::map<std::string, int32_t> ReadLabelMap(const std::filesystem::path& path, LabelMapCheck check);
 
 // Whether a class of the name stands for no object: "background", "none", ...

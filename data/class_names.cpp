@@ -45,6 +45,21 @@ bool AreNumbered(const std::vector<std::string>& names) {
   return numbers.size() == names.size() && *numbers.begin() == 0 && *numbers.rbegin() + 1 == std::ssize(names);
 }
 
+// Calls repeated(place, name, line) for each name that an earlier line has. Errors: kBadData at a blank line.
+template <class Repeated>
+void VisitNameLines(const std::vector<std::string>& names, const std::filesystem::path& file, Repeated&& repeated) {
+  std::map<std::string_view, size_t> lines;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const SourcePlace place{.file = file.string(), .line = static_cast<int>(i) + 1, .column = 1};
+    if (names[i].empty()) {
+      throw Error(ErrorKind::kBadData, place, StrCat("a blank line where the name of class ", i, " stands"),
+                  "names stand one a line, that of class 0 first");
+    }
+    const auto [known, is_new] = lines.emplace(names[i], i + 1);
+    if (!is_new) repeated(place, Printable(names[i]), known->second);
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> ClassNamesOf(const LayerParameter& layer, const std::filesystem::path& base_folder) {
@@ -62,17 +77,9 @@ std::vector<std::string> LabelNamesIn(const std::filesystem::path& database) {
 }
 
 void CheckClassNames(const std::vector<std::string>& names, const std::filesystem::path& file) {
-  std::map<std::string_view, size_t> first;
-  for (size_t i = 0; i < names.size(); ++i) {
-    const SourcePlace place{.file = file.string(), .line = static_cast<int>(i) + 1};
-    if (names[i].empty()) {
-      throw Error(ErrorKind::kBadData, place, "expected the name of a class, found an empty line");
-    }
-    const auto [found, is_new] = first.emplace(names[i], i + 1);
-    if (is_new) continue;
-    throw Error(ErrorKind::kBadData, place,
-                StrCat("the class \"", Printable(names[i]), "\" is named in line ", found->second, " already"));
-  }
+  VisitNameLines(names, file, [](const SourcePlace& place, const std::string& name, size_t line) {
+    throw Error(ErrorKind::kBadData, place, StrCat("the class \"", name, "\" is named in line ", line, " already"));
+  });
 }
 
 std::vector<std::string> ReadNameLines(const std::filesystem::path& file) {
@@ -88,22 +95,15 @@ std::vector<std::string> ReadGivenNames(const std::filesystem::path& file) {
   std::vector<std::string> names = ReadNameLines(file);
   if (names.empty()) throw Error(ErrorKind::kBadData, StrCat(Printable(file.string()), " has no names of classes"));
   const bool are_numbered = AreNumbered(names);
-  std::map<std::string_view, size_t> lines;
-  for (size_t i = 0; i < names.size(); ++i) {
-    const SourcePlace place{.file = file.string(), .line = static_cast<int>(i) + 1, .column = 1};
-    if (names[i].empty()) {
-      throw Error(ErrorKind::kBadData, place, StrCat("a blank line where the name of class ", i, " stands"),
-                  "names stand one a line, that of class 0 first");
-    }
-    if (are_numbered && NumberBefore(names[i]) != static_cast<int64_t>(i)) {
-      throw Error(ErrorKind::kBadData, place,
-                  StrCat("\"", Printable(names[i]), "\" stands where the name of class ", i, " does"),
-                  "names stand by their classes' numbers: sort the lines, from 0 on");
-    }
-    const auto [known, is_new] = lines.emplace(names[i], i + 1);
-    if (is_new) continue;
-    LogWarning(StrCat(place.ToString(), ": \"", Printable(names[i]), "\" is also the name in line ", known->second));
+  for (size_t i = 0; are_numbered && i < names.size(); ++i) {
+    if (NumberBefore(names[i]) == static_cast<int64_t>(i)) continue;
+    throw Error(ErrorKind::kBadData, SourcePlace{.file = file.string(), .line = static_cast<int>(i) + 1, .column = 1},
+                StrCat("\"", Printable(names[i]), "\" stands where the name of class ", i, " does"),
+                "names stand by their classes' numbers: sort the lines, from 0 on");
   }
+  VisitNameLines(names, file, [](const SourcePlace& place, const std::string& name, size_t line) {
+    LogWarning(StrCat(place.ToString(), ": \"", name, "\" is also the name in line ", line));
+  });
   return names;
 }
 

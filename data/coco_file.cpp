@@ -5,7 +5,7 @@
 #include <istream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
+#include <set>
 #include <streambuf>
 #include <unordered_map>
 #include <unordered_set>
@@ -205,6 +205,7 @@ class CocoReader {
 
   CocoFile Finish() {
     std::map<int64_t, int32_t> labels;
+    std::set<int64_t> used;  // categories' ids
     file_.classes.emplace_back("none");
     for (const auto& [id, category] : categories_) {
       labels.emplace(id, static_cast<int32_t>(labels.size()) + 1);
@@ -219,6 +220,7 @@ class CocoReader {
         BadCocoFile(StrCat(name, " is of image ", listed.picture, ", which is not listed"));
       if (label == labels.end())
         BadCocoFile(StrCat(name, " is of category ", listed.category, ", which is not listed"));
+      used.insert(listed.category);
       listed.object.label = label->second;
       const CocoCategory& category = categories_.at(listed.category);
       if (!listed.object.points.empty() && listed.object.points.size() != category.points.size()) {
@@ -227,6 +229,7 @@ class CocoReader {
       }
       file_.pictures[picture->second].objects.push_back(std::move(listed.object));
     }
+    CheckNamesOf(used);
     if (file_.pictures.empty()) BadCocoFile("no images");
     return std::move(file_);
   }
@@ -238,16 +241,29 @@ class CocoReader {
     CocoAnnotation object;
   };
 
+  static bool IsOurs(const std::string& list) {
+    return list == "images" || list == "categories" || list == "annotations";
+  }
+
   // JSON does not say which of two values of one name counts.
   void CheckKey(int depth, const std::string& key) {
     constexpr int kOfObject = 3;
-    if (depth != 1 && depth != kOfObject) return;
-    std::vector<std::string>& keys = depth == 1 ? lists_ : keys_;
-    if (std::ranges::find(keys, key) != keys.end()) {
-      const std::string behind = last_.empty() ? "the first object" : StrCat("the object behind ", last_);
-      BadCocoFile(StrCat(depth == 1 ? "" : behind, depth == 1 ? "has \"" : " has \"", Printable(key), "\" twice"));
+    if (depth != kOfObject && !(depth == 1 && IsOurs(key))) return;
+    if ((depth == 1 ? lists_ : keys_).insert(key).second) return;
+    const std::string behind = last_.empty() ? "the first object" : StrCat("the object behind ", last_);
+    BadCocoFile(StrCat(depth == 1 ? "" : behind, depth == 1 ? "has \"" : " has \"", Printable(key), "\" twice"));
+  }
+
+  // Two categories of one name would be two classes of objects. One of them may be there for its name alone: exporters
+  // list a group of classes under the name of a class.
+  void CheckNamesOf(const std::set<int64_t>& used) const {
+    std::unordered_map<std::string_view, int64_t> named;
+    for (const int64_t id : used) {
+      const std::string& name = categories_.at(id).name;
+      const auto [known, is_new] = named.emplace(name, id);
+      if (is_new) continue;
+      BadCocoFile(StrCat("category ", id, ": its name \"", Printable(name), "\" is that of category ", known->second));
     }
-    keys.push_back(key);
   }
 
   // Boxes of one data set have the same points.
@@ -263,8 +279,7 @@ class CocoReader {
   }
 
   void Take(const std::string& list, const Json& json) {
-    const bool is_ours = list == "images" || list == "categories" || list == "annotations";
-    if (!is_ours) return;
+    if (!IsOurs(list)) return;
     const int64_t id = WholeIn(json, "id");
     last_ = StrCat(list == "images" ? "image " : list == "categories" ? "category " : "annotation ", id);
     try {
@@ -277,12 +292,7 @@ class CocoReader {
   }
 
   void TakeCategory(int64_t id, CocoCategory category) {
-    for (const auto& [other, known] : categories_) {
-      if (other == id) BadCocoFile("is listed twice");
-      if (known.name != category.name) continue;
-      BadCocoFile(StrCat("its name \"", Printable(category.name), "\" is that of category ", other));
-    }
-    categories_.emplace(id, std::move(category));
+    if (!categories_.emplace(id, std::move(category)).second) BadCocoFile("is listed twice");
   }
 
   void TakePicture(int64_t id, const Json& json) {
@@ -322,8 +332,8 @@ class CocoReader {
   std::map<int64_t, CocoCategory> categories_;
   std::unordered_map<std::string, int64_t> files_;  // of pictures: their ids
   std::unordered_set<int64_t> annotations_;         // ids
-  std::vector<std::string> lists_;                  // names met at the top
-  std::vector<std::string> keys_;                   // names met in the present object
+  std::unordered_set<std::string> lists_;           // names met at the top, of the lists that are read
+  std::unordered_set<std::string> keys_;            // names met in the present object
   std::vector<Listed> objects_;
   std::string last_;  // what was read last: "annotation 7"
 };

@@ -5,6 +5,8 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/image.h"
+#include "proto/content.h"
 
 namespace moka {
 namespace {
@@ -109,24 +111,55 @@ void ReadField(WireReader& reader, uint32_t tag, DatumView& view) {
   }
 }
 
+// Empty where it is no picture's file. The short marks of BMP and PNM say too little of a value.
+std::string_view PictureKindOf(std::string_view value) {
+  try {
+    switch (ReadImageHeader(value).format) {
+      case ImageHeader::Format::kJpeg: return "a JPEG file";
+      case ImageHeader::Format::kPng: return "a PNG file";
+      case ImageHeader::Format::kWebp: return "a WebP file";
+      case ImageHeader::Format::kGif: return "a GIF file";
+      case ImageHeader::Format::kTiff: return "a TIFF file";
+      default: return {};
+    }
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+// Of the contents that their first bytes tell for sure; empty for any other.
+std::string_view StoredKindOf(std::string_view value) {
+  constexpr size_t kLookedAt = 4096;
+  const Content content = RecogniseContent(value.substr(0, kLookedAt));
+  switch (content) {
+    case Content::kHdf5:
+    case Content::kNumpy:
+    case Content::kLfsPointer:
+    case Content::kHtml:
+    case Content::kZip:
+    case Content::kGzip:
+    case Content::kImage: return Describe(content);
+    default: return {};
+  }
+}
+
 }  // namespace
 
 std::string WhatValueIs(std::string_view value) {
   using std::string_view_literals::operator""sv;
-  constexpr std::pair<std::string_view, std::string_view> kKinds[] = {{"\x89PNG\r\n"sv, "a PNG file"},
-                                                                      {"\xFF\xD8\xFF"sv, "a JPEG file"},
-                                                                      {"RIFF"sv, "a WebP file"},
-                                                                      {"\x93NUMPY"sv, "a NumPy array"},
-                                                                      {"\x80\x02"sv, "a Python pickle"},
+  constexpr std::pair<std::string_view, std::string_view> kKinds[] = {{"\x80\x02"sv, "a Python pickle"},
                                                                       {"\x80\x03"sv, "a Python pickle"},
                                                                       {"\x80\x04\x95"sv, "a Python pickle"},
                                                                       {"\x80\x05\x95"sv, "a Python pickle"},
-                                                                      {"\x1F\x8B"sv, "packed by gzip"},
                                                                       {"{\""sv, "JSON"}};
+  std::string_view found;
   for (const auto& [begin, kind] : kKinds) {
-    if (value.starts_with(begin)) return StrCat("; the value is ", kind, ", and no record of Caffe or Moka");
+    if (value.starts_with(begin)) found = kind;
   }
-  return {};
+  if (found.empty()) found = PictureKindOf(value);
+  if (found.empty()) found = StoredKindOf(value);
+  if (found.empty()) found = UnreadFormatOf(value);
+  return found.empty() ? std::string() : StrCat("; the value is ", found, ", and no record of Caffe or Moka");
 }
 
 DatumView ParseDatum(std::string_view wire) {

@@ -269,14 +269,14 @@ PicturesByStem::PicturesByStem(const FileTree& tree, const std::string& folder, 
   }
 }
 
-std::string PicturesByStem::FileOf(const std::string& stem) const {
+std::string PicturesByStem::FileOf(const std::string& stem, const std::string& hint) const {
   const auto found = files_.find(stem);
   if (found == files_.end()) return {};
   if (found->second.size() == 1) return found->second.front();
   throw Error(ErrorKind::kBadData, {},
               StrCat(place_, " has ", found->second.size(), " pictures of the name \"", Printable(stem),
                      "\": ", Printable(Join(found->second, ", "))),
-              "pictures and masks belong together by their names without the extension: rename or remove one");
+              hint);
 }
 
 bool PicturesByStem::HasFile(const std::string& file) const {

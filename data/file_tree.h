@@ -60,8 +60,9 @@ class PicturesByStem {
   // What lies in the folder and is no picture by its name is counted in `left_out`, if it is given. Errors: those of
   // reading the folder.
   PicturesByStem(const FileTree& tree, const std::string& folder, LeftOut* left_out = nullptr);
-  // The name of the file, empty where there is none. Errors: kBadData where several pictures are called so.
-  std::string FileOf(const std::string& stem) const;
+  // The name of the file, empty where there is none. Errors: kBadData with the hint where several pictures are called
+  // so.
+  std::string FileOf(const std::string& stem, const std::string& hint) const;
   bool Has(const std::string& stem) const { return files_.contains(stem); }
   // Whether a file of just this name is there.
   bool HasFile(const std::string& file) const;

@@ -289,8 +289,9 @@ void Hdf5Pipeline::Load(const Place& place) {
       }
       block_.values[i].resize(static_cast<size_t>(block_.count * row_sizes_[i]));
       reader_->ReadRows(top_names_[i], block_.first, block_.count, block_.values[i]);
-      TellNonFinite(file, i);
+      if (looked_at_ < rows_) TellNonFinite(file, i);
     }
+    looked_at_ += block_.count;
   } catch (const Error& error) {
     open_file_ = -1;
     Rethrow(file, error);

@@ -82,6 +82,7 @@ class Hdf5Pipeline : public Pipeline {
   int64_t open_file_ = -1;
   Block block_;
   std::vector<bool> told_;  // of each dataset, that it holds what is not finite
+  int64_t looked_at_ = 0;   // rows read: behind those of a pass, values are not looked at again
 };
 
 }  // namespace moka

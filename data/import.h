@@ -132,7 +132,7 @@ ImportReport ImportCsv(const std::filesystem::path& file, const std::filesystem:
 // .seg.png or .mask.png a mask; others are left out. Datums where all have picture and class alone, else SampleRecords.
 ImportReport ImportShards(const std::string& pattern, const std::filesystem::path& out, const ImportOptions& options);
 // The records of a LevelDB, Datums or AnnotatedDatums, as they are and in their order; the database is not changed.
-// Errors besides: kUsage for options that would change records; kInterrupted when another process has it open.
+// Errors besides: kUsage for options that would change records; kUnavailable when another process has it open.
 ImportReport ImportLevelDb(const std::filesystem::path& folder, const std::filesystem::path& out,
                            const ImportOptions& options);
 

@@ -98,7 +98,7 @@ ImportReport ImportAnnotated(const fs::path& list, const std::string& root, cons
   if (needs_names) {
     if (annotations.label_map.empty()) throw Error(ErrorKind::kUsage, "no label map: annotations name their classes");
     labels =
-        ReadLabelMap(annotations.label_map, annotations.check_label ? LabelMapCheck::kUnique : LabelMapCheck::kNone);
+        ReadLabelMap(annotations.label_map, annotations.check_label ? LabelMapCheck::kNames : LabelMapCheck::kNone);
   }
   uint32_t crc = 0;
   for (const AnnotatedFile& file : files) crc = Crc32c(StrCat(file.picture, "\t", file.annotation, "\n"), crc);

@@ -1,5 +1,6 @@
 // Importer of pictures with numbers: lines "path,number,number.." below a line that names the columns.
 #include <charconv>
+#include <numeric>
 
 #include "core/checksum.h"
 #include "core/error.h"
@@ -31,6 +32,9 @@ ImportReport ImportCsv(const fs::path& file, const fs::path& root, const fs::pat
                 "the first column has no name and holds numbers, expected the paths",
                 "pandas writes its index there: to_csv(FILE, index=False) leaves it out");
   }
+  std::vector<size_t> target_columns(table.columns() - 1);
+  std::iota(target_columns.begin(), target_columns.end(), size_t{1});
+  CheckColumnNames(table, target_columns);
   std::vector<fs::path> pictures;
   std::vector<std::vector<float>> targets(table.rows.size());
   TableFloats floats(table);

@@ -19,6 +19,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// What kind of file it is that lies in no class's folder, by its name.
+std::string KindLeftOut(std::string_view name) {
+  constexpr const char* kNoClass = "pictures that lie in no class's folder";
+  return IsImageName(name) ? kNoClass : KindOfNoPicture(name);
+}
+
 struct File {
   fs::path path;
   int32_t label = 0;

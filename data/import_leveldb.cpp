@@ -9,12 +9,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 
 #include "core/checksum.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
+#include "core/open_file.h"
 #include "core/text.h"
 #include "data/file_tree.h"
 #include "data/record_writer.h"
@@ -107,25 +109,26 @@ class LinkedFolder {
 // fragments: checksum (4 bytes), length (2, little-endian), type (1 whole, 2 first, 3 middle, 4 last), content; less
 // than such a head at a block's end is filling.
 bool EndsInsideRecord(const fs::path& log) {
-  constexpr size_t kBlockBytes = 32768;
-  constexpr size_t kHeadBytes = 7;
-  const std::string bytes = ReadFile(log);
+  constexpr int64_t kBlockBytes = 32768;
+  constexpr int64_t kHeadBytes = 7;
+  const OpenFile file = OpenFile::ForReading(log);
   bool is_open = false;
-  for (size_t at = 0; at < bytes.size();) {
-    const size_t left = kBlockBytes - at % kBlockBytes;
+  for (int64_t at = 0; at < file.bytes();) {
+    const int64_t left = kBlockBytes - at % kBlockBytes;
     if (left < kHeadBytes) {
       at += left;
       continue;
     }
-    if (bytes.size() - at < kHeadBytes) return true;
-    const auto byte = [&](size_t i) { return static_cast<size_t>(static_cast<unsigned char>(bytes[at + i])); };
-    const size_t length = byte(4) | byte(5) << 8U;
-    const size_t type = byte(6);
+    std::array<char, kHeadBytes> head{};
+    if (file.ReadAt(at, head.data(), kHeadBytes, log) < kHeadBytes) return true;
+    const auto byte = [&](size_t i) { return int64_t{static_cast<unsigned char>(head.at(i))}; };
+    const int64_t length = byte(4) + 256 * byte(5);
+    const int64_t type = byte(6);
     if (type == 0 && length == 0) {  // room that was never written
       at += left;
       continue;
     }
-    if (bytes.size() - at < kHeadBytes + length) return true;
+    if (file.bytes() - at < kHeadBytes + length) return true;
     is_open = type == 2 || type == 3;
     at += kHeadBytes + length;
   }
@@ -136,7 +139,12 @@ bool EndsInsideRecord(const fs::path& log) {
 void WarnOfCutLog(const LevelDbFiles& files, const fs::path& folder) {
   const auto is_log = [](const fs::path& file) { return file.extension() == ".log"; };
   const auto last = std::find_if(files.others.rbegin(), files.others.rend(), is_log);
-  if (last == files.others.rend() || !EndsInsideRecord(*last)) return;
+  if (last == files.others.rend()) return;
+  try {
+    if (!EndsInsideRecord(*last)) return;
+  } catch (const Error&) {
+    return;  // LevelDB says why it cannot be read
+  }
   LogWarning(StrCat(folder.string(), ": ", last->filename().string(),
                     " ends inside of a record: what was written last is not there (a copy may not be whole)"));
 }

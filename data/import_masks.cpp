@@ -1,5 +1,4 @@
 // Importers of pictures whose masks are pictures of the same names: classes of pixels, or numbers of objects.
-#include <algorithm>
 #include <charconv>
 #include <memory>
 #include <mutex>
@@ -32,20 +31,36 @@ std::string ReadList(const fs::path& list) {
   return ListText(FileTree(folder.empty() ? "." : folder).Read(list.filename().string()), list.string());
 }
 
+constexpr const char* kMaskNamesHint =
+    "pictures and masks belong together by their names without the extension: rename or remove one";
+
 // The pairs of all pictures of a folder; masks without a picture are counted in `left_out`.
 std::vector<Pair> PairsOfFolder(const FileTree& picture_tree, const FileTree& mask_tree, LeftOut& left_out) {
   const PicturesByStem pictures(picture_tree, "", &left_out);
   const PicturesByStem masks(mask_tree, "", &left_out);
   std::vector<Pair> pairs;
-  for (const std::string& stem : pictures.stems()) pairs.push_back({pictures.FileOf(stem), masks.FileOf(stem)});
+  for (const std::string& stem : pictures.stems()) {
+    pairs.push_back({pictures.FileOf(stem, kMaskNamesHint), masks.FileOf(stem, kMaskNamesHint)});
+  }
   if (pairs.empty()) {
     throw Error(ErrorKind::kBadData, {}, StrCat(picture_tree.PathOf(""), ": no pictures"),
                 Join(left_out.Sentences("it has"), "; "));
   }
   for (const std::string& stem : masks.stems()) {
-    if (!pictures.Has(stem)) left_out.Add("masks without a picture", mask_tree.PathOf(masks.FileOf(stem)));
+    if (!pictures.Has(stem))
+      left_out.Add("masks without a picture", mask_tree.PathOf(masks.FileOf(stem, kMaskNamesHint)));
   }
   return pairs;
+}
+
+// The file that a list's line names; empty: none. Lists of other programs name a folder before the file, or the
+// extension that the picture had before it was converted.
+std::string ListedMaskPicture(const PicturesByStem& pictures, const std::string& name) {
+  if (pictures.HasFile(name)) return name;
+  std::string found = pictures.FileOf(name, kMaskNamesHint);
+  if (!found.empty() || !IsImageName(name)) return found;
+  std::string file = fs::path(name).filename().string();
+  return pictures.HasFile(file) ? file : pictures.FileOf(StemOf(name), kMaskNamesHint);
 }
 
 // The pairs that a list names, with the extension or without it. Pictures named again are told in `warnings`.
@@ -57,13 +72,13 @@ std::vector<Pair> PairsOfList(const FileTree& picture_tree, const FileTree& mask
   std::vector<int> lines;
   for (const ListTextLine& line : ListTextLines(ReadList(list))) {
     const std::string& name = line.text;
-    std::string picture = pictures.HasFile(name) ? name : pictures.FileOf(name);
+    std::string picture = ListedMaskPicture(pictures, name);
     if (picture.empty()) {
       throw Error(ErrorKind::kBadData, SourcePlace{.file = list.string(), .line = line.number},
                   StrCat(picture_tree.PathOf(""), " has no picture of the name \"", Printable(name), "\""),
                   DidYouMean(name, pictures.stems()));
     }
-    std::string mask = masks.FileOf(StemOf(picture));
+    std::string mask = masks.FileOf(StemOf(picture), kMaskNamesHint);
     pairs.push_back({std::move(picture), std::move(mask)});
     lines.push_back(line.number);
   }

@@ -3,6 +3,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "core/checksum.h"
 #include "core/error.h"
@@ -11,6 +12,7 @@
 #include "core/text.h"
 #include "data/glyphs.h"
 #include "data/gz_file.h"
+#include "data/left_out.h"
 #include "data/record_writer.h"
 
 namespace moka {
@@ -132,11 +134,10 @@ ImportReport ImportCifar(const std::vector<fs::path>& batches, CifarKind kind, c
   const int64_t label_bytes = kind == CifarKind::kTen ? 1 : 2;
   const int64_t record_bytes = label_bytes + 3 * kPlane;
   std::string all;
-  std::string repeated;
+  std::set<fs::path> named;
+  LeftOut repeated;
   for (const fs::path& path : batches) {
-    if (std::ranges::count(batches, path) > 1 && repeated.empty()) {
-      repeated = StrCat(path.string(), " is named ", std::ranges::count(batches, path), " times, and each counts");
-    }
+    if (!named.insert(path).second) repeated.Add("files that were named before", path.string());
     GzFile file(path);
     const size_t before = all.size();
     std::string record(static_cast<size_t>(record_bytes), '\0');
@@ -175,7 +176,7 @@ ImportReport ImportCifar(const std::vector<fs::path>& batches, CifarKind kind, c
     writer.Add(std::move(item));
   }
   ImportReport report = writer.Finish({});
-  if (!repeated.empty()) report.warnings.push_back(std::move(repeated));
+  for (std::string& sentence : repeated.Sentences("read again")) report.warnings.push_back(std::move(sentence));
   return report;
 }
 

@@ -25,8 +25,12 @@ namespace fs = std::filesystem;
 constexpr const char* kNumberHint = "leave the column out of the features, or make it one-hot";
 
 size_t ColumnOf(const Table& table, const std::string& name) {
-  const auto found = std::find(table.header.begin(), table.header.end(), name);
-  if (found != table.header.end()) return static_cast<size_t>(found - table.header.begin());
+  std::vector<size_t> called;
+  for (size_t c = 0; c < table.header.size(); ++c) {
+    if (table.header[c] == name) called.push_back(c);
+  }
+  CheckColumnNames(table, called);
+  if (!called.empty()) return called.front();
   size_t number = 0;
   const auto read = std::from_chars(name.data(), name.data() + name.size(), number);
   if (read.ec == std::errc() && read.ptr == name.data() + name.size() && number < table.columns()) return number;
@@ -53,6 +57,7 @@ int64_t DropUnknown(Table& table, const std::set<size_t>& used) {
   Table kept;
   kept.path = table.path;
   kept.header = table.header;
+  kept.header_line = table.header_line;
   for (size_t i = 0; i < table.rows.size(); ++i) {
     if (std::any_of(used.begin(), used.end(), [&](size_t c) { return table.rows[i][c] == "?"; })) continue;
     kept.rows.push_back(std::move(table.rows[i]));
@@ -180,6 +185,7 @@ TableReport ImportTable(const fs::path& path, const fs::path& out, const TableOp
   const std::set<size_t> one_hot(categories.begin(), categories.end());
   std::set<size_t> used(columns.begin(), columns.end());
   used.insert(target);
+  CheckColumnNames(table, std::vector<size_t>(used.begin(), used.end()));
   TableReport report;
   report.dropped_rows = DropUnknown(table, used);
   TableFloats floats(table);

@@ -58,12 +58,18 @@ class VocPictures {
         path.has_parent_path() ? StrCat("JPEGImages/", path.parent_path().string()) : "JPEGImages";
     const auto [found, is_new] = folders_.try_emplace(folder);
     if (is_new) found->second = PicturesIn(folder);
-    const std::string file = found->second ? found->second->FileOf(path.filename().string()) : std::string();
+    const std::string file = found->second ? FileIn(*found->second, path.filename().string()) : std::string();
     // Its reading will say that it is missing.
     return file.empty() ? StrCat("JPEGImages/", name, ".jpg") : StrCat(folder, "/", file);
   }
 
  private:
+  // VOC's pictures are JPEGs: one comes before others of its name.
+  static std::string FileIn(const PicturesByStem& pictures, const std::string& stem) {
+    std::string jpeg = stem + ".jpg";
+    if (pictures.HasFile(jpeg)) return jpeg;
+    return pictures.FileOf(stem, "splits name pictures without the extension: rename or remove one");
+  }
   std::optional<PicturesByStem> PicturesIn(const std::string& folder) const {
     try {
       return PicturesByStem(tree_, folder);

@@ -21,14 +21,29 @@ struct YoloPicture {
   std::string boxes;    // empty: it has none
 };
 
-// Files of boxes without a picture are counted in `left_out`, pictures without such a file in `boxless`.
-std::vector<YoloPicture> YoloPicturesOf(const FileTree& picture_tree, const FileTree& label_tree, LeftOut& left_out,
-                                        LeftOut& boxless) {
-  const bool is_one_folder = picture_tree.PathOf("") == label_tree.PathOf("");
+// Whether two paths, which may lead into archives, name one folder.
+bool IsOneFolder(const fs::path& a, const fs::path& b) {
+  std::error_code failed;
+  const bool is_same = fs::equivalent(a, b, failed);
+  return failed ? (a / "").lexically_normal() == (b / "").lexically_normal() : is_same;
+}
+
+// Files of boxes without a picture, and what is neither of the two nor `names`, the file of the classes, are counted in
+// `left_out`, pictures without a file of boxes in `boxless`.
+std::vector<YoloPicture> YoloPicturesOf(const FileTree& picture_tree, const FileTree& label_tree, const fs::path& names,
+                                        LeftOut& left_out, LeftOut& boxless) {
+  const bool is_one_folder = IsOneFolder(picture_tree.PathOf(""), label_tree.PathOf(""));
   const PicturesByStem pictures(picture_tree, "", is_one_folder ? nullptr : &left_out);
   std::map<std::string, std::string> files;
-  for (const std::string& file : label_tree.FilesIn("")) {
-    if (!file.ends_with(".txt")) continue;
+  for (const std::string& file : label_tree.FilesIn("", &left_out)) {
+    if (!file.ends_with(".txt")) {
+      const bool is_missed = !IsSystemFile(file) && file != names.filename().string();
+      if (is_missed && !(is_one_folder && IsImageName(file))) {
+        left_out.Add(
+            is_one_folder ? KindOfNoPicture(file) : "files that are no boxes by their names, which end in .txt", file);
+      }
+      continue;
+    }
     const std::string stem = StemOf(file);
     // Programs for labelling keep the classes' names there.
     if (!pictures.Has(stem) && stem != "classes") left_out.Add("files of boxes without a picture", file);
@@ -37,7 +52,9 @@ std::vector<YoloPicture> YoloPicturesOf(const FileTree& picture_tree, const File
   std::vector<YoloPicture> found;
   for (const std::string& stem : pictures.stems()) {
     const auto file = files.find(stem);
-    found.push_back({pictures.FileOf(stem), file == files.end() ? std::string() : file->second});
+    found.push_back(
+        {pictures.FileOf(stem, "files of boxes go by the names without the extension: rename or remove one"),
+         file == files.end() ? std::string() : file->second});
     if (file == files.end()) boxless.Add("pictures without a file of boxes", found.back().picture);
   }
   if (found.empty()) throw Error(ErrorKind::kBadData, StrCat(picture_tree.PathOf(""), ": no pictures"));
@@ -63,7 +80,7 @@ ImportReport ImportYolo(const fs::path& pictures, const fs::path& boxes, const f
   const FileTree label_tree(boxes, step);
   LeftOut left_out;
   LeftOut boxless;
-  const std::vector<YoloPicture> found = YoloPicturesOf(picture_tree, label_tree, left_out, boxless);
+  const std::vector<YoloPicture> found = YoloPicturesOf(picture_tree, label_tree, classes, left_out, boxless);
   uint32_t crc = Crc32c(Join(names, "\n"));
   int64_t bytes = 0;
   for (const YoloPicture& picture : found) {

@@ -64,13 +64,14 @@ std::string ReadListText(const std::filesystem::path& path) {
   return ListText(ReadLinesFile(path), path.string());
 }
 
-std::vector<ListTextLine> ListTextLines(const std::string& text) {
+std::vector<ListTextLine> ListTextLines(const std::string& text, ListBlanks blanks) {
   std::vector<ListTextLine> lines;
   int number = 0;
   for (const std::string& line : Split(text, '\n')) {
     ++number;
     const std::string_view trimmed = Trim(line);
-    if (!trimmed.empty()) lines.push_back({std::string(trimmed), number});
+    if (trimmed.empty()) continue;
+    lines.push_back({blanks == ListBlanks::kKept ? line : std::string(trimmed), number});
   }
   return lines;
 }

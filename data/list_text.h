@@ -20,12 +20,14 @@ std::string ListText(std::string bytes, const std::string& name);
 // The same of a file. Errors: those of ReadLinesFile, too.
 std::string ReadListText(const std::filesystem::path& path);
 
-// A line that is not empty, without blanks before and after it.
+// A line that has more than blanks.
 struct ListTextLine {
   std::string text;
   int number = 0;  // from 1
 };
-std::vector<ListTextLine> ListTextLines(const std::string& text);
+// Blanks before and after a line are left out, or kept where a tab may stand beside an empty cell.
+enum class ListBlanks { kTrimmed, kKept };
+std::vector<ListTextLine> ListTextLines(const std::string& text, ListBlanks blanks = ListBlanks::kTrimmed);
 
 // A name and the line that gives it; the text lives elsewhere.
 struct NamedLine {

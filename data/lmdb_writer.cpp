@@ -210,7 +210,7 @@ void LmdbWriter::Lock() {
   lock_ = OpenFile::ForReading(partial_ / kIdentityName).Release();
   if (flock(lock_, LOCK_EX | LOCK_NB) == 0) return;
   const int code = errno;
-  throw Error(ErrorKind::kInterrupted, {},
+  throw Error(ErrorKind::kUnavailable, {},
               code == EWOULDBLOCK ? StrCat("another process is writing ", partial_.string())
                                   : StrCat("cannot lock ", partial_.string(), ": ", SystemReason(code)),
               "wait for it, or choose another name");

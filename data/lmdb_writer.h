@@ -42,7 +42,7 @@ class LmdbWriter {
   static constexpr int64_t kBatchRecords = 4096;
 
   // Errors: kCantCreate when PATH exists, the folder cannot be made, or PATH.partial has another identity (the
-  // differences are said); kInterrupted when another process writes it; kIo when there is too little room.
+  // differences are said); kUnavailable when another process writes it; kIo when there is too little room.
   LmdbWriter(std::filesystem::path path, Options options);
   explicit LmdbWriter(std::filesystem::path path) : LmdbWriter(std::move(path), Options()) {}
   LmdbWriter(const LmdbWriter&) = delete;

@@ -263,10 +263,11 @@ Image PictureReader::Load(std::string_view file, std::span<float> out) {
   Image image;
   const bool is_grey = sample_[0] == 1 || stored_channels_ == 1;
   const ImageChannels channels = is_grey ? ImageChannels::kGrey : ImageChannels::kColor;
-  decoder_.Decode(file, {.channels = channels}, image);
-  const bool is_resized = sizing_.height > 0 && (image.height != sizing_.height || image.width != sizing_.width);
-  // Records of colours were resized as such.
-  if (is_resized && stored_channels_ == 3) decoder_.Decode(file, {.channels = ImageChannels::kColor}, image);
+  // Records of colours were resized as such; those that keep their size are read as grey.
+  const bool may_resize_colors = stored_channels_ == 3 && sizing_.height > 0;
+  decoder_.Decode(file, {.channels = may_resize_colors ? ImageChannels::kColor : channels}, image);
+  const bool keeps_size = image.height == sizing_.height && image.width == sizing_.width;
+  if (may_resize_colors && keeps_size) decoder_.Decode(file, {.channels = channels}, image);
   const ImageSize size{image.channels, image.height, image.width};
   if (order_ == Order::kRgb || sizing_.height > 0 || boxes_ || image.channels != sample_[0] || !Fits(size)) {
     Put(image, out);

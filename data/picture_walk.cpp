@@ -1,15 +1,11 @@
 #include "data/picture_walk.h"
 
-#include "core/text.h"
 #include "data/file_tree.h"
-#include "data/image.h"
 
 namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kNoClass = "pictures that lie in no class's folder";
 
 // A link that leads nowhere, or round in a circle.
 bool LeadsNowhere(const fs::path& entry) {
@@ -18,8 +14,6 @@ bool LeadsNowhere(const fs::path& entry) {
 }
 
 }  // namespace
-
-std::string KindLeftOut(std::string_view name) { return IsImageName(name) ? kNoClass : KindOfNoPicture(name); }
 
 void NameHidden(const fs::path& folder, LeftOut& left_out) {
   for (const fs::path& hidden : HiddenFoldersIn(folder)) left_out.Add(kHiddenFolders, hidden.string());
@@ -52,7 +46,7 @@ void PictureWalk::Walk(const fs::path& folder, std::vector<fs::path>& pictures) 
     } else if (LeadsNowhere(entry)) {
       left_out_.Add("links that lead nowhere", entry.string());
     } else if (!IsSystemFile(name)) {
-      left_out_.Add(KindLeftOut(name), entry.string());
+      left_out_.Add(KindOfNoPicture(name), entry.string());
     }
   }
 }

@@ -4,20 +4,14 @@
 
 #include <filesystem>
 #include <set>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "data/left_out.h"
 
 namespace moka {
 
-inline constexpr const char* kHiddenFolders =
-    "hidden folders, which are no classes and hold none of a class's pictures";
+inline constexpr const char* kHiddenFolders = "hidden folders, which are not looked into";
 
-// What kind of file it is that is left out, by its name: no picture, one of a format that is not read, or a picture
-// that lies in no class's folder.
-std::string KindLeftOut(std::string_view name);
 // Adds the hidden folders that lie in a folder.
 void NameHidden(const std::filesystem::path& folder, LeftOut& left_out);
 

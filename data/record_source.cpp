@@ -1,7 +1,6 @@
 #include "data/record_source.h"
 
 #include <algorithm>
-#include <atomic>
 #include <charconv>
 #include <optional>
 
@@ -149,7 +148,10 @@ Record LmdbSource::Read(int64_t i, RecordScratch& scratch) const {
 
 // No error, as HDF5's are none (data/hdf5_pipeline.cpp).
 void LmdbSource::TellNonFinite(int64_t i, std::span<const float> values) const {
-  if (told_.load(std::memory_order_relaxed)) return;
+  // In two passes each record is looked at, though some are read before the first.
+  constexpr int64_t kPasses = 2;
+  if (told_.load(std::memory_order_relaxed) || looked_at_.load(std::memory_order_relaxed) >= kPasses * size()) return;
+  looked_at_.fetch_add(1, std::memory_order_relaxed);
   const std::optional<int64_t> at = PlaceOfNonFinite(values);
   if (!at || told_.exchange(true)) return;
   LogWarning(StrCat(NameOf(i), " holds ", values[static_cast<size_t>(*at)], " (value ", *at,

@@ -99,8 +99,9 @@ class LmdbSource : public RecordSource {
 
   std::unique_ptr<const LmdbReader> reader_;
   ImageChannels channels_;
-  std::unique_ptr<PictureCache> cache_;     // none: nothing is kept
-  mutable std::atomic<bool> told_ = false;  // that a record holds what is not finite
+  std::unique_ptr<PictureCache> cache_;         // none: nothing is kept
+  mutable std::atomic<bool> told_ = false;      // that a record holds what is not finite
+  mutable std::atomic<int64_t> looked_at_ = 0;  // records, for such values
 };
 
 // One line of an image list: "path label"; the path may hold blanks.

@@ -188,7 +188,8 @@ Record PictureOf(const SampleRecord& record) {
 }
 
 void DecodeMask(const SampleRecord& record, const ImageSize& picture, ImageDecoder& decoder, Image& mask) {
-  decoder.Decode(record.mask(), {}, mask);
+  // Its samples are classes of the upright picture's pixels, whatever a tag says.
+  decoder.Decode(record.mask(), {.orientation = DecodeOptions::Orientation::kAsStored}, mask);
   if (mask.channels != 1) BadSampleRecord("its mask is no picture of one channel");
   if (mask.height == picture.height && mask.width == picture.width) return;
   BadSampleRecord(

@@ -54,6 +54,10 @@ ValueMask ReadValueMask(std::string_view file) {
   if (header.width > kMostPixels / header.height) {
     throw Error(ErrorKind::kBadData, StrCat("the mask claims ", header.width, "x", header.height, " pixels"));
   }
+  if (const int orientation = ExifOrientation(file); orientation != 1) {
+    throw Error(ErrorKind::kBadData, {}, StrCat("the mask is turned by its EXIF orientation ", orientation),
+                "save it upright, without the tag");
+  }
   ValueMask mask{header.width, header.height, {}};
   DecodePngSamples(file, header, mask.values);
   return mask;
@@ -84,7 +88,7 @@ void ResizeMasks(const PictureSize& from, const PictureSize& to, SampleRecord& r
   Image resized;
   if (record.has_mask()) {
     Image mask;
-    ImageDecoder().Decode(record.mask(), {}, mask);
+    ImageDecoder().Decode(record.mask(), {.orientation = DecodeOptions::Orientation::kAsStored}, mask);
     ResizeImage(mask, to.width, to.height, Interpolation::kNearest, resized);
     record.set_mask(EncodePng(resized));
   }

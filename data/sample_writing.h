@@ -29,7 +29,7 @@ struct ValueMask {
   int64_t height = 0;
   std::vector<uint16_t> values;
 };
-// Errors: kBadData for another kind of file, and for one of colours.
+// Errors: kBadData for another kind of file, for one of colours, and for one that its EXIF orientation turns.
 ValueMask ReadValueMask(std::string_view file);
 // As above, and its size must be the picture's.
 ValueMask ReadValueMask(std::string_view file, const Image& picture);

@@ -66,17 +66,6 @@ std::string OutsideQuotes(std::string_view line) {
   return found;
 }
 
-// Lines that say something, with the tabs at their ends, which may stand beside empty cells.
-std::vector<ListTextLine> TableLines(const std::string& text) {
-  std::vector<ListTextLine> lines;
-  int number = 0;
-  for (std::string& line : Split(text, '\n')) {
-    ++number;
-    if (!Trim(line).empty()) lines.push_back({std::move(line), number});
-  }
-  return lines;
-}
-
 // The one that the first line has outside quotes: semicolons before commas, tabs and blanks. Spreadsheets name it in a
 // line of its own, "sep=;", which is taken away.
 char TakeSeparator(std::vector<ListTextLine>& lines) {
@@ -109,17 +98,6 @@ char TakeSeparator(std::vector<ListTextLine>& lines) {
   return ends_cells ? '\t' : ' ';
 }
 
-// Options and records go by the columns' names.
-void CheckHeader(const std::vector<std::string>& names, const SourcePlace& place) {
-  std::unordered_map<std::string_view, size_t> first;
-  for (size_t i = 0; i < names.size(); ++i) {
-    const auto [found, is_new] = first.emplace(names[i], i + 1);
-    if (is_new) continue;
-    throw Error(ErrorKind::kBadData, place,
-                StrCat("columns ", found->second, " and ", i + 1, " are both called \"", Printable(names[i]), "\""));
-  }
-}
-
 bool ToNumber(std::string_view text, double& value) {
   const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
   return !text.empty() && read.ec == std::errc() && read.ptr == text.data() + text.size() && std::isfinite(value);
@@ -135,14 +113,14 @@ bool IsNumber(const std::string& text) {
 Table ReadTable(const std::filesystem::path& path) {
   Table table;
   table.path = path.string();
-  std::vector<ListTextLine> lines = TableLines(ReadListText(path));
+  std::vector<ListTextLine> lines = ListTextLines(ReadListText(path), ListBlanks::kKept);
   const char separator = TakeSeparator(lines);
   for (const auto& [line, number] : lines) {
     std::vector<std::string> fields = TextTableFieldsOf(separator == '\t' ? std::string_view(line) : Trim(line),
                                                         separator, SourcePlace{.file = table.path, .line = number});
     if (table.rows.empty() && table.header.empty() && std::none_of(fields.begin(), fields.end(), IsNumber)) {
-      CheckHeader(fields, SourcePlace{.file = table.path, .line = number});
       table.header = std::move(fields);
+      table.header_line = number;
       continue;
     }
     const size_t expected = !table.header.empty() ? table.header.size() : table.rows.empty() ? 0 : table.columns();
@@ -157,8 +135,22 @@ Table ReadTable(const std::filesystem::path& path) {
   return table;
 }
 
+void CheckColumnNames(const Table& table, std::span<const size_t> columns) {
+  if (table.header.empty()) return;
+  std::unordered_map<std::string_view, size_t> first;
+  for (const size_t column : columns) {
+    const std::string& name = table.header[column];
+    if (name.empty()) continue;
+    const auto [found, is_new] = first.emplace(name, column + 1);
+    if (is_new) continue;
+    throw Error(ErrorKind::kBadData, SourcePlace{.file = table.path, .line = table.header_line},
+                StrCat("columns ", found->second, " and ", column + 1, " are both called \"", Printable(name), "\""));
+  }
+}
+
 std::string NameOf(const Table& table, size_t column) {
-  return table.header.empty() ? StrCat("column ", column) : table.header[column];
+  const bool has_name = !table.header.empty() && !table.header[column].empty();
+  return has_name ? table.header[column] : StrCat("column ", column);
 }
 
 bool IsRoundedToFloat(const std::string& text, double value) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,14 +14,18 @@ namespace moka {
 struct Table {
   std::string path;
   std::vector<std::string> header;  // empty: none
+  int header_line = 0;              // from 1
   std::vector<std::vector<std::string>> rows;
   std::vector<int> lines;  // of each row, from 1
   size_t columns() const { return rows.front().size(); }
 };
 
 // A first line without a number is the header. Errors: kNoInput; kBadData at "file:line" for a row of another number of
-// columns, for two columns of one name, or without rows.
+// columns, or without rows.
 Table ReadTable(const std::filesystem::path& path);
+// Of columns that are used, whose names say which is which; those without a name do not. Errors: kBadData at the
+// header's line where two have one name.
+void CheckColumnNames(const Table& table, std::span<const size_t> columns);
 // By the header, or "column 2".
 std::string NameOf(const Table& table, size_t column);
 // Whether a float keeps fewer digits of a number than its text gives, or lies so near to 0 that it cannot keep them.

@@ -8,7 +8,6 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "core/unpacking.h"
-#include "data/packed_stream.h"
 
 namespace moka {
 namespace {

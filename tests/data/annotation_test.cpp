@@ -313,6 +313,7 @@ TEST_F(AnnotatedImports, Mistakes) {
   Write("map.prototxt", "item { name: \"dog\" label: 1 }\nitem { name: \"cat\" label: 1 }\n");
   EXPECT_THAT(ErrorOf([&] { ReadLabelMap(At("map.prototxt"), LabelMapCheck::kUnique); }),
               HasSubstr("the label 1 is that of \"dog\" and of \"cat\""));
+  EXPECT_EQ(ReadLabelMap(At("map.prototxt"), LabelMapCheck::kNames).size(), 2U);
 }
 
 TEST_F(AnnotatedImports, TheImportVerbsSourceChoosesByExtension) {

@@ -195,8 +195,8 @@ TEST_F(Archives, HiddenFoldersAreNoClasses) {
     EXPECT_EQ(report.records, 2) << set;
     EXPECT_EQ(report.labels, (std::vector<std::string>{"cat", "dog"})) << set;
     ASSERT_EQ(report.warnings.size(), 1U) << set;
-    EXPECT_THAT(report.warnings[0], testing::HasSubstr("left out, hidden folders, which are no classes")) << set;
-    EXPECT_THAT(report.warnings[0], testing::HasSubstr("pictures: 2 (")) << set;
+    EXPECT_THAT(report.warnings[0], testing::HasSubstr("left out, hidden folders, which are not looked into")) << set;
+    EXPECT_THAT(report.warnings[0], testing::HasSubstr("looked into: 2 (")) << set;
   }
 }
 

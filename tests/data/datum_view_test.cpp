@@ -108,6 +108,9 @@ TEST(DatumView, NamesWhatOtherProgramsStore) {
     EXPECT_THAT(ErrorOf([&, value = value] { ParseDatum(value); }),
                 testing::HasSubstr(StrCat("the value is ", name, ", and no record of Caffe or Moka")));
   }
+  const std::string sound("RIFF\x24\0\0\0WAVEfmt ", 16);
+  EXPECT_EQ(WhatValueIs(sound), "");
+  EXPECT_THAT(WhatValueIs("\x93NUMPY\x01"), testing::HasSubstr("a NumPy array"));
 }
 
 TEST(DatumView, CountRefusesNegativeAndHugeShapes) {

@@ -215,6 +215,14 @@ TEST_F(ExactData, RowsOfOnePictureAreTold) {
               HasSubstr("t.csv:1: columns 2 and 3 are both called \"x\""));
 }
 
+TEST_F(ExactData, ColumnsThatAreNotUsedMayHaveAnyNames) {
+  Write("t.csv", "a,y,b,b,,\n1,2,3,4,5,6\n7,8,9,1,2,3\n");
+  EXPECT_EQ(ImportTable(At("t.csv"), At("table"), {.target = "y", .features = {"a"}}).columns,
+            std::vector<std::string>{"a"});
+  EXPECT_THAT(ErrorOf([&] { ImportTable(At("t.csv"), At("none"), {.target = "b", .features = {"a"}}); }),
+              HasSubstr("t.csv:1: columns 3 and 4 are both called \"b\""));
+}
+
 TEST_F(ExactData, ATablesNumbersAreScaledOrKeptOrToldRounded) {
   Write("t.csv", "id,y\n1699999999,1\n3,16777217\n");
   const auto told = [&](TableOptions::Scaling scaling) {

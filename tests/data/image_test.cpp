@@ -9,6 +9,7 @@
 
 #include "core/rng.h"
 #include "core/text.h"
+#include "data/sample_writing.h"
 #include "tests/data/damaged_pictures.h"
 #include "tests/data/data_fixture.h"
 
@@ -245,6 +246,10 @@ TEST(Image, ExifOrientationIsAppliedToPngsAndWebps) {
   }
   EXPECT_EQ(ExifOrientation(png), 1);
   EXPECT_EQ(ExifOrientation(webp), 1);
+  const std::string mask = EncodePng(Gradient(4, 2, 1));
+  EXPECT_EQ(ReadValueMask(PngWithBlock(mask, OrientationBlock(1), kBehindHeader)).width, 4);
+  EXPECT_THAT(ErrorOf([&] { ReadValueMask(PngWithBlock(mask, OrientationBlock(6), kBehindHeader)); }),
+              testing::HasSubstr("the mask is turned by its EXIF orientation 6"));
 }
 
 TEST(Image, HeaderBombsAreRefusedBeforeTheirPixelsExist) {

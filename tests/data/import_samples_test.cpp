@@ -180,18 +180,25 @@ TEST_F(VocImports, NothingOfAnObjectIsPassedOver) {
   EXPECT_EQ(fault("<object><name>a</name>\n" + box + "\n" + box + "</object>"),
             "line 4: <object> has another <bndbox>");
   EXPECT_EQ(fault("<object><name>a</name><name>b</name>" + box + "</object>"), "line 2: <object> has another <name>");
-  for (const char* flag : {"x", "", "2", "true"}) {
-    EXPECT_EQ(fault(ImportSamplesObject("a", "1 1 5 5", StrCat("<difficult>", flag, "</difficult>"))),
-              StrCat("line 2: <difficult> is \"", flag, "\", expected 0 or 1"));
-  }
+  const auto flagged = [&](const std::string& flag) {
+    Write("voc/Annotations/c.xml", ImportSamplesVoc(ImportSamplesObject("a", "1 1 5 5", flag)));
+    return Import(StrCat("voc:", Text("voc"), ",val"), At(StrCat("flagged_", flag.size())), {}).warnings;
+  };
+  EXPECT_THAT(flagged("<difficult/>"), IsEmpty());
+  EXPECT_THAT(flagged("<difficult>true</difficult>"), IsEmpty());
+  EXPECT_THAT(flagged("<difficult>Unspecified</difficult>"),
+              ElementsAre(HasSubstr("line 2: <difficult> is \"Unspecified\", expected 0 or 1: it is taken for 0")));
   Write("voc/ImageSets/Main/twice.txt", "b\nb\n");
   const ImportReport report = Import(StrCat("voc:", Text("voc"), ",twice"), At("twice"), {});
   EXPECT_EQ(report.records, 2);
   EXPECT_THAT(report.warnings, ElementsAre(Text("voc/ImageSets/Main/twice.txt") +
                                            ": 1 line names a picture again: \"b\" in lines 1 and 2; each line counts"));
   Write("voc/JPEGImages/b.png", EncodePng(Gradient(40, 20, 3)));
+  EXPECT_EQ(Import(StrCat("voc:", Text("voc"), ",twice"), At("jpegs"), {}).records, 2);
+  EXPECT_EQ(Records("jpegs")[0].picture(), ReadFile(At("voc/JPEGImages/b.jpg")));
+  std::filesystem::rename(At("voc/JPEGImages/b.jpg"), At("voc/JPEGImages/b.gif"));
   EXPECT_THAT(ErrorOf([&] { Import(StrCat("voc:", Text("voc"), ",twice"), At("none"), {}); }),
-              HasSubstr("has 2 pictures of the name \"b\": b.jpg, b.png"));
+              HasSubstr("has 2 pictures of the name \"b\": b.gif, b.png"));
 }
 
 TEST_F(VocImports, AnotherAnnotationIsAnotherImport) {
@@ -213,12 +220,15 @@ TEST_F(SampleImports, YolosFilesBecomeBoxes) {
   Write("l/a.txt", "1 0.5 0.5 0.25 0.5\n0 0.900001 0.25 0.2 0.5\n");
   Write("l/c.txt", "");
   Write("l/classes.txt", "");
+  Write("l/data.yaml", "");
   Write("names", "cat\ndog\n");
   const std::string source = StrCat("yolo:", Text("p"), ",", Text("l"), ",", Text("names"));
   const ImportReport report = Import(source, At("db"), {});
   EXPECT_EQ(report.records, 2);
   EXPECT_THAT(report.warnings, ElementsAre("without boxes, pictures without a file of boxes: 1 (b.jpg)",
-                                           "left out, files of boxes without a picture: 1 (c.txt)"));
+                                           "left out, files of boxes without a picture: 1 (c.txt)",
+                                           "left out, files that are no boxes by their names, which end in .txt: 1 "
+                                           "(data.yaml)"));
   EXPECT_THAT(Schema().box_class(), ElementsAre("none", "cat", "dog"));
   const auto records = Records();
   EXPECT_THAT(Boxes(records[0]), ElementsAre("2 0.375 0.25 0.625 0.75", "1 0.800001 0 1 0.5"));
@@ -236,7 +246,7 @@ TEST_F(SampleImports, YolosFilesBecomeBoxes) {
             "line 2: expected \"class x y width height\", found \"0 0.1 0.1 0.2 0.2 0.9\"");
   Write("names", "cat\ncat\n");
   EXPECT_THAT(ErrorOf([&] { Import(source, At("none"), {}); }),
-              HasSubstr("names:2: the class \"cat\" is named in line 1 already"));
+              HasSubstr("names:2:1: the class \"cat\" is named in line 1 already"));
 }
 
 // Masks ---------------------------------------------------------------------------------------------------------------
@@ -279,8 +289,8 @@ TEST_F(SampleImports, MasksWithClassesByNameAndValue) {
   EXPECT_THAT(fault("0 a\nb\n"), HasSubstr("classes:2: either all lines begin with the class's value in the masks"));
   EXPECT_THAT(fault("0 a\n0 b\n"), HasSubstr("classes:2: value 0 is another class's already"));
   EXPECT_THAT(fault("\n"), HasSubstr("names 0 classes, expected 1 to 256"));
-  EXPECT_THAT(fault("a\nb\na\n"), HasSubstr("classes:3: the class \"a\" is named in line 1 already"));
-  EXPECT_THAT(fault("a\n\nb\n"), HasSubstr("classes:2: expected the name of a class, found an empty line"));
+  EXPECT_THAT(fault("a\nb\na\n"), HasSubstr("classes:3:1: the class \"a\" is named in line 1 already"));
+  EXPECT_THAT(fault("a\n\nb\n"), HasSubstr("classes:2:1: a blank line where the name of class 1 stands"));
   EXPECT_THAT(fault("sky\ntree\n"), HasSubstr("the mask has class 7, expected 0..1 by the 2 names, or 255"));
   Write("m/a.png", Grey(4, 1, {0, 255, 255, 1}));
   Import(source, At("named"), {});
@@ -315,9 +325,11 @@ TEST_F(SampleImports, MasksLeaveNothingOutUnsaid) {
   EXPECT_THAT(
       listed.warnings,
       ElementsAre(Text("list") + ": 1 line names a picture again: \"b.png\" in lines 1 and 3; each line counts"));
-  Write("list", "sub/a.png\n");
+  Write("list", "sub/a.jpg\n");  // of the pictures before they were converted
+  EXPECT_EQ(Import(StrCat("masks:", folders, ",", Text("list")), At("converted"), {}).records, 1);
+  Write("list", "sub/x.png\n");
   EXPECT_THAT(ErrorOf([&] { Import(StrCat("masks:", folders, ",", Text("list")), At("none"), {}); }),
-              HasSubstr("list:1: " + Text("p") + " has no picture of the name \"sub/a.png\""));
+              HasSubstr("list:1: " + Text("p") + " has no picture of the name \"sub/x.png\""));
   Write("p/a.jpg", EncodeJpeg(Gradient(4, 1, 3)));
   EXPECT_THAT(ErrorOf([&] { Import("masks:" + folders, At("none"), {}); }),
               HasSubstr(Text("p") + " has 2 pictures of the name \"a\": a.jpg, a.png"));

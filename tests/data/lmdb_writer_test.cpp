@@ -132,6 +132,12 @@ TEST_F(LmdbWriting, OneProcessWrites) {
   LmdbWriter::Options restart = Resumable();
   restart.restart = true;
   EXPECT_THAT(ErrorOf([&] { LmdbWriter second(At("db"), restart); }), HasSubstr("another process is writing"));
+  try {
+    const LmdbWriter second(At("db"), restart);
+    ADD_FAILURE() << "two writers";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUnavailable);
+  }
   writer.Put("a", "1");
   writer.Finish();
   EXPECT_EQ(LmdbReader(At("db")).size(), 1);

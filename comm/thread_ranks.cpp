@@ -55,9 +55,13 @@ std::vector<ThrownByRank> ThrownByRanks(int ranks, const std::function<void(int)
       };
       try {
         threads.emplace_back(run);
-      } catch (const std::system_error& error) {
+      } catch (...) {  // those that are there wait, and are joined
         are_all_there.set_value(false);
-        throw NoThread(rank, ranks, error);
+        try {
+          throw;
+        } catch (const std::system_error& error) {
+          throw NoThread(rank, ranks, error);
+        }
       }
     }
     are_all_there.set_value(true);

@@ -67,6 +67,7 @@ class Bench {
     layer_.clear_origin();
     layer_.clear_include();
     layer_.clear_exclude();
+    layer_.clear_loss_weight();  // which needs weights before it
     LayerParameter& input = *net_.add_layer();
     input.set_name("(bottoms)");
     input.set_type("Input");
@@ -275,12 +276,14 @@ std::vector<MootField> MootFieldsOf(const LayerParameter& layer, std::span<const
 
 std::vector<std::string> MootNetFields(std::span<const ShapedLayer> layers) {
   Sentences sentences;
-  std::map<std::string, std::vector<MootField>> known;
+  std::map<std::string, bool> has_moot;  // by the kind
   for (const ShapedLayer& each : layers) {
-    const std::string kind = KindOf(*each.layer, each.bottoms);
-    auto found = known.find(kind);
-    if (found == known.end()) found = known.emplace(kind, MootFieldsOf(*each.layer, each.bottoms)).first;
-    for (const MootField& field : found->second) sentences.Add(*each.layer, field.path, field.why);
+    const auto [known, is_new] = has_moot.try_emplace(KindOf(*each.layer, each.bottoms), true);
+    if (!known->second) continue;
+    // Numbers decide at times, so that what is told of one layer is looked at in the others of its kind.
+    const std::vector<MootField> moot = MootFieldsOf(*each.layer, each.bottoms);
+    if (is_new) known->second = !moot.empty();
+    for (const MootField& field : moot) sentences.Add(*each.layer, field.path, field.why);
   }
   return sentences.Take();
 }

@@ -1,6 +1,6 @@
 // Fields that a layer reads under a condition that does not hold: k of an LRN within a channel, a bias_filler without a
-// bias. No table lists them: a field is moot if the layer, built by itself on bottoms of these shapes, comes out the
-// same in both phases whatever the field's value is.
+// bias. They are found, not listed: a field is moot if the layer, built by itself on bottoms of these shapes, comes out
+// the same in both phases whatever the field's value is.
 #pragma once
 
 #include <span>
@@ -17,7 +17,7 @@ struct MootField {
   std::string why;   // "changes nothing while lrn_param.norm_region is WITHIN_CHANNEL"
 };
 
-// Of a layer that builds; nothing of layers without bottoms, whose fields the data room reads. Fields that
+// Looks at a layer that builds; one without bottoms has none, as the data room reads its fields. Fields that
 // UnreadNetFields speaks of, or that are read elsewhere than in a graph, are left out.
 std::vector<MootField> MootFieldsOf(const LayerParameter& layer, std::span<const Shape> bottoms);
 
@@ -27,7 +27,7 @@ struct ShapedLayer {
   std::vector<Shape> bottoms;
 };
 // A sentence for each kind of moot field, at its first place, with how many layers have it. Layers that differ in
-// numbers and sizes alone are looked at once.
+// numbers and sizes alone are looked at once if the first of them has none.
 std::vector<std::string> MootNetFields(std::span<const ShapedLayer> layers);
 
 }  // namespace moka

@@ -7,15 +7,11 @@
 #include "proto/places.h"
 
 namespace moka {
-namespace {
 
-// 'layer "conv1" at net.prototxt:12:3'.
 std::string Located(const LayerParameter& layer) {
   const SourcePlace place = PlaceOf(layer);
   return StrCat("layer \"", layer.name(), "\"", place.line == 0 ? std::string() : StrCat(" at ", place.ToString()));
 }
-
-}  // namespace
 
 std::vector<std::string> NameLayers(NetParameter& net) {
   std::vector<std::string> sentences;

@@ -47,7 +47,7 @@ class NetBuilder {
     SayOnce(context_.unused);
     if (errors_.size() == 1) throw Error(errors_.front());
     if (!errors_.empty()) throw ErrorList(std::move(errors_));
-    if (!IsQuiet()) SayOnce(MootNetFields(shaped_));
+    if (TellsFields()) SayOnce(MootNetFields(shaped_));
     JoinLosses();
     for (const auto& [name, blob] : blobs_) net_.tops[name] = blob.value;
     for (const std::string& name : available_) {
@@ -71,11 +71,13 @@ class NetBuilder {
   }
 
  private:
+  bool TellsFields() const { return context_.options.tells_fields && !IsQuiet(); }
+
   void AddLayers() {
     CheckSize();
     CheckFields();
     CheckNetNumbers(net_.param);
-    SayOnce(UnreadNetFields(net_.param));
+    if (TellsFields()) SayOnce(UnreadNetFields(net_.param));
     NameLayers();
     FindProducers();
     for (const LayerParameter& layer : net_.param.layer()) AddLayer(layer);
@@ -95,11 +97,6 @@ class NetBuilder {
   };
 
   static std::string Quoted(const LayerParameter& layer) { return StrCat("layer \"", layer.name(), "\""); }
-  // 'layer "conv1" at net.prototxt:12:3'.
-  static std::string Located(const LayerParameter& layer) {
-    const SourcePlace place = PlaceOf(layer);
-    return place.line == 0 ? Quoted(layer) : StrCat(Quoted(layer), " at ", place.ToString());
-  }
   static Error At(const LayerParameter& layer, std::string_view field, const std::string& text,
                   const std::string& hint = {}) {
     return ErrorAt(layer, field, Printable(StrCat(Quoted(layer), ": ", text)), Printable(hint));
@@ -330,7 +327,7 @@ class NetBuilder {
   // A weighted top adds to the loss; where no gradient of it reaches what is trained before it, the number is there and
   // nothing learns by it. Caffe ends with an abort there, but for further tops of losses, whose gradient it ignores.
   void CheckLossWeights(const LayerParameter& layer, std::span<const ValueId> bottoms) const {
-    if (context_.options.state.phase() != TRAIN || IsQuiet()) return;
+    if (context_.options.state.phase() != TRAIN) return;
     for (int i = 0; i < std::min(layer.loss_weight_size(), static_cast<int>(context_.tops.size())); ++i) {
       const auto top = static_cast<size_t>(i);
       if (layer.loss_weight(i) == 0 || context_.loss_weights[top] != 0) continue;

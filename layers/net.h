@@ -28,6 +28,8 @@ struct NetOptions {
   // multiplied by them, and what a sum is divided by is counted over all ranks where the step can ask them.
   int64_t ranks = 1;
   bool asks_ranks = false;
+  // Whether fields that change nothing are told: not where the same net is built again on other shapes.
+  bool tells_fields = true;
 };
 
 // A net as layers made it: forward only.

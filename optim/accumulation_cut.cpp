@@ -6,7 +6,10 @@ void AccumulationCut::Ask(ParameterStore& store, std::vector<std::string> states
                           std::function<bool()> wants_cut) {
   store_ = &store;
   states_.clear();
-  for (std::string& state : states) states_.emplace_back(std::move(state), std::vector<float>());
+  for (std::string& state : states) {
+    const auto count = static_cast<size_t>(store.type(state).shape.Count());
+    states_.emplace_back(std::move(state), std::vector<float>(count));
+  }
   sums_ = std::move(sums);
   wants_cut_ = std::move(wants_cut);
 }
@@ -16,7 +19,7 @@ void AccumulationCut::Begin(const Feed& feed) {
   if (!wants_cut_) return;
   positions_.clear();
   feed.SavePositions(positions_);
-  for (auto& [name, values] : states_) values = store_->Values(name);
+  for (auto& [name, values] : states_) store_->Get(name, values);
 }
 
 bool AccumulationCut::Leaves(Feed& feed) {

@@ -56,11 +56,6 @@ void CheckLayer(const std::string& layer, const std::vector<const NamedBlob*>& f
   }
 }
 
-[[noreturn]] void RefuseNoName(std::string_view list) {
-  throw Error(ErrorKind::kUsage, {}, StrCat("weights \"", Printable(list), "\": a file's name is empty"),
-              "names stand between commas: a.caffemodel,b.caffemodel");
-}
-
 // Refuses parameters that no memory can hold before any of them is allocated.
 void CheckMemory(std::span<const NetBlob> blobs, const ParameterStore& store) {
   Size needed = 0;
@@ -216,12 +211,21 @@ void TakePlainStatistics(std::span<const NetBlob> blobs, const std::string& file
                     Join(layers, ", ")));
 }
 
+std::vector<std::string> WeightFileNames(std::string_view list, ErrorKind kind, const SourcePlace& place) {
+  std::vector<std::string> files;
+  for (const std::string& part : Split(list, ',')) {
+    files.emplace_back(Trim(part));
+    if (!files.back().empty()) continue;
+    throw Error(kind, place, StrCat("weights \"", Printable(list), "\": a file's name is empty"),
+                "names stand between commas: a.caffemodel,b.caffemodel");
+  }
+  return files;
+}
+
 std::vector<std::string> ReadWeightFiles(const std::string& list, std::span<const NetBlob> blobs,
                                          ParameterStore& store) {
   std::optional<std::vector<std::string>> missing;
-  for (const std::string& part : Split(list, ',')) {
-    const std::string file(Trim(part));
-    if (file.empty()) RefuseNoName(list);
+  for (const std::string& file : WeightFileNames(list)) {
     const WeightsLoaded result = LoadWeights(ReadWeights(file), file, blobs, store);
     LogInfo(StrCat(file, ": weights of ", result.loaded.size(), " layers loaded"));
     if (!result.ignored.empty()) LogInfo(StrCat(file, ": Ignoring source layer ", Join(result.ignored, ", ")));

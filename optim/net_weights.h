@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/error.h"
 #include "graph/parameter_store.h"
 #include "layers/net.h"
 #include "proto/weights.h"
@@ -37,6 +38,9 @@ WeightsLoaded LoadWeights(const Weights& weights, const std::string& file, std::
 void SetWrittenBlobs(const NetParameter& net, std::span<const NetBlob> blobs, ParameterStore& store);
 // The blobs of the net in order, shared ones with every layer that uses them.
 std::vector<NamedBlob> WeightsOf(std::span<const NetBlob> blobs, const ParameterStore& store);
+// The files that a comma-separated list names. Errors: `kind` at `place` for a name that is empty.
+std::vector<std::string> WeightFileNames(std::string_view list, ErrorKind kind = ErrorKind::kUsage,
+                                         const SourcePlace& place = {});
 // Reads a comma-separated list of files and loads each, logging what matched. Returns the layers that none of them has,
 // in order of their names.
 std::vector<std::string> ReadWeightFiles(const std::string& list, std::span<const NetBlob> blobs,

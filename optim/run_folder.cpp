@@ -42,7 +42,6 @@ constexpr const char* kLatest = "latest";
 constexpr const char* kLock = "lock";
 constexpr std::array kParts = {"config", "events", "checkpoints", "plots"};
 constexpr int64_t kJsonLimitBytes = int64_t{16} << 20;
-constexpr int64_t kMetricsLimitBytes = int64_t{4} << 30;
 
 // "2026-01-31T12:00:00Z".
 std::string TimeText() {
@@ -75,11 +74,20 @@ void AppendTo(const fs::path& path, const std::string& line) {
   }
 }
 
-// A kill can cut the last line; the next must not be glued to it.
+// A kill can cut the last line; the next must not be glued to it. What was cut goes, a whole record gets its end.
 void EndLastLine(const fs::path& path) {
+  constexpr int64_t kLongestLine = int64_t{16} << 20;
   std::error_code code;
-  if (!fs::exists(path, code) || fs::file_size(path, code) == 0) return;
-  if (!ReadFile(path, kMetricsLimitBytes).ends_with('\n')) AppendTo(path, "\n");
+  if (!fs::exists(path, code)) return;
+  const OpenFile file = OpenFile::ForUpdating(path);
+  std::string tail(static_cast<size_t>(std::min(file.bytes(), kLongestLine)), '\0');
+  file.ReadAt(file.bytes() - std::ssize(tail), tail.data(), std::ssize(tail), path);
+  const std::string_view line = std::string_view(tail).substr(tail.rfind('\n') + 1);
+  if (line.empty()) return;
+  if (RecordOf(line).is_object()) return AppendTo(path, "\n");
+  if (ftruncate(file.fd(), file.bytes() - std::ssize(line)) != 0) {
+    throw Error(ErrorKind::kIo, StrCat("cannot write ", path.string(), ": ", SystemReason()));
+  }
 }
 
 // Training lines carry the iterations done before them, test lines those done in all. Where a test was left before its
@@ -107,16 +115,6 @@ Json ReadIdentity(const fs::path& folder) {
   Json json = Json::parse(bytes, nullptr, false);
   if (json.is_object()) return json;
   throw Error(ErrorKind::kBadData, StrCat(file.string(), " is not a run's identity (no JSON object)"));
-}
-
-// A line of metrics.jsonl, null where it is no JSON or nests as no line of numbers does.
-Json ParsedLine(std::string_view line) {
-  try {
-    CheckJsonBounds(line, {});
-  } catch (const Error&) {
-    return {};
-  }
-  return Json::parse(line, nullptr, false);
 }
 
 bool IsFailed(std::string_view state) { return state == "failed" || state == "diverged"; }
@@ -418,8 +416,7 @@ void RunFolder::Rewind(int64_t iteration, bool keeps_tests) const {
   const std::string text = ReadLinesFile(results);
   const std::string_view header = std::string_view(text).substr(0, text.find('\n'));
   for (const std::string& row : Split(text, '\n')) {
-    const bool is_row = !row.empty() && row.front() >= '0' && row.front() <= '9' &&
-                        std::ranges::count(row, ',') == std::ranges::count(header, ',');
+    const bool is_row = IsResultRow(row, std::ranges::count(header, ','));
     const int64_t row_iteration = std::strtoll(row.c_str(), nullptr, 10);
     const bool is_in_force = keeps_tests ? row_iteration <= iteration : row_iteration < iteration;
     if (kept.empty() || (is_row && is_in_force)) kept += row + "\n";
@@ -445,10 +442,10 @@ std::optional<RunProgress> ReadProgress(const fs::path& folder) {
 }
 
 std::vector<MetricLine> ReadMetrics(const fs::path& folder) {
-  const std::string text = ReadLinesFile(folder / "metrics.jsonl", {.bytes = kMetricsLimitBytes});
+  const std::string text = ReadLinesFile(folder / "metrics.jsonl", {.bytes = kRecordsLimitBytes});
   std::vector<MetricLine> lines;
   for (const std::string& row : Split(text, '\n')) {
-    const Json json = ParsedLine(row);
+    const Json json = RecordOf(row);
     if (!json.is_object() || !json.contains("iter") || !json["iter"].is_number_integer()) continue;
     const auto iteration = json["iter"].get<int64_t>();
     if (json.contains("event")) {

@@ -20,21 +20,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kRecordsLimitBytes = int64_t{4} << 30;
 constexpr int64_t kTold = 8;  // lines of a file; more of them are counted
 
-// Null where it is no JSON or nests as no line of numbers does.
-nlohmann::json RecordOf(std::string_view line) {
-  try {
-    CheckJsonBounds(line, {});
-  } catch (const Error&) {
-    return {};
-  }
-  return nlohmann::json::parse(line, nullptr, false);
-}
-
 bool IsMetric(std::string_view line) {
-  const nlohmann::json json = RecordOf(line);
+  const nlohmann::ordered_json json = RecordOf(line);
   return json.is_object() && json.contains("iter") && json["iter"].is_number_integer() &&
          (json.contains("event") || (json.contains("split") && json["split"].is_string()));
 }
@@ -52,8 +41,8 @@ void TellLines(const fs::path& file, std::string_view text, IsRecord&& is_record
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(end + 1);
     ++line_number;
-    // An earlier session that was killed has left a cut line, which the next one has ended.
-    const bool was_cut = text.starts_with("{\"event\":\"resume\"");
+    // Sessions of earlier versions ended the line that a kill had cut, and began another: that of a resume.
+    const bool was_cut = text.starts_with("{\"event\":\"resume");
     if (line.empty() || was_cut || is_record(line, line_number)) continue;
     if (++bad > kTold) continue;
     LogWarning(StrCat(SourcePlace{.file = file.string(), .line = line_number, .column = 1}.ToString(),
@@ -71,12 +60,6 @@ void TellMissing(const fs::path& file, std::string_view what) {
   LogWarning(StrCat(file.string(), " is gone: ", what, " before this start are lost"));
 }
 
-bool StartsWithNumber(std::string_view line) {
-  int64_t iteration = -1;
-  const auto [end, code] = std::from_chars(line.data(), line.data() + line.size(), iteration);
-  return code == std::errc() && iteration >= 0 && end != line.data() + line.size() && *end == ',';
-}
-
 void TellResults(const fs::path& file) {
   const std::string text = ReadLinesFile(file);
   const std::string_view header = std::string_view(text).substr(0, text.find('\n'));
@@ -90,12 +73,26 @@ void TellResults(const fs::path& file) {
     return;
   }
   const auto cells = std::ranges::count(header, ',');
-  TellLines(file, text, [&](std::string_view line, int number) {
-    return number == 1 || (std::ranges::count(line, ',') == cells && StartsWithNumber(line));
-  });
+  TellLines(file, text, [&](std::string_view line, int number) { return number == 1 || IsResultRow(line, cells); });
 }
 
 }  // namespace
+
+nlohmann::ordered_json RecordOf(std::string_view line) {
+  try {
+    CheckJsonBounds(line, {});
+  } catch (const Error&) {
+    return {};
+  }
+  return nlohmann::ordered_json::parse(line, nullptr, false);
+}
+
+bool IsResultRow(std::string_view line, int64_t commas) {
+  int64_t iteration = -1;
+  const auto [end, code] = std::from_chars(line.data(), line.data() + line.size(), iteration);
+  const bool has_iteration = code == std::errc() && iteration >= 0 && end != line.data() + line.size() && *end == ',';
+  return has_iteration && std::ranges::count(line, ',') == commas;
+}
 
 void TellBrokenRecords(const fs::path& run, int64_t iteration) {
   const fs::path metrics = run / "metrics.jsonl";

@@ -223,8 +223,8 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   // What layers keep goes into checkpoints as the slots do.
   for (const KeptState& kept : net.kept) updates_.slots.push_back({kept.name, {}, kept.shape});
   if (scaling.is_dynamic) {
-    for (const std::string_view state : {kLossScaleState, kGoodStepsState})
-      updates_.slots.push_back({std::string(state), {}, Shape{}});
+    updates_.slots.push_back({std::string(kLossScaleState), {}, Shape{}});
+    updates_.slots.push_back({std::string(kGoodStepsState), {}, Shape{}});
   }
   data_layers_ = net.data;
   if (!update_) step_options.collectives = exchange_;

@@ -33,13 +33,15 @@ TestWord TestWordOf(const std::string& text) {
 }  // namespace
 
 std::optional<TrainEnd> Trainer::AskedEnd() const {
-  if (options_.take_signals && SignalRequests::WantsStop()) return TrainEnd::kInterrupted;
+  // A wish that was heard as the iteration began is told to the others only behind the tests.
+  if (wants_stop_ || (options_.take_signals && SignalRequests::WantsStop())) return TrainEnd::kInterrupted;
   if (IsTimeUp()) return TrainEnd::kTimeUp;
   return std::nullopt;
 }
 
 void Trainer::AskInAccumulations() {
   if (processes() > 1 || solver_.iter_size() == 1) return;  // ranks meet where their iterations end
+  if (!options_.take_signals && time_limit_s_ == 0) return;
   std::vector<std::string> states;
   std::vector<std::string> sums;
   for (const NetBlob& blob : train_->blobs()) {

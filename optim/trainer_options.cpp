@@ -172,9 +172,8 @@ void CheckResume(const Checkpoint& checkpoint, const SolverParameter& solver, co
   const std::string file = checkpoint.path.string() + ".state";
   const SolverParameter old_solver = SolverFromText(checkpoint.solver_text, file);
   const std::string hint =
-      "only its length and when it tests, displays and saves may change on resume; to change more, fork: train --from "
-      "the "
-      "checkpoint";
+      "only its length and when it tests, displays and saves may change on resume; to change more, fork: "
+      "train --from the checkpoint";
   const std::vector<std::string> before = LinesOf(old_solver);
   const std::vector<std::string> after = LinesOf(solver);
   if (before != after) {

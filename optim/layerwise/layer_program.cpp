@@ -73,7 +73,9 @@ BuiltNet LayerProgram::BuildGraph() const {
     }
   }
   *net.add_layer() = param_;
-  return BuildNet(net, options_);
+  NetOptions options = options_;
+  options.tells_fields = description_.tops.empty();  // not again on other shapes
+  return BuildNet(net, options);
 }
 
 const LayerProgram::Description& LayerProgram::Build(const std::vector<Shape>& bottoms) {

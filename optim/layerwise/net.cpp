@@ -10,6 +10,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "data/hdf5_sink.h"
+#include "layers/named_layers.h"
 #include "optim/layerwise/wiring.h"
 #include "optim/net_weights.h"
 #include "proto/filter.h"
@@ -58,7 +59,7 @@ LayerwiseNet::LayerwiseNet(const NetParameter& param, LayerwiseOptions options)
 LayerwiseNet::~LayerwiseNet() = default;
 
 void LayerwiseNet::MakeExternals() {
-  NameLayersApart(param_);
+  NameLayers(param_);
   if (!options_.external) return;
   for (const LayerParameter& layer : param_.layer()) {
     if (auto external = options_.external(layer)) externals_[layer.name()] = std::move(external);
@@ -204,6 +205,12 @@ void LayerwiseNet::AddParameters(Layer& layer) {
   std::vector<std::string> keys;
   for (size_t i = 0; i < blobs.size(); ++i) AddParameter(layer, std::move(blobs[i]), i);
   for (const NetBlob& blob : layer.net_blobs) keys.push_back(blob.name);
+  // Nets that share the parameters of another find them written.
+  if (layer.param.blobs_size() > 0 && options_.parameters == nullptr) {
+    NetParameter alone;
+    *alone.add_layer() = layer.param;
+    SetWrittenBlobs(alone, layer.net_blobs, parameters_->store);
+  }
   if (layer.program) layer.program->Bind(parameters_, std::move(keys));
 }
 

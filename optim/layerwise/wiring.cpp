@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -114,16 +113,6 @@ void NameAutomaticTops(NetParameter& net) {
       ++count;
       layer.add_top(count == 1 ? std::string("(automatic)") : StrCat("(automatic) ", count));
     }
-  }
-}
-
-void NameLayersApart(NetParameter& net) {
-  std::set<std::string> taken;
-  for (LayerParameter& layer : *net.mutable_layer()) {
-    const std::string base = layer.name().empty() ? layer.type() : layer.name();
-    std::string name = base;
-    for (int count = 2; !taken.insert(name).second; ++count) name = StrCat(base, "#", count);
-    layer.set_name(name);
   }
 }
 

@@ -16,8 +16,6 @@ NetParameter InsertSplits(const NetParameter& net);
 
 // Tops that a loss layer of an old net does not write down get names: "(automatic)".
 void NameAutomaticTops(NetParameter& net);
-// Layers without a name, or with one that is taken, get one of their own.
-void NameLayersApart(NetParameter& net);
 
 // What the search for the backward pass looks at, a layer each, blobs by id.
 struct BackwardFacts {

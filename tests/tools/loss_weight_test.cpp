@@ -67,11 +67,20 @@ TEST(LossWeight, IsRefusedOnlyWhereNoGradientReachesAWeight) {
       NetParameter net = *plain;
       LayerParameter& layer = *net.mutable_layer(at);
       for (int i = 0; i < layer.top_size(); ++i) layer.add_loss_weight(i == top ? 1 : 0);
+      // The sum of that top as the loss, which any layer takes.
+      NetParameter summed = *plain;
+      for (int i = 0; i < layer.top_size(); ++i) summed.mutable_layer(at)->add_loss_weight(0);
+      LayerParameter& sum = *summed.add_layer();
+      sum.set_name("sum");
+      sum.set_type("Reduction");
+      sum.add_bottom(layer.top(top));
+      sum.add_top("sum");
+      sum.add_loss_weight(1);
       std::optional<BuiltNet> built;
       {
-        const QuietScope quiet;  // what is refused aloud builds here
+        const QuietScope quiet;
         try {
-          built.emplace(BuildNet(net, TrainOptions()));
+          built.emplace(BuildNet(summed, TrainOptions()));
         } catch (const Error&) {
           continue;  // what the layer itself does not take behind a weight
         }

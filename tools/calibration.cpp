@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -12,6 +13,48 @@
 #include "optim/trained_weights.h"
 
 namespace moka {
+namespace {
+
+// Of the outputs that such a program has beside the net's own: "@int8/LAYER/x", "/y" and "/w".
+constexpr std::string_view kRangePrefix = "@int8/";
+
+// Of a layer's first blob, whose bits a conversion of the file keeps; none for a layer that the net has not.
+std::optional<uint64_t> WeightsChecksum(const std::string& layer, const std::vector<NetBlob>& blobs,
+                                        const ParameterStore& store) {
+  const auto found =
+      std::ranges::find_if(blobs, [&](const NetBlob& blob) { return blob.layer == layer && blob.index == 0; });
+  if (found == blobs.end()) return std::nullopt;
+  const std::vector<float> values = store.Values(found->name);
+  return StableHash({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
+}
+
+// Errors: kConfig unless the ranges are of these weights.
+void CheckMeasured(const Quantization& quantization, const std::vector<NetBlob>& blobs, const ParameterStore& store) {
+  const std::string hint = "moka quantise measures them for these weights";
+  const std::string file = Printable(quantization.file);
+  std::vector<std::string> strangers;
+  bool is_noted = true;
+  for (const auto& [layer, ranges] : quantization.convolutions) {
+    const std::optional<uint64_t> here = WeightsChecksum(layer, blobs, store);
+    if (!here) strangers.push_back(layer);
+    is_noted = is_noted && ranges.checksum != 0;
+    if (!here || ranges.checksum == 0 || *here == ranges.checksum) continue;
+    throw Error(ErrorKind::kConfig, {},
+                StrCat(file, ": its ranges were measured with other weights than these, those of layer \"",
+                       Printable(layer), "\" are the first"),
+                hint);
+  }
+  if (!strangers.empty() && strangers.size() == quantization.convolutions.size()) {
+    throw Error(ErrorKind::kConfig, {},
+                StrCat(file, ": its ranges are of another net, which has no layer \"", Printable(strangers[0]), "\""),
+                hint);
+  }
+  for (std::string& name : strangers) name = Printable(name);
+  if (!strangers.empty()) LogWarning(StrCat(file, ": the net has no layers ", Join(strangers, ", ")));
+  if (!is_noted) LogWarning(StrCat(file, " does not say of which weights its ranges are; ", hint));
+}
+
+}  // namespace
 
 void MagnitudeHistogram::Add(std::span<const float> values) {
   double largest = 0;
@@ -71,13 +114,6 @@ double MagnitudeHistogram::BestLimit(int levels) const {
   return best;
 }
 
-namespace {
-
-// Of the outputs that such a program has beside the net's own: "@int8/LAYER/x", "/y" and "/w".
-constexpr std::string_view kRangePrefix = "@int8/";
-
-}  // namespace
-
 bool Calibration::HasRanges(const Program& program) {
   return std::ranges::any_of(program.OutputNames(),
                              [](const std::string& name) { return name.starts_with(kRangePrefix); });
@@ -120,47 +156,10 @@ Quantization Calibration::Finish() const {
   return quantization;
 }
 
-namespace {
-
-// Of a layer's first blob, whose bits a conversion of the file keeps; 0 for a layer that the net has not.
-uint64_t WeightsChecksum(const std::string& layer, const std::vector<NetBlob>& blobs, const ParameterStore& store) {
-  const auto found =
-      std::ranges::find_if(blobs, [&](const NetBlob& blob) { return blob.layer == layer && blob.index == 0; });
-  if (found == blobs.end()) return 0;
-  const std::vector<float> values = store.Values(found->name);
-  return StableHash({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
-}
-
-// Errors: kConfig unless the ranges are of these weights.
-void CheckMeasured(const Quantization& quantization, const std::vector<NetBlob>& blobs, const ParameterStore& store) {
-  const std::string hint = "moka quantise measures them for these weights";
-  const std::string file = Printable(quantization.file);
-  std::vector<std::string> strangers;
-  bool is_noted = true;
-  for (const auto& [layer, ranges] : quantization.convolutions) {
-    const uint64_t here = WeightsChecksum(layer, blobs, store);
-    if (here == 0) strangers.push_back(layer);
-    is_noted = is_noted && ranges.checksum != 0;
-    if (here == 0 || ranges.checksum == 0 || here == ranges.checksum) continue;
-    throw Error(ErrorKind::kConfig, {},
-                StrCat(file, ": its ranges were measured with other weights than these, those of layer \"",
-                       Printable(layer), "\" are the first"),
-                hint);
-  }
-  if (!strangers.empty() && strangers.size() == quantization.convolutions.size()) {
-    throw Error(ErrorKind::kConfig, {},
-                StrCat(file, ": its ranges are of another net, which has no layer \"", Printable(strangers[0]), "\""),
-                hint);
-  }
-  for (std::string& name : strangers) name = Printable(name);
-  if (!strangers.empty()) LogWarning(StrCat(file, ": the net has no layers ", Join(strangers, ", ")));
-  if (!is_noted) LogWarning(StrCat(file, " does not say of which weights its ranges are; ", hint));
-}
-
-}  // namespace
-
 void NoteWeights(const std::vector<NetBlob>& blobs, const ParameterStore& store, Quantization& quantization) {
-  for (auto& [layer, ranges] : quantization.convolutions) ranges.checksum = WeightsChecksum(layer, blobs, store);
+  for (auto& [layer, ranges] : quantization.convolutions) {
+    ranges.checksum = WeightsChecksum(layer, blobs, store).value_or(0);
+  }
 }
 
 void LoadWeightsFor(const CompileOptions& compile, const std::string& files, const std::vector<NetBlob>& blobs,

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/open_file.h"
 #include "core/text.h"
+#include "optim/net_weights.h"
 
 namespace moka {
 namespace {
@@ -117,12 +118,7 @@ fs::path FindCheckpoint(const std::string& text, const fs::path& runs) {
 std::string ResolveWeights(const std::string& list, const fs::path& runs) {
   std::vector<std::string> files;
   std::error_code code;
-  for (const std::string& part : Split(list, ',')) {
-    const std::string name(Trim(part));
-    if (name.empty()) {
-      throw Error(ErrorKind::kUsage, {}, StrCat("--weights=", Printable(list), ": a file's name is empty"),
-                  "names stand between commas: a.caffemodel,b.caffemodel");
-    }
+  for (const std::string& name : WeightFileNames(list)) {
     // A path may have an @ in a folder's name, and a file's ending behind it.
     const size_t at = name.rfind('@');
     const bool looks_so = at != std::string::npos && name.find_first_of("/.", at) == std::string::npos;

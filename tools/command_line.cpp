@@ -62,6 +62,18 @@ void TakeOnce(const OptionSpec& option, const std::string& value, std::map<std::
               "leave one of them out");
 }
 
+// A shell makes the home folder of "~" where a word begins with it, and nothing of it behind "=": it would be the name
+// of a folder here.
+void RefuseTilde(std::string_view front, std::string_view value) {
+  for (const std::string& part : Split(value, ',')) {
+    if (part != "~" && !part.starts_with("~/")) continue;
+    throw Error(
+        ErrorKind::kUsage, {},
+        StrCat(front, Printable(value), ": the shell has left \"~\" as it is, and no folder is called so"),
+        StrCat("write $HOME for it: ", front, "$HOME", Printable(part.substr(1)), "; a folder of that name is ./~"));
+  }
+}
+
 // Flags whose value may be left out are taken out of the words, with their values: the splitter would give such a flag
 // whatever word comes next.
 std::map<std::string, std::string> TakeOptionalValues(const Verb& verb, std::vector<std::string>& words) {
@@ -77,7 +89,9 @@ std::map<std::string, std::string> TakeOptionalValues(const Verb& verb, std::vec
       }
       const bool has_next = !has_own && i + 1 < words.size() && option.value != "[BOOL]" &&
                             (option.value == "[TEXT]" || !IsWordOfItsOwn(words[i + 1]));
-      const std::string value = has_own ? words[i].substr(flag.size() + 1) : has_next ? words[i + 1] : std::string();
+      std::string value = has_own ? words[i].substr(flag.size() + 1) : has_next ? words[i + 1] : std::string();
+      if (value.empty() && option.value == "[BOOL]") value = "true";
+      if (option.value != "[TEXT]") RefuseTilde(flag + "=", value);
       TakeOnce(option, value, taken);
       const auto begin = words.begin() + static_cast<std::ptrdiff_t>(i);
       words.erase(begin, begin + (has_next ? 2 : 1));
@@ -110,22 +124,13 @@ void CheckFlagValues(const Verb& verb, const std::vector<std::string>& words) {
   }
 }
 
-// A shell makes the home folder of "~" where a word begins with it, and nothing of it behind "=": it would be the name
-// of a folder here.
-void RefuseTilde(std::string_view front, std::string_view value) {
-  for (const std::string& part : Split(value, ',')) {
-    if (part != "~" && !part.starts_with("~/")) continue;
-    throw Error(
-        ErrorKind::kUsage, {},
-        StrCat(front, Printable(value), ": the shell has left \"~\" as it is, and no folder is called so"),
-        StrCat("write $HOME for it: ", front, "$HOME", Printable(part.substr(1)), "; a folder of that name is ./~"));
-  }
-}
+// Whether a verb takes words that set fields: its usage says so.
+bool TakesOverrides(const Verb& verb) { return verb.usage.find("key=value") != std::string::npos; }
 
 // A word that was meant to set a field and does not: as a file it would only be told not to be there.
 void RefuseMeantOverride(const Verb& verb, const std::string& word) {
   std::error_code code;
-  if (verb.usage.find("key=value") == std::string::npos || std::filesystem::exists(word, code)) return;
+  if (!TakesOverrides(verb) || std::filesystem::exists(word, code)) return;
   if (const std::optional<std::string> hint = HintForMeantOverride(word)) {
     throw Error(ErrorKind::kUsage, {},
                 StrCat("\"", Printable(word), "\" is no file, nor does it set a field (FIELD=VALUE)"), *hint);
@@ -155,8 +160,7 @@ void RefuseUnknownFlags(const Verb& verb, const std::vector<std::string>& words)
     if (!word.starts_with("--") || word.size() == 2) continue;
     const std::string name = word.substr(0, word.find('='));
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-    const std::string meant =
-        OtherToolsFlag(std::string_view(name).substr(2), verb.usage.find("key=value") != std::string::npos);
+    const std::string meant = OtherToolsFlag(std::string_view(name).substr(2), TakesOverrides(verb));
     throw Error(ErrorKind::kUsage, {}, StrCat("moka ", verb.name, " has no flag ", Printable(name)),
                 meant.empty() ? DidYouMean(name, names) : meant);
   }

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -107,8 +108,9 @@ int TellForeign(const std::exception& error) {
   const auto* const system = dynamic_cast<const std::system_error*>(&error);
   const bool is_memory = code == static_cast<int>(ErrorKind::kUnavailable) && system == nullptr;
   std::string text = StrCat(is_internal ? "internal: " : "", is_memory ? "out of memory" : Printable(error.what()));
+  const bool is_of_file = dynamic_cast<const std::filesystem::filesystem_error*>(&error) != nullptr;
   // What the library throws where a thread cannot be made names no thread.
-  if (system != nullptr && system->code() == std::errc::resource_unavailable_try_again)
+  if (system != nullptr && !is_of_file && system->code() == std::errc::resource_unavailable_try_again)
     text = StrCat("cannot start a thread: ", text, " (a limit of processes or memory: ulimit -u, ulimit -v)");
   LogToFile(StrCat("error: ", text));
   std::fputs(StrCat("error: ", text, "\n", is_internal ? kOurDefect : "").c_str(), stderr);

@@ -2,7 +2,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <string>
+#include <utility>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -44,8 +47,10 @@ fs::path RequireSharedFolder(Communicator& world, const fs::path& folder) {
   }
   world.Barrier();
   std::error_code code;
-  fs::path found = fs::exists(whole / name, code) ? whole : fs::path(given);
-  if (!fs::exists(found / name, code)) {
+  const std::array<fs::path, 2> places = {whole, fs::path(given)};
+  const auto* const found =
+      std::ranges::find_if(places, [&](const fs::path& place) { return fs::exists(place / name, code); });
+  if (found == places.end()) {
     throw Error(
         ErrorKind::kCantCreate, {},
         StrCat(world.NameOf(world.rank()), " does not reach ", Printable(whole.string()),
@@ -53,7 +58,7 @@ fs::path RequireSharedFolder(Communicator& world, const fs::path& folder) {
         "ranks need one folder for runs: name one that all reach, --runs=FOLDER");
   }
   world.Barrier();
-  return found;
+  return *found;
 }
 
 }  // namespace moka

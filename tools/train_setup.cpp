@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <string_view>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -13,6 +14,7 @@
 #include "data/class_names.h"
 #include "data/layer_fields.h"
 #include "data/text/text_layers.h"
+#include "optim/net_weights.h"
 #include "proto/filter.h"
 #include "proto/model_card.h"
 #include "proto/net_file.h"
@@ -75,13 +77,7 @@ void ResolveSolverWeights(SolverParameter& solver) {
   for (int i = 0; i < solver.weights_size(); ++i) {
     const std::string field = StrCat("weights[", i, "]");
     std::vector<std::string> files;
-    for (const std::string& part : Split(solver.weights(i), ',')) {
-      const std::string file(Trim(part));
-      if (file.empty()) {
-        throw Error(ErrorKind::kConfig, PlaceOf(solver, field),
-                    StrCat("weights \"", Printable(solver.weights(i)), "\": a file's name is empty"),
-                    "names stand between commas, or in lines weights: \"FILE\" of their own");
-      }
+    for (const std::string& file : WeightFileNames(solver.weights(i), ErrorKind::kConfig, PlaceOf(solver, field))) {
       files.push_back(ResolveBeside(solver, file, field).string());
     }
     const std::string found = Join(files, ",");
@@ -286,15 +282,19 @@ std::vector<std::string> OverridesOf(const Arguments& arguments) {
   for (const auto& [flag, field] :
        {std::pair("iterations", "max_iter"), {"precision", "precision"}, {"seed", "random_seed"}}) {
     if (!arguments.Has(flag)) continue;
-    const std::string own = StrCat(field, "=", arguments.Get(flag));
+    const std::string value = arguments.Get(flag);
+    const std::string own = StrCat(field, "=", value);
+    bool is_said = false;  // by an override, too
     for (const std::string& text : arguments.overrides) {
-      if (text == own || Layered({text}, {own}).size() > 1) continue;
+      if (Layered({text}, {own}).size() > 1) continue;
+      const size_t equals = text.find('=');
+      is_said = equals != std::string::npos && Trim(std::string_view(text).substr(equals + 1)) == value;
+      if (is_said) continue;
       throw Error(ErrorKind::kUsage, {},
-                  StrCat("--", flag, "=", Printable(arguments.Get(flag)), " and ", Printable(text),
-                         " set the same field, ", field),
+                  StrCat("--", flag, "=", Printable(value), " and ", Printable(text), " set the same field, ", field),
                   "leave one of them out");
     }
-    overrides.push_back(own);
+    if (!is_said) overrides.push_back(own);
   }
   return overrides;
 }
@@ -339,6 +339,7 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
   CheckVocabularies(setup.nets);
   if (!LooksInside(arguments)) {
     RefuseUnfed(setup.nets.train);
+    for (const NetParameter& net : setup.nets.turns) RefuseUnfed(net);
     for (const NetParameter& net : setup.nets.tests) RefuseUnfed(net);
   }
   CollectNetFiles(net_options, setup);

@@ -148,7 +148,7 @@ class ErrorsTest(FolderTest):
           layer { name: 's' type: 'Eltwise' bottom: 'a' bottom: 'b' top: 's' }""", moka.TEST)
         good = np.ones((4, 3), np.float32)
         net.forward(a=good, b=good)
-        for shape in ((4, 1), (1, 3), (4, 3, 1), (3,), (), (5, 3)):
+        for shape in ((4, 1), (1, 3), (3, 4), (3,), (), (5, 3)):
             with self.assertRaisesRegex(ValueError, r"'b' has the shape"):
                 net.forward(a=3 * good, b=np.ones(shape))
         for array in (np.full((4, 3), "1.5"), good + 1j, np.full((4, 3), None)):

@@ -159,6 +159,11 @@ class IoTest(FolderTest):
         with self.assertRaisesRegex(ValueError, r"a list of images \[H, W, K\], found one of shape \(4, 3\)"):
             net.predict(np.zeros((4, 4, 3)))
 
+    def test_images_may_come_from_a_generator(self):
+        net = caffe.Classifier(*self.models())
+        images = [caffe.io.load_image(self.picture())] * 2
+        np.testing.assert_array_equal(net.predict(image for image in images), net.predict(images))
+
 
 if __name__ == "__main__":
     unittest.main()

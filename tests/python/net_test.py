@@ -255,6 +255,12 @@ class NetTest(FolderTest):
         out = net.forward_all(x=x, blobs=["b"])
         self.assertEqual(out["s"].shape, (7, 5))
         np.testing.assert_allclose(out["b"][6], net.forward(x=np.tile(x[6], (3, 1)), blobs=["b"])["b"][0], rtol=1e-5)
+        given = net.forward(x=x[:3])["s"].copy()
+        net.forward(x=x[3:6])
+        np.testing.assert_array_equal(net.forward(x=x[:3].reshape(3, 1, 4, 1))["s"], given)
+        for wrong in (x[:3].T, x[:1], x[:3].reshape(2, 6)):
+            with self.assertRaisesRegex(ValueError, "has the shape"):
+                net.forward(x=wrong)
         values, gradients = net.forward_backward_all(x=x, s=np.ones((7, 5), np.float32))
         self.assertEqual((values["s"].shape, gradients["x"].shape), ((7, 5), (7, 4)))
 

@@ -4,7 +4,9 @@
 #include <cstdio>
 #include <fstream>
 #include <sstream>
+#include <vector>
 
+#include "proto/weights.h"
 #include "tests/tools/cli_fixture.h"
 #include "tools/command_line.h"
 
@@ -126,6 +128,21 @@ TEST_F(CliTest, WeightsConvertBothWays) {
   const std::string from = Run() + "/checkpoints/iter_0000120.safetensors";
   ASSERT_EQ(Moka(StrCat("model convert ", from, " net.caffemodel --model ", Run(), "/config/net.prototxt")).code, 0);
   ASSERT_EQ(Moka("model convert net.caffemodel back.safetensors").code, 0);
+  WriteFileAtomically(folder_ / "phases.prototxt",
+                      "layer { name: \"x\" type: \"Input\" top: \"x\" input_param { shape { dim: [2, 3] } } } "
+                      "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"x\" top: \"ip\" "
+                      "inner_product_param { num_output: 2 } } "
+                      "layer { name: \"aux\" type: \"InnerProduct\" bottom: \"x\" top: \"aux\" "
+                      "inner_product_param { num_output: 2 } include { phase: TRAIN } }");
+  std::vector<NamedBlob> blobs;
+  for (const char* layer : {"ip", "aux"}) {
+    blobs.push_back({layer, 0, Shape{2, 3}, std::vector<float>(6)});
+    blobs.push_back({layer, 1, Shape{2}, std::vector<float>(2)});
+  }
+  WriteSafetensors(folder_ / "phases.safetensors", blobs);
+  const Outcome phases = Moka("model convert phases.safetensors phases.caffemodel --model phases.prototxt");
+  EXPECT_EQ(phases.code, 0) << phases.err;
+  EXPECT_EQ(phases.err.find("has no layers"), std::string::npos) << phases.err;
   const Outcome a = Moka(StrCat("test ", Run(), " --weights net.caffemodel --json"));
   const Outcome b = Moka(StrCat("test ", Run(), " --weights back.safetensors --json"));
   ASSERT_EQ(a.code, 0) << a.err;
@@ -197,7 +214,8 @@ TEST_F(CliTest, CaffesProgramsWorkUnderTheirNames) {
     list += StrCat(path.filename().string(), " ", path.filename().string().substr(0, 1), "\n");
   }
   WriteFileAtomically(folder_ / "list.txt", list);
-  const Outcome made = Moka("convert_imageset drawn/ list.txt db -gray=true --resize_height=20 --resize_width=16");
+  const Outcome made =
+      Moka("convert_imageset drawn/ list.txt db -gray -gray=true --resize_height=20 --resize_width=16");
   EXPECT_EQ(made.out, "Processed 12 files.\n") << made.err;
   EXPECT_NE(Moka("data inspect db").out.find("shape 1x20x16"), std::string::npos);
   EXPECT_EQ(Moka("convert_imageset drawn/ list.txt db2 --backend=leveldb").code, 64);

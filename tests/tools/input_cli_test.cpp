@@ -175,6 +175,8 @@ TEST_F(InputCliTest, RunsAndCheckpointsAreFoundByTheirNames) {
   EXPECT_EQ(expect("test net.prototxt --weights r-0001", 0), last);
   expect("time r-0001 --iterations 1 --device cpu", 0);
   expect("train --resume r-0001 max_iter=6 --device cpu", 0, "resuming at iteration 4");
+  expect("train solver.prototxt --run equal --device cpu --iterations 1 solver.max_iter=1", 0);
+  expect("train solver.prototxt --run equal --device cpu --iterations 1 'max_iter = 1'", 0);
   fs::rename(folder + "/runs", folder + "/elsewhere");
   EXPECT_NE(expect("test r-0001 --runs elsewhere", 0), second);
   fs::rename(folder + "/elsewhere", folder + "/runs");
@@ -245,6 +247,45 @@ TEST_F(InputCliTest, OddWeightsNamesAndOutputsAreSaid) {
                                     "layer { name: 'two' type: 'Flatten' bottom: 'data' top: 'two' } "
                                     "layer { name: 'three' type: 'Power' bottom: 'ip' top: 'three' }");
   EXPECT_THAT(MokaIn(folder, kInfer).err, HasSubstr("2 outputs (three, two): \"two\" is used"));
+}
+
+constexpr const char* kLabelledNet = R"(
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 4 } } }
+layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 1 } } }
+layer { name: "spare" type: "Input" top: "spare" input_param { shape { dim: 1 } } }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" inner_product_param { num_output: 12 } }
+layer { name: "prob" type: "Softmax" bottom: "ip" top: "prob" }
+layer { name: "accuracy" type: "Accuracy" bottom: "ip" bottom: "label" top: "accuracy" }
+)";
+
+TEST_F(InputCliTest, OutputsOfAnInputThatNothingFillsAreLeftOut) {
+  const std::string folder = Case("infer-resize-crop");
+  Put(folder + "/labelled.prototxt", kLabelledNet);
+  const Outcome inferred =
+      MokaIn(folder, "infer labelled.prototxt --weights pixels.safetensors p/a.png --top 12 --json");
+  EXPECT_EQ(Scores(inferred).size(), 12U);
+  EXPECT_THAT(inferred.err,
+              HasSubstr("output \"accuracy\" is left out: it needs input \"label\", which nothing fills"));
+  EXPECT_THAT(inferred.err, Not(HasSubstr("spare")));
+  EXPECT_THAT(inferred.err, Not(HasSubstr("outputs (")));
+}
+
+TEST_F(InputCliTest, ARunBesideANetGivesItsWeights) {
+  const std::string folder = Case("infer-resize-crop");
+  Put(folder + "/solver.prototxt",
+      "net: 'train.prototxt' base_lr: 0.01 lr_policy: 'fixed' max_iter: 1 random_seed: 1 snapshot_after_train: true");
+  Put(folder + "/train.prototxt",
+      "layer { name: 'd' type: 'DummyData' top: 'data' top: 'label' dummy_data_param { "
+      "shape { dim: 2 dim: 3 dim: 4 dim: 4 } shape { dim: 2 } } } "
+      "layer { name: 'ip' type: 'InnerProduct' bottom: 'data' top: 'ip' inner_product_param { num_output: 12 "
+      "weight_filler { type: 'xavier' } } } "
+      "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }");
+  Put(folder + "/deploy.prototxt", kLabelledNet);
+  const Outcome trained = MokaIn(folder, "train solver.prototxt --run r --device cpu");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const Outcome run = MokaIn(folder, "infer runs/r-0001 p/a.png --model deploy.prototxt --top 12 --json");
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(run.out, MokaIn(folder, "infer --model deploy.prototxt --weights r-0001 p/a.png --top 12 --json").out);
 }
 
 // A training on records of 10x16 that are cut to 6x6, then moved away from its database and its mean.

@@ -83,7 +83,10 @@ class StoryNet {
         hops_(source.card.answer().attention().begin(), source.card.answer().attention().end()),
         store_(source.compile.device),
         made_(CompileForInference(source, AskedNet(net_, words), hops_, store_)) {
-    CheckInputs(program(), AskedNet(net_, words), std::vector<std::string>(story_.top().begin(), story_.top().end()));
+    const NetParameter asked = AskedNet(net_, words);
+    const std::vector<std::string> filled(story_.top().begin(), story_.top().end());
+    made_.outputs = FilledOutputs(program(), asked, filled, made_.outputs);
+    for (const std::string& hop : hops_) (void)FilledOutputs(program(), asked, filled, {hop});
     const Shape scores = Scores().shape();
     if (scores.Count() != vocabulary_.size()) {
       throw Error(ErrorKind::kConfig,

@@ -89,18 +89,18 @@ std::optional<VectorRows> WordVectors(const InferSource& source, const NetParame
   RefuseUnreadBeforeLook(arguments, {"json"});
   if (LookInside(arguments, "infer", *made.program)) return std::nullopt;
   const std::string& input = ImageInput(deploy).top(0);
-  const Tensor output = made.program->output(made.outputs.back());
+  const std::string name = FilledOutputs(*made.program, deploy, {input}, made.outputs).back();
+  const Tensor output = made.program->output(name);
   const int64_t words = vocabulary.size();
   if (!made.program->HasInput(input) || output.shape().rank() < 2 || output.shape()[0] != words) {
-    throw Error(ErrorKind::kConfig, StrCat("output \"", made.outputs.back(), "\" is ", output.shape().ToString(),
+    throw Error(ErrorKind::kConfig, StrCat("output \"", name, "\" is ", output.shape().ToString(),
                                            ", not a vector for each of ", words, " words"));
   }
-  CheckInputs(*made.program, deploy, {input});
   const std::span<float> numbers = made.program->input(input).as<float>();
   std::iota(numbers.begin(), numbers.end(), 0.0F);
   made.program->Run();
   const std::span<const float> values = output.as<const float>();
-  CheckScores(values, made.outputs.back());
+  CheckScores(values, name);
   return VectorRows{values.size() / static_cast<size_t>(words), {values.begin(), values.end()}};
 }
 

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "layers/net.h"
 #include "optim/net_weights.h"
@@ -16,6 +19,62 @@ namespace moka {
 namespace {
 
 constexpr uint64_t kInferSeed = 1;  // of blobs that no weights file fills; those are warned about
+
+// A top of an Input layer.
+struct InputTop {
+  const LayerParameter* layer = nullptr;
+  int index = 0;
+};
+
+// Whether a blob is as an Input layer gives it: no layer behind has written it in place.
+bool IsInputTop(const NetParameter& net, const std::string& blob) {
+  const auto writes = [&](const LayerParameter& layer) {
+    return std::ranges::find(layer.top(), blob) != layer.top().end();
+  };
+  const auto last = std::find_if(net.layer().rbegin(), net.layer().rend(), writes);
+  return last != net.layer().rend() && last->type() == "Input";
+}
+
+// Of each blob that an input beside those of `filled` reaches, such an input.
+std::map<std::string, InputTop> UnfilledBehind(const Program& program, const NetParameter& deploy,
+                                               const std::vector<std::string>& filled) {
+  std::map<std::string, InputTop> unfilled;
+  for (const LayerParameter& layer : deploy.layer()) {
+    if (layer.type() == "Input") {
+      for (int i = 0; i < layer.top_size(); ++i) {
+        const std::string& top = layer.top(i);
+        if (program.HasInput(top) && std::ranges::find(filled, top) == filled.end()) unfilled[top] = {&layer, i};
+      }
+      continue;
+    }
+    std::optional<InputTop> reached;
+    for (const std::string& bottom : layer.bottom()) {
+      const auto found = unfilled.find(bottom);
+      if (found != unfilled.end() && !reached) reached = found->second;
+    }
+    for (const std::string& top : layer.top()) {
+      if (reached) {
+        unfilled[top] = *reached;
+      } else {
+        unfilled.erase(top);
+      }
+    }
+  }
+  return unfilled;
+}
+
+[[noreturn]] void RefuseUnfilled(const InputTop& input, const std::vector<std::string>& filled) {
+  const std::string& top = input.layer->top(input.index);
+  const std::string others = filled.empty() ? "" : StrCat(" beside \"", Join(filled, "\", \""), "\"");
+  const std::string removal =
+      input.layer->top_size() > 1
+          ? ""
+          : StrCat("; an input of no use is left out with the layers that read it: ~layer[", input.layer->name(), "]");
+  throw ErrorAt(*input.layer, StrCat("top[", input.index, "]"),
+                StrCat("the net reads an input \"", top, "\"", others, ", and moka infer has nothing to fill it with"),
+                StrCat("the task of the model's card says what is filled; a Parameter layer holds what is the same ",
+                       "always", removal));
+}
 
 }  // namespace
 
@@ -35,6 +94,8 @@ InferProgram CompileForInference(const InferSource& source, const NetParameter& 
   net_options.state.set_phase(TEST);
   net_options.state.add_stage("deploy");
   BuiltNet built = BuildNet(deploy, net_options);
+  // An input that no layer reads is an output, too, as Caffe sees it, and says nothing.
+  std::erase_if(built.outputs, [&](const BuiltNet::Output& output) { return IsInputTop(deploy, output.name); });
   if (built.outputs.empty()) throw Error(ErrorKind::kConfig, StrCat("net \"", deploy.name(), "\" has no output"));
   AddBlobs(built.blobs, kInferSeed, store);
   AddKept(built, "infer", store);
@@ -67,19 +128,23 @@ InferProgram CompileForInference(const InferSource& source, const NetParameter& 
   return made;
 }
 
-void CheckInputs(const Program& program, const NetParameter& deploy, const std::vector<std::string>& filled) {
-  for (const LayerParameter& layer : deploy.layer()) {
-    if (layer.type() != "Input") continue;
-    for (int i = 0; i < layer.top_size(); ++i) {
-      const std::string& top = layer.top(i);
-      if (!program.HasInput(top) || std::ranges::find(filled, top) != filled.end()) continue;
-      const std::string others = filled.empty() ? "" : StrCat(" beside \"", Join(filled, "\", \""), "\"");
-      throw ErrorAt(
-          layer, StrCat("top[", i, "]"),
-          StrCat("the net reads an input \"", top, "\"", others, ", and moka infer has nothing to fill it with"),
-          "the task of the model's card says what is filled; a Parameter layer holds what is the same always");
-    }
+std::vector<std::string> FilledOutputs(const Program& program, const NetParameter& deploy,
+                                       const std::vector<std::string>& filled,
+                                       const std::vector<std::string>& outputs) {
+  const std::map<std::string, InputTop> unfilled = UnfilledBehind(program, deploy, filled);
+  std::vector<std::string> given;
+  for (const std::string& output : outputs) {
+    if (!unfilled.contains(output)) given.push_back(output);
   }
+  if (given.empty() && !outputs.empty()) RefuseUnfilled(unfilled.at(outputs.front()), filled);
+  for (const std::string& output : outputs) {
+    const auto found = unfilled.find(output);
+    if (found == unfilled.end()) continue;
+    const InputTop& input = found->second;
+    LogInfo(StrCat("output \"", output, "\" is left out: it needs input \"", input.layer->top(input.index),
+                   "\", which nothing fills"));
+  }
+  return given;
 }
 
 bool CheckScores(std::span<const float> values, const std::string& output) {

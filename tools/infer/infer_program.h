@@ -17,7 +17,7 @@ CompileOptions InferenceOptions(const InferSource& source, const NetParameter& n
 
 struct InferProgram {
   std::unique_ptr<Program> program;
-  std::vector<std::string> outputs;  // of the net, in the order of its text
+  std::vector<std::string> outputs;  // of the net, in the order of its text, but for inputs that no layer reads
 };
 
 // `deploy` is a net of Input layers (tools/deploy_net.h); blobs named in `kept` are outputs of the program, too, though
@@ -26,9 +26,11 @@ struct InferProgram {
 InferProgram CompileForInference(const InferSource& source, const NetParameter& deploy,
                                  const std::vector<std::string>& kept, ParameterStore& store);
 
-// Errors: kConfig for an input of the program, a top of one of the net's Input layers, that is none of `filled`: it
-// would stay at zero.
-void CheckInputs(const Program& program, const NetParameter& deploy, const std::vector<std::string>& filled);
+// Those of `outputs` that the inputs of `filled` give; the log names each that is left out, since another top of one of
+// the net's Input layers reaches it, which would stay at zero. Errors: kConfig at such an input where no output is
+// left.
+std::vector<std::string> FilledOutputs(const Program& program, const NetParameter& deploy,
+                                       const std::vector<std::string>& filled, const std::vector<std::string>& outputs);
 
 // Errors: kBadData where one of an output's values is NaN, which no order ranks. Returns whether all are finite.
 bool CheckScores(std::span<const float> values, const std::string& output);

@@ -44,10 +44,9 @@ PictureNet::PictureNet(const InferSource& source, int64_t batch, const std::stri
   deploy_ = DeployNet(net, InputShape(net, batch_));
   InferProgram made =
       CompileForInference(source, deploy_, blob.empty() ? std::vector<std::string>{} : std::vector{blob}, store_);
-  outputs_ = blob.empty() ? std::move(made.outputs) : std::vector{blob};
   program_ = std::move(made.program);
   const std::string input = ImageInput(deploy_).top(0);
-  CheckInputs(*program_, deploy_, {input});
+  outputs_ = FilledOutputs(*program_, deploy_, {input}, blob.empty() ? made.outputs : std::vector{blob});
   if (!program_->HasInput(input))
     throw Error(ErrorKind::kConfig, StrCat("input \"", input, "\" does not reach the output"));
   input_ = program_->input(input);

@@ -20,13 +20,13 @@ namespace moka {
 class PictureNet {
  public:
   // For `batch` pictures a run. Errors: those of reading and building the net and of loading the weights; kConfig when
-  // the first input is no picture [N,C,H,W], is no sample of the data layer or reaches no output, where it has another
-  // one, and for a `blob` the net does not have. With a blob that alone is computed: it is the only output.
+  // the first input is no picture [N,C,H,W], is no sample of the data layer or reaches no output, and where another
+  // input reaches every output; kUsage for a `blob` the net does not have. With a blob that alone is the output.
   PictureNet(const InferSource& source, int64_t batch, const std::string& blob = {});
 
   int64_t batch() const { return batch_; }
   const Program& program() const { return *program_; }
-  // Of the net's outputs, in the order of its text.
+  // Of the net's outputs, in the order of its text, those that the pictures alone give.
   const std::vector<std::string>& outputs() const { return outputs_; }
   Tensor output(const std::string& name) const { return program_->output(name); }
   // The layer that writes an output last. Requires: the net has that output.

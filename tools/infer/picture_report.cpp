@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -90,7 +91,13 @@ void TellOutput(const PictureNet& net, const std::string& used) {
 void RefuseIndices(const PictureNet& net, const std::string& used) {
   const LayerParameter& writer = net.WriterOf(used);
   if (writer.type() != "ArgMax") return;
-  throw ErrorAt(writer, {}, StrCat("output \"", used, "\" holds the numbers of the best classes, not their scores"),
+  const ArgMaxParameter& best = writer.argmax_param();
+  std::string_view held = "the numbers of the best classes, not their scores";
+  if (best.out_max_val()) {
+    held = best.has_axis() ? "the scores of the best classes alone, and not of which they are"
+                           : "the numbers of the best classes and behind them their scores, not a score of each class";
+  }
+  throw ErrorAt(writer, {}, StrCat("output \"", used, "\" holds ", held),
                 StrCat("leave the layer out, moka infer ranks the scores itself: ~layer[", writer.name(), "]"));
 }
 

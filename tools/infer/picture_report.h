@@ -40,7 +40,7 @@ FilesSeen ForEachPicture(PictureNet& net, const std::vector<std::filesystem::pat
 
 // Says which of several outputs a task uses.
 void TellOutput(const PictureNet& net, const std::string& used);
-// Errors: kConfig for an output of an ArgMax layer, whose values are no scores.
+// Errors: kConfig for an output of an ArgMax layer, whose values are no score of each class.
 void RefuseIndices(const PictureNet& net, const std::string& used);
 // Warns of names of another count than the classes of an output.
 void CheckNames(const InferSource& source, const std::string& output, int64_t classes);

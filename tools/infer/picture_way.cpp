@@ -89,11 +89,12 @@ void SetSize(const PictureWords& words, LayerParameter& layer) {
   const bool is_size = input.has_resize_short() ? input.resize_short() <= kMostPictureSide
                                                 : IsPictureSize(input.resize_height(), input.resize_width());
   if (!is_size) {
-    throw Error(ErrorKind::kConfig,
-                StrCat("the card's input: sizes are 1 to ", kMostPictureSide, " pixels a side and at most ",
-                       kMostPicturePixels, " together, found ",
-                       input.has_resize_short() ? StrCat("resize_short ", input.resize_short())
-                                                : StrCat(input.resize_height(), "x", input.resize_width())));
+    const std::string found = input.has_resize_short()
+                                  ? StrCat("is ", input.resize_short())
+                                  : StrCat("is ", input.resize_height(), " and resize_width ", input.resize_width());
+    throw words.Fault(input.has_resize_short() ? "resize_short" : "resize_height",
+                      StrCat(found, "; sizes are 1 to ", kMostPictureSide, " pixels a side and at most ",
+                             kMostPicturePixels, " together"));
   }
   layer.clear_record_data_param();
   layer.clear_multi_label_image_data_param();

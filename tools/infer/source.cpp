@@ -85,20 +85,19 @@ InferSource InferSourceOf(const Arguments& arguments) {
   const std::optional<NamedRun> run = FindNamedRun(config.string(), runs);
   source.net = FindConfig(config.string(), NetFileOf(config, run.has_value()), runs);
   source.folder = source.net.parent_path();
+  source.inputs = arguments.positionals;
+  bool is_named_first = !arguments.Has("model");  // the first word names the net or the weights and is no input
   if (arguments.Has("weights")) {
     source.weights = ResolveWeights(arguments.Get("weights"), runs);
   } else if (run) {
     source.weights = FindCheckpoint(config.string(), runs).string();
+  } else if (!is_named_first && !source.inputs.empty() && FindNamedRun(source.inputs.front(), runs)) {
+    source.weights = FindCheckpoint(source.inputs.front(), runs).string();
+    is_named_first = true;
   } else {
-    const std::string first = arguments.positionals.empty() ? "" : arguments.positionals[0];
-    if (arguments.Has("model") && FindNamedRun(first, runs)) {
-      throw Error(ErrorKind::kUsage, {},
-                  StrCat("the run ", Printable(first), " and --model=", Printable(config.string()),
-                         " both say which net it is, so one has no use"),
-                  StrCat("--weights ", Printable(first), " takes the run's weights for that net"));
-    }
     throw Error(ErrorKind::kUsage, {}, "no weights: this is no run with a checkpoint", "give --weights FILE");
   }
+  if (is_named_first) source.inputs.erase(source.inputs.begin());
   source.card = ModelCardOf(source.folder);
   fs::path labels = arguments.Peek("labels");
   const bool are_given = !labels.empty();

@@ -13,9 +13,10 @@
 namespace moka {
 
 struct InferSource {
-  std::filesystem::path net;     // deploy or training prototxt
-  std::filesystem::path folder;  // config/ of a run, or the model's: vocabularies and such lie there
-  std::string weights;           // file, or comma list
+  std::filesystem::path net;        // deploy or training prototxt
+  std::filesystem::path folder;     // config/ of a run, or the model's: vocabularies and such lie there
+  std::string weights;              // file, or comma list
+  std::vector<std::string> inputs;  // the words behind those that name net and weights
   ModelCard card;
   PictureInput flags;              // of the command line, over the card's and the net's
   std::vector<std::string> names;  // of classes; empty: numbers
@@ -24,8 +25,8 @@ struct InferSource {
   bool has_precision = false;  // compile.compute stands, whatever the net says
 };
 
-// The first positional, or --model; --weights, --labels and the flags of programs. Errors: kUsage, kNoInput, those of
-// ReadModelCard.
+// The first positional, or --model; --weights, --labels and the flags of programs. A run beside --model gives its
+// weights, as in TestSourceOf. Errors: kUsage, kNoInput, those of ReadModelCard.
 InferSource InferSourceOf(const Arguments& arguments);
 
 // The net in its test phase and stage "deploy", overrides applied. Errors: as ReadNet.

@@ -10,7 +10,7 @@ namespace moka {
 
 struct InferTask {
   ModelCard::Task task = ModelCard::CLASSIFY;
-  // Reads what `inputs` name (files, folders; all positionals after the model), prints, draws. Returns the exit code.
+  // Reads what `inputs` name (files, folders; InferSource::inputs), prints, draws. Returns the exit code.
   int (*run)(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) = nullptr;
   std::vector<OptionSpec> options = {};  // flags of this task alone
   bool shows_classes = false;            // by their names, which --labels gives

@@ -61,33 +61,47 @@ class UniqueHosts {
   std::set<std::string> names_;
 };
 
-// A line of a hostfile without its comment; nothing if it says no host.
-std::optional<HostSlots> HostOfLine(std::string_view line) {
+// A line of a hostfile without its comment. Errors: kBadData at `place` where it says no host, or two counts of slots.
+HostSlots HostOfLine(std::string_view line, const SourcePlace& place) {
   std::optional<HostSlots> host;
   std::optional<int> given;
   std::optional<int> most;
-  // "slots=4": nothing if it is no count or has been said before.
+  bool is_host = true;
+  // "slots=4": false if it is no count or has been said before.
   const auto take = [](std::string_view word, std::optional<int>& count) {
     if (count) return false;
     count = HostsSlotsOf(Trim(word.substr(word.find('=') + 1)));
     return count.has_value();
   };
+  bool has_colon = false;
   for (const std::string& word : Split(line, ' ')) {
-    if (Trim(word).empty()) continue;
+    if (Trim(word).empty() || !is_host) continue;
     if (!host) {
       host = HostOf(Trim(word));
-      if (!host) return std::nullopt;
+      has_colon = word.find(':') != std::string::npos;
+      is_host = host.has_value();
     } else if (word.starts_with("slots=")) {
-      if (!take(word, given)) return std::nullopt;
-    } else if (word.starts_with("max_slots=") || word.starts_with("max-slots=")) {
-      if (!take(word, most)) return std::nullopt;
+      is_host = take(word, given);
     } else {
-      return std::nullopt;
+      is_host = (word.starts_with("max_slots=") || word.starts_with("max-slots=")) && take(word, most);
     }
   }
-  if (host && given) host->slots = *given;
-  if (host && most && *most < host->slots) return std::nullopt;  // more ranks than the host may have
-  return host;
+  if (!host || !is_host) {
+    throw Error(ErrorKind::kBadData, place,
+                "a hostfile has lines such as \"node1 slots=4 max_slots=8\", each word once");
+  }
+  if (given && has_colon) {
+    throw Error(
+        ErrorKind::kBadData, place,
+        StrCat(host->name, ":", host->slots, " and slots=", *given, " both say its slots; leave one of them out"));
+  }
+  if (given) host->slots = *given;
+  if (most && *most < host->slots) {
+    throw Error(ErrorKind::kBadData, place,
+                StrCat(host->name, " has ", host->slots, host->slots == 1 ? " slot" : " slots",
+                       ", more than its max_slots of ", *most));
+  }
+  return *host;
 }
 
 }  // namespace
@@ -117,18 +131,13 @@ std::vector<HostSlots> ParseHostfile(std::string_view text, const std::string& f
     line = line.substr(0, line.find('#'));
     std::ranges::replace(line, '\t', ' ');
     if (Trim(line).empty()) continue;
-    const std::optional<HostSlots> host = HostOfLine(Trim(line));
-    if (!host) {
-      throw Error(
-          ErrorKind::kBadData, SourcePlace{file, number, 1, static_cast<int>(line.size())},
-          "a hostfile has lines such as \"node1 slots=4 max_slots=8\", each word once, max_slots not below slots");
-    }
+    const SourcePlace place{file, number, 1, static_cast<int>(line.size())};
+    const HostSlots host = HostOfLine(Trim(line), place);
     if (list.is_full()) {
       throw Error(ErrorKind::kBadData, SourcePlace{file, number, 1}, StrCat("more than ", kMostHosts, " hosts"));
     }
-    if (!list.Add(*host)) {
-      throw Error(ErrorKind::kBadData, SourcePlace{file, number, 1, static_cast<int>(line.size())},
-                  StrCat(host->name, " stands here a second time; say its slots once"));
+    if (!list.Add(host)) {
+      throw Error(ErrorKind::kBadData, place, StrCat(host.name, " stands here a second time; say its slots once"));
     }
   }
   std::vector<HostSlots> hosts = list.Take();

@@ -2,8 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
+#include <limits>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -17,14 +16,10 @@
 namespace moka {
 namespace {
 
+// How far values may lie apart: a finite number above 0.
 double Tolerance(const Arguments& arguments, const std::string& name, double fallback) {
-  const std::string text = arguments.Get(name);
-  if (text.empty()) return fallback;
-  const char* const last = text.data() + text.size();
-  double value = 0;
-  const auto [end, code] = std::from_chars(text.data(), last, value);
-  if (code == std::errc() && end == last && value > 0 && std::isfinite(value)) return value;
-  throw Error(ErrorKind::kUsage, StrCat("--", name, " wants a finite number above 0, found \"", Printable(text), "\""));
+  using Limits = std::numeric_limits<double>;
+  return arguments.Number(name, fallback, Limits::min(), Limits::max());
 }
 
 NetState StateOf(const Arguments& arguments) {

@@ -1,7 +1,10 @@
 // moka model convert: weights and solver states between Caffe's formats, safetensors and the checkpoints of runs.
+#include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -58,6 +61,7 @@ void CheckWeightsOf(const NetParameter& net, const std::string& net_file, const 
                     const std::string& file) {
   std::optional<WeightsLoaded> best;
   std::optional<Error> failure;
+  std::vector<std::string> strangers;  // layers that the net has in no phase
   for (const Phase phase : {TEST, TRAIN}) {
     try {
       const BuiltNet built = NetInPhase(net, phase);
@@ -66,6 +70,13 @@ void CheckWeightsOf(const NetParameter& net, const std::string& net_file, const 
         if (!store.Has(blob.name)) store.Add(blob.name, blob.shape);
       }
       const WeightsLoaded loaded = LoadWeights(weights, file, built.blobs, store);
+      if (best) {
+        std::erase_if(strangers, [&](const std::string& layer) {
+          return std::ranges::find(loaded.ignored, layer) == loaded.ignored.end();
+        });
+      } else {
+        strangers = loaded.ignored;
+      }
       if (!best || loaded.missing.size() < best->missing.size()) best = loaded;
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::kBadData) throw;
@@ -83,9 +94,9 @@ void CheckWeightsOf(const NetParameter& net, const std::string& net_file, const 
                        Join(best->missing, ", "), ", which ", Printable(net_file), " needs"),
                 "without --model, the file's own layers are converted");
   }
-  if (!best->ignored.empty()) {
+  if (!strangers.empty()) {
     LogWarning(
-        StrCat(Printable(net_file), " has no layers ", Join(best->ignored, ", "), ", whose weights go beside its own"));
+        StrCat(Printable(net_file), " has no layers ", Join(strangers, ", "), ", whose weights go beside its own"));
   }
 }
 

@@ -43,11 +43,10 @@ PointSums FeaturesOf(PictureNet& net, const std::string& pictures) {
 }
 
 int RunFrechet(const Arguments& arguments) {
-  const size_t models = arguments.Has("model") ? 0 : 1;
-  if (arguments.positionals.size() != models + 2)
+  const InferSource source = InferSourceOf(arguments);
+  if (source.inputs.size() != 2)
     throw Error(ErrorKind::kUsage, {}, "moka frechet wants a net and two folders of pictures",
                 "see moka frechet --help");
-  const InferSource source = InferSourceOf(arguments);
   PictureNet net(source, arguments.Int("batch", 100, 1, 65536), arguments.Get("blob"));
   const Shape shape = net.output(net.outputs().front()).shape();
   if (shape.rank() < 1 || shape[0] != net.batch()) {
@@ -61,8 +60,8 @@ int RunFrechet(const Arguments& arguments) {
                 StrCat("\"", net.outputs().front(), "\" has ", features, " features, more than ", kMostFeatures),
                 "name a smaller blob with --blob, as one that is averaged over the picture");
   }
-  const std::string left = arguments.positionals[models];
-  const std::string right = arguments.positionals[models + 1];
+  const std::string left = source.inputs[0];
+  const std::string right = source.inputs[1];
   arguments.RefuseUnread({"json"});
   const PointSums first = FeaturesOf(net, left);
   const PointSums second = FeaturesOf(net, right);

@@ -8,9 +8,7 @@ namespace {
 
 int RunGenerateVerb(const Arguments& arguments) {
   const InferSource source = InferSourceOf(arguments);
-  std::vector<std::string> inputs = arguments.positionals;
-  if (!arguments.Has("model")) inputs.erase(inputs.begin());
-  return GenerateTask().run(source, inputs, arguments);
+  return GenerateTask().run(source, source.inputs, arguments);
 }
 
 }  // namespace

@@ -30,11 +30,9 @@ int RunInfer(const Arguments& arguments) {
                        " says that this one does"),
                 "task: TRANSLATE in a model.prototxt beside the net");
   }
-  std::vector<std::string> inputs = arguments.positionals;
-  if (!arguments.Has("model")) inputs.erase(inputs.begin());
   const InferTask& task = InferTaskFor(source);
   if (task.shows_classes) arguments.WillRead({"labels"});
-  return task.run(source, inputs, arguments);
+  return task.run(source, source.inputs, arguments);
 }
 
 }  // namespace
@@ -48,7 +46,7 @@ Verb InferVerb() {
                    "moka infer models/lenet --weights lenet.caffemodel digits/ --top 3",
                    "moka infer --model=deploy.prototxt --weights=net.caffemodel cat.jpg --json",
                    "moka infer runs/latest --text letter.de --n-best 3", "moka infer runs/latest --story story.txt"};
-  verb.options = {{"model", "FILE", "deploy or training prototxt (Caffe's spelling)"},
+  verb.options = {{"model", "FILE", "deploy or training prototxt; a run beside it gives its weights"},
                   {"weights", "FILES", ".safetensors or .caffemodel (default: a run's best checkpoint)"},
                   {"runs", "FOLDER", ""},
                   {"mean", "VALUES",

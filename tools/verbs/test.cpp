@@ -39,11 +39,7 @@ void PrintResults(const std::vector<OutputValue>& means, double loss, bool with_
 
 PrecisionRule RuleOf(const Arguments& arguments, const SolverParameter& solver) {
   if (!arguments.Has("ap-version")) return PrecisionRuleNamed(solver.ap_version());
-  try {
-    return PrecisionRuleNamed(arguments.Get("ap-version"));
-  } catch (const Error& error) {
-    throw Error(ErrorKind::kUsage, {}, StrCat("--ap-version: ", error.text()), error.hint());
-  }
+  return ValueOfFlag("ap-version", [&] { return PrecisionRuleNamed(arguments.Get("ap-version")); });
 }
 
 // The flags of evaluations that this net does not make.

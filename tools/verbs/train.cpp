@@ -124,7 +124,8 @@ void LogNet(TrainNet& net, const std::string& turn) {
 std::string HowToTry(const TrainSetup& setup, const RunFolder& run) {
   const InferTask* task = FindInferTask(ModelCardOf(run.path() / "config").task());
   const auto reads = [](const LayerParameter& layer) { return ReadsRecords(layer.type()); };
-  if (task == nullptr || std::ranges::none_of(setup.nets.train.layer(), reads)) return {};
+  const auto learns = [&](const NetParameter& net) { return std::ranges::any_of(net.layer(), reads); };
+  if (task == nullptr || (!learns(setup.nets.train) && std::ranges::none_of(setup.nets.turns, learns))) return {};
   if (ListFiles(run.checkpoints(), ".safetensors").empty()) return {};
   return StrCat("  try     moka infer ", run.path().string(), task->input.empty() ? "" : " ", task->input);
 }

@@ -47,10 +47,14 @@ TEST(HostsTest, ErrorsOfAHostfileNameTheLine) {
             std::string::npos);
   EXPECT_NE(ErrorOf([] { ParseHostfile("a\nb\na\n", "my.hosts"); }).find("my.hosts:3:1"), std::string::npos);
   for (const char* line : {"a slots=2 slots=3", "a slots=4 max_slots=3", "a max_slots=8 max-slots=9",
-                           "a max_slots=", "a:2 max_slots=1", "a max_slots=many"}) {
+                           "a max_slots=", "a:2 max_slots=1", "a max_slots=many", "a:2 slots=4"}) {
     const std::string said = ErrorOf([&] { ParseHostfile(StrCat("b\n", line, "\n"), "my.hosts"); });
     EXPECT_NE(said.find("my.hosts:2:1"), std::string::npos) << line << ": " << said;
   }
+  EXPECT_NE(ErrorOf([] { ParseHostfile("a:2 slots=4\n", "f"); }).find("a:2 and slots=4 both say its slots"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf([] { ParseHostfile("a slots=4 max_slots=3\n", "f"); }).find("a has 4 slots, more than"),
+            std::string::npos);
   EXPECT_NE(ErrorOf([] { ParseHostfile("# none\n", "my.hosts"); }).find("names no host"), std::string::npos);
 }
 

@@ -34,6 +34,7 @@ class Classifier(Net):
 
     def predict(self, inputs, oversample=True):
         """Probabilities [N, classes] of images [H, W, K]: the mean over ten crops, or those of the centre crop."""
+        inputs = list(inputs)
         for image in inputs:
             if np.ndim(image) != 3:
                 raise ValueError("predict takes a list of images [H, W, K], found one of shape {}".format(

@@ -57,18 +57,24 @@ def _real(name, array):
     return array
 
 
+def _without_ones(shape):
+    """The dimensions other than 1, in order: arrays of equal ones hold the same values in the same order."""
+    return tuple(n for n in shape if n != 1)
+
+
 def _fill(net, arrays, expected, attribute, what):
-    """Writes arrays into blobs: exactly the expected ones, each of the blob's shape, all of them or none."""
+    """Writes arrays into blobs: exactly the expected ones, all of them or none, each of the blob's shape but for 1s."""
     if set(arrays) != set(expected):
         raise Exception("{} do not match: given {}, the net has {}".format(what, sorted(arrays), sorted(expected)))
     arrays = {name: _real(name, array) for name, array in arrays.items()}
     for name, array in arrays.items():
         shape = tuple(net.blobs[name].shape)
-        if array.shape != shape:
+        if _without_ones(array.shape) != _without_ones(shape):
             raise ValueError("{!r} has the shape {} and the blob {}: reshape the array, or the blob and the net".format(
                 name, array.shape, shape))
     for name, array in arrays.items():
-        getattr(net.blobs[name], attribute)[...] = array
+        blob = getattr(net.blobs[name], attribute)
+        blob[...] = array.reshape(blob.shape)
 
 
 def _forward(self, blobs=None, start=None, end=None, **kwargs):

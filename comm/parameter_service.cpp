@@ -178,6 +178,8 @@ bool ParameterService::Round() {
       const std::span<const float> part =
           gradients_.subspan(static_cast<size_t>(begin_[s]), static_cast<size_t>(elements_[s]));
       peers_[s].outgoing.push_back({push_, part, 0});
+      peers_[s].owes_answer = true;
+      peers_[s].asked_clock = push_.clock;
     }
     Peer& self = peers_[static_cast<size_t>(own)];
     std::ranges::copy(gradients_.subspan(static_cast<size_t>(begin_[static_cast<size_t>(own)]), self.gradients.size()),
@@ -228,6 +230,17 @@ bool ParameterService::SendTo(int peer) {
   return true;
 }
 
+void ParameterService::CheckHeader(const Peer& from, const std::string& name) {
+  const Header& header = from.incoming;
+  const bool is_known = header.kind == Kind::kPush || header.kind == Kind::kAnswer || header.kind == Kind::kLeave;
+  if (!is_known) throw Error(ErrorKind::kPeer, StrCat(name, " sent what is no message of a parameter server"));
+  const bool is_due = header.kind == Kind::kAnswer ? from.owes_answer && header.clock == from.asked_clock
+                                                   : !from.has_left && !from.is_waiting;
+  const bool is_next = header.kind != Kind::kPush || header.clock == from.clock + 1;
+  if (is_due && is_next) return;
+  throw Error(ErrorKind::kPeer, StrCat(name, " sent a message of clock ", header.clock, " out of turn"));
+}
+
 bool ParameterService::ReceiveFrom(int peer) {
   Peer& from = peers_[static_cast<size_t>(peer)];
   // Who has left pushes no more but answers who has not; once both have, what follows is not the service's.
@@ -242,7 +255,10 @@ bool ParameterService::ReceiveFrom(int peer) {
     std::memcpy(reinterpret_cast<std::byte*>(&from.incoming) + from.at, come.data(), static_cast<size_t>(count));
     from.at += count;
     transport.Consume(peer, count);
-    if (from.at == kHead) Take(peer);
+    if (from.at == kHead) {
+      CheckHeader(from, communicator_.NameOf(peer));
+      Take(peer);
+    }
     return true;
   }
   const std::span<float> to =
@@ -272,9 +288,8 @@ void ParameterService::Take(int peer) {
   switch (kind) {
     case Kind::kPush: return Pushed(peer, from.incoming);
     case Kind::kAnswer: return Answered(peer, from.incoming);
-    case Kind::kLeave: from.has_left = true; return;
+    case Kind::kLeave: from.has_left = true;
   }
-  throw Error(ErrorKind::kPeer, StrCat(communicator_.NameOf(peer), " sent what is no message of a parameter server"));
 }
 
 void ParameterService::Pushed(int worker, const Header& header) {
@@ -353,6 +368,7 @@ void ParameterService::AnswerTo(int worker) {
 }
 
 void ParameterService::Answered(int server, const Header& header) {
+  peers_[static_cast<size_t>(server)].owes_answer = false;
   const std::lock_guard lock(mutex_);
   if (server == 0) answer_ = {header.loss, header.signals};
   if (--answers_ == 0) changed_.notify_all();

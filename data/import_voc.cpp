@@ -202,7 +202,12 @@ ImportReport ImportVoc(const fs::path& folder, const std::string& split, const f
   const Looked looked = LookThroughVoc(tree, pictures, options);
   std::map<std::string, int32_t> labels;
   if (classes.empty()) {
-    for (const std::string& name : looked.classes) labels.emplace(name, static_cast<int32_t>(labels.size()) + 1);
+    for (const std::string& name : looked.classes) {
+      labels.emplace(name, static_cast<int32_t>(labels.size()) + 1);
+      if (!IsBackgroundName(name)) continue;
+      warnings.push_back(StrCat("objects are called \"", Printable(name), "\" and become a class like others, ",
+                                labels.size(), "; a file of the classes' names that begins with it makes it 0"));
+    }
   } else {
     labels = ReadClasses(classes);
   }

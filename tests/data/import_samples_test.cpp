@@ -86,6 +86,16 @@ TEST_F(VocImports, ClassesMayBeGiven) {
               testing::EndsWith("Annotations/a.xml: the label map has no name \"dog\""));
 }
 
+TEST_F(VocImports, ABackgroundAmongTheObjectsIsTold) {
+  WriteFolder();
+  Write("voc/Annotations/c.xml", ImportSamplesVoc(ImportSamplesObject("background", "30 10 40 20")));
+  const ImportReport report = Import(StrCat("voc:", Text("voc"), ",val"), At("db"), {});
+  EXPECT_THAT(report.labels, ElementsAre("none", "background"));
+  EXPECT_THAT(report.warnings,
+              ElementsAre("objects are called \"background\" and become a class like others, 1; a file of the classes' "
+                          "names that begins with it makes it 0"));
+}
+
 TEST_F(VocImports, ListsOfAClassNameThePicturesThatShowIt) {
   WriteFolder();
   EXPECT_EQ(Import(StrCat("voc:", Text("voc"), ",dog_train"), At("db"), {}).records, 1);

@@ -30,6 +30,9 @@ class TrainTest(FolderTest):
         self.assertLess(result["loss"], 1.0)
         self.assertEqual(result["tests"][0]["accuracy"], 1.0)
         self.assertTrue(os.path.getsize(self.path("w.safetensors")) > 0)
+        one = moka.train(file, overrides="layer[ip].inner_product_param.num_output=5",
+                         weights=self.path("w.safetensors"), max_iter=1)
+        self.assertLess(one["tests"][0]["loss"], result["loss"] + 0.1)
         with self.assertRaises(moka.Error):
             moka.train(file, max_itr=10)
 

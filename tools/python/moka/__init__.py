@@ -9,6 +9,8 @@
 `import moka.caffe as caffe` is pycaffe's interface to the same nets and solvers.
 """
 
+import os as _os
+
 from ._errors import Error
 from ._team import bounded_spin as _bounded_spin
 
@@ -47,18 +49,21 @@ def _text(value):
     return str(value)
 
 
+def _texts(words):
+    """A list of words, or of paths; one of them alone is a list of one."""
+    return [str(word) for word in ([words] if isinstance(words, (str, _os.PathLike)) else words)]
+
+
 def train(solver_file, overrides=(), weights=(), save=None, **fields):
     """Trains with the compiled trainer, the one of `moka train`, and returns how it went.
 
     fields     fields of the solver that replace the file's: max_iter=1000, base_lr=0.01
-    overrides  changes to the net, as on the command line: "layer[ip1].inner_product_param.num_output=64"
-    weights    files of first weights
+    overrides  changes to the net, as on the command line: "layer[ip1].inner_product_param.num_output=64", or a list
+    weights    a file of first weights, or a list
     save       a .safetensors or .caffemodel file for the trained weights
 
     The result is a dict: end, iteration, loss, best, best_iteration, best_metric and tests, the last means of each test
     net by output.
     """
-    if isinstance(weights, str):
-        weights = [weights]
     solver_overrides = ["{}={}".format(name, _text(value)) for name, value in fields.items()]
-    return _train(solver_file, solver_overrides, list(overrides), [str(w) for w in weights], save)
+    return _train(solver_file, solver_overrides, _texts(overrides), _texts(weights), save)

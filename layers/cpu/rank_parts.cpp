@@ -3,6 +3,7 @@
 // memory; columns among others are copied.
 #include "layers/ops/rank_parts.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "graph/collectives.h"
@@ -40,7 +41,7 @@ class RankPartsKernel : public BoundKernel {
   // Where there is no exchange, others' parts of what comes are zeros.
   void Exchange(float* received, int64_t count) {
     if (collectives_ == nullptr) {
-      std::memset(received, 0, Bytes(count));
+      std::fill_n(received, count, 0.0F);
       return;
     }
     collectives_->Begin(key_);

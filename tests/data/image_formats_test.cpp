@@ -61,9 +61,9 @@ uint32_t SampleAt(const TiffKind& kind, int x, int y, int c) {
 }
 
 void PackSample(uint32_t sample, int bits, size_t index, std::vector<uint8_t>& row) {
-  if (bits == 16) {
-    const auto value = static_cast<uint16_t>(sample);
-    std::memcpy(row.data() + index * 2, &value, 2);
+  if (bits > 8) {  // 16 or 32, the low byte first
+    const auto bytes = static_cast<size_t>(bits) / 8;
+    std::memcpy(row.data() + index * bytes, &sample, bytes);
     return;
   }
   const size_t bit = index * static_cast<size_t>(bits);

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
 #include <tuple>
+#include <unordered_set>
 #include <vector>
 
 #include "core/file.h"
@@ -18,8 +20,13 @@
 namespace moka {
 namespace {
 
+struct HashOfText {
+  using is_transparent = void;
+  size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+};
+
 struct Span {
-  std::string_view name;
+  std::string_view name;  // one of TraceState's names, as is the category
   std::string_view category;
   int64_t begin;
   int64_t end;
@@ -32,7 +39,14 @@ struct TraceState {
   std::vector<Span> spans;
   size_t limit = 0;
   int64_t dropped = 0;
-  std::map<int64_t, std::string_view> lanes;  // names
+  // The trace's own: a step's name dies with its program, and a verb may have several, one after the other.
+  std::unordered_set<std::string, HashOfText, std::equal_to<>> names;
+  std::map<int64_t, std::string> lanes;  // names
+
+  std::string_view Kept(std::string_view text) {
+    const auto known = names.find(text);
+    return known != names.end() ? *known : *names.emplace(text).first;
+  }
 };
 
 TraceState& State() {
@@ -60,6 +74,7 @@ void StartTrace(int64_t max_spans) {
   TraceState& state = State();
   const std::scoped_lock lock(state.mutex);
   state.spans.clear();
+  state.names.clear();
   state.limit = static_cast<size_t>(max_spans);
   state.spans.reserve(state.limit);
   state.dropped = 0;
@@ -78,7 +93,7 @@ void TraceSpan(std::string_view name, std::string_view category, int64_t begin_m
   if (!TraceIsOn()) return;
   const std::scoped_lock lock(state.mutex);
   if (state.spans.size() < state.limit) {
-    state.spans.push_back({name, category, begin_micros, end_micros, lane});
+    state.spans.push_back({state.Kept(name), state.Kept(category), begin_micros, end_micros, lane});
   } else {
     ++state.dropped;
   }

@@ -17,12 +17,12 @@ int64_t NowMicros();
 // Starts keeping spans in memory. At most max_spans are kept; later ones are counted and said in the file.
 void StartTrace(int64_t max_spans = 1 << 20);
 bool TraceIsOn();
-// Records a finished span. Requires: name and category outlive StopTrace (step names of a live Program, literals).
+// Records a finished span.
 void TraceSpan(std::string_view name, std::string_view category, int64_t begin_micros, int64_t end_micros);
 // The same on a lane of its own in place of the calling thread's (what a simulation did, say).
 void TraceSpan(std::string_view name, std::string_view category, int64_t begin_micros, int64_t end_micros,
                int64_t lane);
-// What the lane is called, of the calling thread or of an own number. Requires: a name that stays (a literal).
+// What the lane is called, of the calling thread or of an own number.
 void NameTraceLane(std::string_view name);
 void NameTraceLane(std::string_view name, int64_t lane);
 

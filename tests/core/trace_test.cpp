@@ -31,6 +31,21 @@ TEST(TraceTest, WritesSpansAndCountsWhatDidNotFit) {
   std::filesystem::remove(path);
 }
 
+TEST(TraceTest, NamesMayGoBeforeTheTraceIsWritten) {
+  const auto path = std::filesystem::temp_directory_path() / ("moka_names_" + std::to_string(getpid()) + ".json");
+  StartTrace();
+  for (const std::string part : {"one", "two", "one"}) {
+    std::string name = "a step's name of some length, " + part;
+    TraceSpan(name, std::string("kernel"), 10, 20);
+    name.assign(name.size(), '?');
+  }
+  StopTrace(path);
+  const std::string json = ReadFile(path);
+  EXPECT_EQ(json.find('?'), std::string::npos) << json;
+  EXPECT_NE(json.find("\"name\":\"a step's name of some length, two\""), std::string::npos) << json;
+  std::filesystem::remove(path);
+}
+
 TEST(TraceTest, ARanksTimesAreOnTheCommonClockAndItsLanesHaveNames) {
   const auto path = std::filesystem::temp_directory_path() / ("moka_trace_rank_" + std::to_string(getpid()) + ".json");
   StartTrace(10);

@@ -135,6 +135,9 @@ class Aligner {
       const double offset = -map.shift[i];
       if (std::abs(map.scale[i] - 1) > kTolerance || offset < -kTolerance ||
           std::abs(offset - std::round(offset)) > kTolerance) {
+        const bool is_whole =
+            std::abs(map.scale[i] - 1) <= kTolerance && std::abs(offset - std::round(offset)) <= kTolerance;
+        if (is_whole) RefuseInside(crop, i == 0 ? "height" : "width", -std::round(offset));
         throw ErrorAt(
             crop, "bottom[0]",
             StrCat("layer \"", crop.name(), "\": pixel x of \"", crop.bottom(0), "\" lies on pixel ", map.scale[i],
@@ -147,6 +150,14 @@ class Aligner {
   }
 
  private:
+  [[noreturn]] static void RefuseInside(const LayerParameter& crop, std::string_view axis, double pixels) {
+    throw ErrorAt(
+        crop, "bottom[0]",
+        StrCat("layer \"", crop.name(), "\": \"", crop.bottom(0), "\" begins ", pixels, " pixels inside \"",
+               crop.bottom(1), "\" along the ", axis, " (offset -", pixels, "), so there is nothing to crop before it"),
+        "a larger pad before it lets it begin outside: FCN's first convolution has pad: 100");
+  }
+
   struct Made {
     const LayerParameter* root = nullptr;  // the layer that made it
     int top = 0;                           // and which of its tops it is

@@ -1,5 +1,7 @@
 #include "proto/filter.h"
 
+#include <google/protobuf/text_format.h>
+
 #include <algorithm>
 #include <set>
 #include <string>
@@ -22,6 +24,27 @@ void WarnOfUnknown(const LayerParameter& layer, Phase phase) {
     LogWarning(StrCat(error.place().ToString(), ": ", error.text(), "; layer \"", layer.name(),
                       "\" is not part of the net in phase ", Phase_Name(phase)));
   }
+}
+
+// What errors say of a layer that is left out lies among the notes of the net, as text behind this word.
+constexpr std::string_view kLeftOut = "left out: ";
+
+void NoteLeftOut(const LayerParameter& layer, NetParameter& filtered) {
+  if (layer.top_size() == 0) return;
+  LayerParameter note;
+  note.set_name(layer.name());
+  note.set_type(layer.type());
+  *note.mutable_top() = layer.top();
+  *note.mutable_include() = layer.include();
+  *note.mutable_exclude() = layer.exclude();
+  note.mutable_origin()->set_file(layer.origin().file());
+  note.mutable_origin()->set_line(layer.origin().line());
+  note.mutable_origin()->set_column(layer.origin().column());
+  google::protobuf::TextFormat::Printer printer;
+  printer.SetSingleLineMode(true);
+  std::string text;
+  printer.PrintToString(note, &text);
+  filtered.mutable_origin()->add_note(StrCat(kLeftOut, text));
 }
 
 }  // namespace
@@ -52,6 +75,7 @@ NetParameter FilterNet(const NetParameter& net, const NetState& state) {
   for (int i = 0; i < net.layer_size(); ++i) {
     if (!IsPresent(net.layer(i), state)) {
       WarnOfUnknown(net.layer(i), state.phase());
+      NoteLeftOut(net.layer(i), filtered);
       continue;
     }
     if (kept != i) filtered.mutable_layer()->SwapElements(kept, i);
@@ -67,6 +91,66 @@ NetParameter FilterNet(const NetParameter& net, Phase phase) {
   NetState state;
   state.set_phase(phase);
   return FilterNet(net, state);
+}
+
+std::vector<LayerParameter> LayersLeftOut(const NetParameter& filtered) {
+  std::vector<LayerParameter> layers;
+  for (const std::string& note : filtered.origin().note()) {
+    LayerParameter layer;
+    if (note.starts_with(kLeftOut) &&
+        google::protobuf::TextFormat::ParseFromString(note.substr(kLeftOut.size()), &layer)) {
+      layers.push_back(std::move(layer));
+    }
+  }
+  return layers;
+}
+
+std::string StateText(const NetState& state) {
+  std::vector<std::string> stages;
+  for (const std::string& stage : state.stage()) stages.push_back(StrCat("\"", stage, "\""));
+  return StrCat("phase ", Phase_Name(state.phase()), ", level ", state.level(), ", ",
+                stages.empty() ? "no stage" : StrCat("stage ", Join(stages, ", ")));
+}
+
+std::string RulesText(const LayerParameter& layer) {
+  google::protobuf::TextFormat::Printer printer;
+  printer.SetSingleLineMode(true);
+  std::vector<std::string> rules;
+  for (const auto& [word, list] : {std::pair("include", &layer.include()), std::pair("exclude", &layer.exclude())}) {
+    for (const NetStateRule& rule : *list) {
+      std::string text;
+      printer.PrintToString(rule, &text);
+      rules.push_back(StrCat(word, " { ", Trim(text), " }"));
+    }
+  }
+  return rules.empty() ? "no rule" : Join(rules, " ");
+}
+
+std::string HowToAdmit(const LayerParameter& layer, const NetState& state) {
+  for (const NetStateRule& rule : layer.include()) {
+    NetState wanted = state;
+    if (rule.has_min_level()) wanted.set_level(std::max(wanted.level(), rule.min_level()));
+    if (rule.has_max_level()) wanted.set_level(std::min(wanted.level(), rule.max_level()));
+    std::vector<std::string> fields;
+    std::vector<std::string> flags;
+    if (wanted.level() != state.level()) {
+      fields.push_back(StrCat("level: ", wanted.level()));
+      flags.push_back(StrCat("--level=", wanted.level()));
+    }
+    std::vector<std::string> stages;
+    for (const std::string& stage : rule.stage()) {
+      if (HasStage(wanted, stage)) continue;
+      wanted.add_stage(stage);
+      fields.push_back(StrCat("stage: \"", stage, "\""));
+      stages.push_back(stage);
+    }
+    if (!stages.empty()) flags.push_back(StrCat("--stage=", Join(stages, ",")));
+    if (fields.empty() || !StateMeetsRule(wanted, rule)) continue;
+    const char* of_solver = state.phase() == TRAIN ? "train_state" : "test_state";
+    return StrCat("write ", of_solver, " { ", Join(fields, " "), " } in the solver, or give ", Join(flags, " "),
+                  " to moka ", state.phase() == TRAIN ? "train or time" : "test");
+  }
+  return {};
 }
 
 std::vector<std::string> UnknownStages(const NetParameter& net, const NetState& state, const std::string& place) {

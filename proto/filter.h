@@ -22,6 +22,15 @@ NetParameter FilterNet(const NetParameter& net, const NetState& state);
 // The same with no level and no stage.
 NetParameter FilterNet(const NetParameter& net, Phase phase);
 
+// The layers that filters have left out of the net: of each the name, type, tops, rules and place.
+std::vector<LayerParameter> LayersLeftOut(const NetParameter& filtered);
+// "phase TRAIN, level 0, no stage".
+std::string StateText(const NetState& state);
+// 'include { stage: "train" }', all rules of the layer.
+std::string RulesText(const LayerParameter& layer);
+// What is written so that a layer that the state leaves out is present; empty where only other rules help.
+std::string HowToAdmit(const LayerParameter& layer, const NetState& state);
+
 // A sentence for each stage of the state that no rule of the net names, which leaves the net as it is without that
 // stage, with the nearest that one does; `place` is of the state's words. Requires: the net is not filtered yet.
 std::vector<std::string> UnknownStages(const NetParameter& net, const NetState& state, const std::string& place);

@@ -32,11 +32,30 @@ bool IsAboutBlocks(const std::string& text, const NetParameter& net) {
   });
 }
 
+// Fields of older nets, which UpgradeNet has brought to layers before overrides are applied.
+void RefuseOldFields(const std::string& text, const NetParameter& net) {
+  const char* field = net.layers_size() > 0        ? "layers"
+                      : net.input_size() > 0       ? "input"
+                      : net.input_shape_size() > 0 ? "input_shape"
+                      : net.input_dim_size() > 0   ? "input_dim"
+                                                   : nullptr;
+  if (field == nullptr) return;
+  const bool is_layers = field == std::string_view("layers");
+  throw Error(ErrorKind::kUsage, {},
+              StrCat("override \"", Printable(text), "\": ", field, " is of an older form of nets, ",
+                     is_layers ? "whose layers are layer here" : "whose inputs are layers of type Input here"),
+              is_layers
+                  ? "write +layer={ name: \"...\" type: \"ReLU\" ... }"
+                  : "set layer[input].input_param.shape[0], or write the layer into the net's file: layer { name: "
+                    "\"data\" type: \"Input\" top: \"data\" input_param { shape { dim: 1 dim: 3 } } }");
+}
+
 void Override(const NetReadOptions& options, bool about_blocks, OverridesSoFar& so_far, NetParameter& net) {
   for (const std::string& text : options.overrides) {
     const bool now = options.expand_blocks ? IsAboutBlocks(text, net) == about_blocks : about_blocks;
     if (!now) continue;
     const std::vector<AppliedOverride> applied = ApplyOverride(text, net);
+    RefuseOldFields(text, net);
     so_far.Add(applied);
     if (options.applied != nullptr) options.applied->insert(options.applied->end(), applied.begin(), applied.end());
   }
@@ -63,6 +82,8 @@ NetParameter FinishNet(NetParameter net, const std::string& file, const NetReadO
     ExpandBlocks(net);
     Override(options, false, so_far, net);
   }
+  // What overrides have written in an old spelling, and what stood in blocks.
+  if (options.expand_blocks || !options.overrides.empty()) UpgradeNet(net, file);
   return net;
 }
 

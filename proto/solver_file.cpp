@@ -14,6 +14,7 @@
 #include "proto/filter.h"
 #include "proto/places.h"
 #include "proto/text_format.h"
+#include "proto/text_slips.h"
 #include "proto/upgrade.h"
 
 namespace moka {
@@ -81,8 +82,11 @@ void TellLength(const SolverParameter& solver, NetParameter& net) {
 SolverParameter SolverFromText(std::string_view text, const std::string& file, const SolverReadOptions& options) {
   SolverParameter solver;
   ParseText(text, file, solver);
-  UpgradeSolver(solver, file);
+  const bool was_old = UpgradeSolver(solver, file);
   const std::vector<AppliedOverride> applied = ApplyOverrides(options.overrides, solver);
+  // Of a file's solver_type, which is its type by now, an override's takes the place.
+  if (was_old && solver.has_solver_type() && !IsOverridden(PlaceOf(solver, "type"))) solver.clear_type();
+  UpgradeSolver(solver, file);
   if (options.applied != nullptr) options.applied->insert(options.applied->end(), applied.begin(), applied.end());
   return solver;
 }
@@ -106,10 +110,11 @@ fs::path ResolveBeside(const SolverParameter& solver, std::string_view name, std
     for (const fs::path& file : ListFiles(folder, path.extension().string())) names.push_back(file.filename().string());
   }
   const bool one_place = beside == path;
+  const std::string path_hint = PathHint(name);
   throw Error(ErrorKind::kNoInput, PlaceOf(solver, field),
               StrCat("file \"", path.string(), "\" does not exist",
                      one_place ? "" : StrCat(", nor does \"", beside.string(), "\"")),
-              DidYouMean(path.filename().string(), names));
+              path_hint.empty() ? DidYouMean(path.filename().string(), names) : path_hint);
 }
 
 SolverNets ReadSolverNets(const SolverParameter& solver, const NetReadOptions& options) {
@@ -131,7 +136,10 @@ SolverNets ReadSolverNets(const SolverParameter& solver, const NetReadOptions& o
   const int tests = solver.test_iter_size();
   if (tests > 0 && solver.test_interval() <= 0) {
     throw Error(ErrorKind::kConfig, PlaceOf(solver, solver.has_test_interval() ? "test_interval" : "test_iter[0]"),
-                StrCat("test_interval is ", solver.test_interval(), ", expected at least 1"));
+                solver.has_test_interval()
+                    ? StrCat("test_interval is ", solver.test_interval(), ", expected at least 1")
+                    : "test_iter is given and test_interval, the iterations from test to test, is not",
+                "leave out test_iter and test_interval to train without tests");
   }
   if (solver.test_state_size() > 0 && solver.test_state_size() != tests) {
     throw Error(ErrorKind::kConfig, PlaceOf(solver, "test_state[0]"),

@@ -7,6 +7,7 @@
 
 #include "core/text.h"
 #include "proto/other_words.h"
+#include "proto/text_slips.h"
 
 namespace moka {
 namespace {
@@ -33,17 +34,6 @@ std::string TextErrorsQuoted(std::string_view message, int n) {
 
 bool Contains(std::string_view text, std::string_view part) { return text.find(part) != kTextErrorsNone; }
 
-// The message type of the innermost of the open blocks; null where a name is unknown.
-const Descriptor* TextErrorsTypeOf(const Descriptor* root, const std::vector<OpenBlock>& open) {
-  const Descriptor* type = root;
-  for (const OpenBlock& block : open) {
-    const FieldDescriptor* field = type->FindFieldByName(std::string(block.field));
-    type = field == nullptr ? nullptr : field->message_type();
-    if (type == nullptr) return nullptr;
-  }
-  return type;
-}
-
 // Whether a block around the innermost one has a field of this name.
 bool IsFieldFurtherOut(const Descriptor* root, const std::vector<OpenBlock>& open, const std::string& name) {
   const Descriptor* type = root;
@@ -54,6 +44,20 @@ bool IsFieldFurtherOut(const Descriptor* root, const std::vector<OpenBlock>& ope
     type = field == nullptr ? nullptr : field->message_type();
   }
   return false;
+}
+
+// What stands between a token's quotes; the token if it has none.
+std::string Unquoted(const std::string& token) {
+  const bool is_text = token.size() > 1 && (token[0] == '"' || token[0] == '\'') && token.back() == token[0];
+  return is_text ? token.substr(1, token.size() - 2) : token;
+}
+
+// Whether the field takes this word where it stands without quotes.
+bool FitsWithoutQuotes(const FieldDescriptor& field, const std::string& word) {
+  if (field.enum_type() != nullptr) return field.enum_type()->FindValueByName(word) != nullptr;
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL) return word == "true" || word == "false";
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING || field.message_type() != nullptr) return false;
+  return !word.empty() && word.find_first_not_of("0123456789.-+eE") == kTextErrorsNone;
 }
 
 // An error and whether those after it are likely its consequences.
@@ -68,6 +72,7 @@ class Translator {
 
   Translated Unknown(const ParserComplaint& complaint) const;
   Translated Last(const ParserComplaint& complaint) const;
+  Error Bracketed(const ParserComplaint& complaint) const;
   bool IsConsequence(const ParserComplaint& unknown, const ParserComplaint& last) const;
   bool IsTailOfNumber(const ParserComplaint& unknown, const ParserComplaint& last) const;
 
@@ -113,8 +118,10 @@ Translated Translator::Unknown(const ParserComplaint& complaint) const {
   const std::string type_name = TextErrorsQuoted(complaint.message, 0);
   const std::string name = TextErrorsQuoted(complaint.message, 1);
   const size_t after = parsed_.lines.OffsetOf(complaint.line, complaint.column);
+  if (name.starts_with('[')) return {Bracketed(complaint)};
   const size_t found = FindWordBefore(parsed_.text, name, after);
   const size_t at = found == kTextErrorsNone ? after : found;
+  if (std::optional<Error> further = FurtherValue(parsed_, at)) return {*further};
   const Descriptor* type = google::protobuf::DescriptorPool::generated_pool()->FindMessageTypeByName(type_name);
   if (type == nullptr) return {At(at, name.size(), Printable(complaint.message))};
   const std::string text = StrCat(ShortName(*type), " has no field \"", Printable(name), "\"");
@@ -131,6 +138,24 @@ Translated Translator::Unknown(const ParserComplaint& complaint) const {
   const bool follows_quote = at > 0 && (parsed_.text[at - 1] == '"' || parsed_.text[at - 1] == '\'');
   if (follows_quote) hint = "a text ends right before it: is a quote missing?";
   return {At(at, name.size(), text, std::move(hint))};
+}
+
+// A name in brackets is of an extension, and Moka's messages have none.
+Error Translator::Bracketed(const ParserComplaint& complaint) const {
+  const std::string name = TextErrorsQuoted(complaint.message, 1);
+  const size_t after = parsed_.lines.OffsetOf(complaint.line, complaint.column);
+  const size_t close = after == 0 ? kTextErrorsNone : parsed_.text.rfind(']', after - 1);
+  const size_t open = close == kTextErrorsNone ? kTextErrorsNone : parsed_.text.rfind('[', close);
+  const size_t at = open == kTextErrorsNone ? after : open;
+  const std::string type_name = TextErrorsQuoted(complaint.message, 0);
+  const Descriptor* type = google::protobuf::DescriptorPool::generated_pool()->FindMessageTypeByName(type_name);
+  const std::string bare = name.substr(1, name.size() - 2);
+  const std::string last = bare.substr(bare.rfind('.') + 1);  // npos + 1 is 0
+  const bool is_field = type != nullptr && type->FindFieldByName(last) != nullptr;
+  return At(at, open == kTextErrorsNone ? 1 : close + 1 - open,
+            StrCat(type == nullptr ? type_name : ShortName(*type), " has no field \"", Printable(name), "\""),
+            is_field ? StrCat("write the name without brackets: ", last)
+                     : "a name in brackets is an extension, and there are none");
 }
 
 // Whether `last` is only what an unknown field's name, or the letter in a number, led to.
@@ -156,7 +181,7 @@ Error Translator::BadValue(const std::string& word, size_t offset) const {
   // The field's name stands before the value's ":" (or before "[", in a list).
   const size_t colon = parsed_.text.rfind(':', at);
   const FieldDescriptor* field = nullptr;
-  const Descriptor* type = TextErrorsTypeOf(parsed_.root, ScanText(parsed_.text, at).open);
+  const Descriptor* type = BlockTypeAt(parsed_, at);
   if (type != nullptr && colon != kTextErrorsNone) {
     const size_t name_end = parsed_.text.find_last_not_of(" \t\r\n", colon == 0 ? 0 : colon - 1);
     const size_t before =
@@ -167,7 +192,10 @@ Error Translator::BadValue(const std::string& word, size_t offset) const {
   }
   if (field == nullptr) return At(at, token.size(), StrCat("the value ", token, " does not fit its field"));
   std::string hint;
-  if (field->enum_type() != nullptr) hint = DidYouMean(token, ValueNames(*field->enum_type()));
+  const std::string bare = Unquoted(token);
+  if (field->enum_type() != nullptr) hint = DidYouMean(bare, ValueNames(*field->enum_type()));
+  const bool is_text = bare != token;
+  if (is_text && FitsWithoutQuotes(*field, bare)) hint = StrCat("write it without quotes: ", bare);
   if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) hint = StrCat("write it in quotes: \"", token, "\"");
   return At(at, token.size(), StrCat("field \"", field->name(), "\" takes ", TakenBy(*field), ", found ", token), hint);
 }
@@ -176,6 +204,7 @@ Translated Translator::Last(const ParserComplaint& complaint) const {
   const std::string_view message = complaint.message;
   const size_t offset = parsed_.lines.OffsetOf(complaint.line, complaint.column);
   if (Contains(message, "has no field named")) return Unknown(complaint);
+  if (std::optional<Error> slip = SlipAt(parsed_, complaint)) return {*slip};
   if (Contains(message, "Unknown enumeration value")) return {BadValue(TextErrorsQuoted(message, 0), offset)};
   if (Contains(message, "Invalid value for boolean field")) return {BadValue(TextErrorsQuoted(message, 1), offset)};
   if (Contains(message, "specified multiple times")) {
@@ -197,8 +226,8 @@ Translated Translator::Last(const ParserComplaint& complaint) const {
     const size_t blank = offset == 0 ? kTextErrorsNone : parsed_.text.find_last_of(" \t\r\n:[,", offset - 1);
     return {BadValue({}, blank == kTextErrorsNone ? 0 : blank + 1)};
   }
-  for (const std::string_view expected :
-       {"Expected integer", "Expected double", "Expected string", "Expected identifier, got: \""}) {
+  for (const std::string_view expected : {"Expected integer", "Expected double", "Expected string",
+                                          "Expected identifier, got: \"", "Expected identifier, got: '"}) {
     if (message.starts_with(expected)) return {BadValue({}, offset)};
   }
   if (Contains(message, "String literals cannot cross line boundaries")) {
@@ -215,6 +244,14 @@ Translated Translator::Last(const ParserComplaint& complaint) const {
   std::string text = Printable(message);
   for (size_t at = text.find("moka."); at != kTextErrorsNone; at = text.find("moka.")) text.erase(at, 5);
   return {At(offset, token.size(), std::move(text))};
+}
+
+// Whether the unknown field was seen after what the parser could not read as a token: it reads on there, and what it
+// finds means little.
+bool FollowsBadToken(const ParserComplaint& unknown, const ParserComplaint& last) {
+  if (unknown.line != last.line) return last.line < unknown.line;
+  if (unknown.column != last.column) return last.column < unknown.column;
+  return last.message.starts_with("Interpreting non ascii") || last.message.starts_with("Invalid control");
 }
 
 // A solver given as a net or the reverse, told by the names outside all blocks.
@@ -257,6 +294,7 @@ void ThrowTextErrors(const ParsedText& parsed, const std::vector<ParserComplaint
   bool go_on = true;
   for (const ParserComplaint& complaint : unknown) {
     if (!go_on || errors.size() >= ErrorList::kMaxErrors) break;
+    if (!last.empty() && FollowsBadToken(complaint, last.front())) break;
     if (!last.empty() && translator.IsTailOfNumber(complaint, last.front())) continue;
     const Translated translated = translator.Unknown(complaint);
     errors.push_back(translated.error);

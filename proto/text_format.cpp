@@ -34,14 +34,23 @@ constexpr size_t kMaxUnknown = 1000;  // unknown fields that are passed over
 // Each of them costs a reading of the text: above this many bytes in all they are errors, of which few are looked at.
 constexpr size_t kUnknownBudgetBytes = size_t{1} << 28;
 
+// A name in brackets is of an extension; the parser's text of one that is not there in the form of that of any field.
+std::string AsUnknownField(const std::string& message) {
+  if (message.find("not defined or is not an extension of") == std::string::npos) return message;
+  const std::vector<std::string> words = Split(message, '"');  // "... extension "NAME" which is ... of "TYPE"."
+  if (words.size() < 4) return message;
+  return StrCat("Message type \"", words[3], "\" has no field named \"[", words[1], "]\".");
+}
+
 // Keeps the first complaints; the parser calls unknown fields warnings when they are allowed.
 class Collector : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int line, google::protobuf::io::ColumnNumber column, const std::string& message) override {
-    Keep(errors, line, column, message);
+    Keep(errors, line, column, AsUnknownField(message));
   }
   void AddWarning(int line, google::protobuf::io::ColumnNumber column, const std::string& message) override {
-    if (message.find("has no field named") != std::string::npos) Keep(unknown, line, column, message);
+    const std::string text = AsUnknownField(message);
+    if (text.find("has no field named") != std::string::npos) Keep(unknown, line, column, text);
   }
 
   std::vector<ParserComplaint> errors;
@@ -90,8 +99,8 @@ void NoteUnknown(const Error& error, bool is_outside_layers, Message& message) {
   field.set_hint(error.hint());
 }
 
-// The same for all; false if they are the consequence of another mistake, too many, or of a message whose readers do not
-// tell them.
+// The same for all; false if they are the consequence of another mistake, too many, or of a message whose readers do
+// not tell them.
 bool NoteUnknown(const ParsedText& parsed, const std::vector<ParserComplaint>& unknown, Message& message) {
   if (unknown.size() > kMaxUnknown || unknown.size() * parsed.text.size() > kUnknownBudgetBytes) return false;
   const google::protobuf::Descriptor* type = message.GetDescriptor();

@@ -14,6 +14,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "proto/moved_fields.h"
+#include "proto/origins.h"
 #include "proto/places.h"
 #include "proto/spark_sources.h"
 #include "proto/upgrade_v0.h"
@@ -134,7 +135,11 @@ std::pair<int, int> LineAndColumn(const Origin& origin) { return {origin.line(),
 
 // Caffe refuses a net with both `layer` and `layers`. A text says in which order they are; a binary net does not.
 void RequireOrder(const NetParameter& net, bool has_v0) {
-  if (!has_v0 && net.layer(0).origin().line() > 0) return;
+  const auto has_line = [](const auto& layer) { return layer.origin().line() > 0; };  // an override's has none
+  if (!has_v0 && std::all_of(net.layer().begin(), net.layer().end(), has_line) &&
+      std::all_of(net.layers().begin(), net.layers().end(), has_line)) {
+    return;
+  }
   throw Error(ErrorKind::kConfig, PlaceOf(net.layer(0)), "the net has both \"layer\" and the older \"layers\"",
               "write all of them as layer { type: \"...\" }");
 }
@@ -158,15 +163,22 @@ void UpgradeMixedNet(NetParameter& net, const std::string& file) {
 void RequireInputsWithShapes(const NetParameter& net) {
   const auto refuse = [&](std::string_view field, const std::string& text, const std::string& hint) {
     const SourcePlace place = PlaceOf(net, field);
-    if (place.line > 0) throw Error(ErrorKind::kConfig, place, text, hint);
+    if (place.line > 0 || IsOverridden(place)) throw Error(ErrorKind::kConfig, place, text, hint);
   };
   const bool has_shapes = net.input_shape_size() > 0;
   const std::string_view shapes = has_shapes ? "input_shape" : "input_dim";
   if (net.input_size() == 0) {
     refuse(StrCat(shapes, "[0]"), StrCat("the net has ", shapes, " but no input"), "name it: input: \"data\"");
   } else if (!has_shapes && net.input_dim_size() == 0) {
+    const auto makes_it = [&](const LayerParameter& layer) {
+      return std::ranges::find(layer.top(), net.input(0)) != layer.top().end();
+    };
+    const auto maker = std::ranges::find_if(net.layer(), makes_it);
     refuse("input[0]", StrCat("input \"", Printable(net.input(0)), "\" has no shape"),
-           "give it behind the name: input_shape { dim: 1 dim: 3 dim: 224 dim: 224 }");
+           maker == net.layer().end()
+               ? std::string("give it behind the name: input_shape { dim: 1 dim: 3 dim: 224 dim: 224 }")
+               : StrCat("the layer \"", Printable(maker->name()), "\" at ", PlaceOf(*maker).ToString(),
+                        " makes that blob: delete the line input: \"", Printable(net.input(0)), "\""));
   } else if (has_shapes && net.input_dim_size() > 0) {
     refuse("input_dim[0]", "the net has input_shape and input_dim", "give one of them");
   }
@@ -326,8 +338,15 @@ bool UpgradeSolver(SolverParameter& solver, const std::string& file) {
     case SolverParameter::ADAM: solver.set_type("Adam"); break;
     case SolverParameter::SAG: solver.set_type("SAG"); break;
   }
-  LogWarning(StrCat(file, ": solver_type is deprecated; read as type: \"", solver.type(), "\""));
+  const SourcePlace place = PlaceOf(solver, "solver_type");
+  LogWarning(StrCat(IsOverridden(place) ? place.file : file, ": solver_type is deprecated; read as type: \"",
+                    solver.type(), "\""));
   solver.clear_solver_type();
+  if (!solver.has_origin()) return true;
+  ForgetField(*solver.mutable_origin(), "type");
+  for (FieldPlace& field : *solver.mutable_origin()->mutable_field()) {
+    if (field.path() == "solver_type") field.set_path("type");
+  }
   return true;
 }
 

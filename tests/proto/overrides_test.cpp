@@ -160,6 +160,56 @@ TEST(Overrides, SetSolverFields) {
   EXPECT_EQ(applied[4].old_value, "[5]");
 }
 
+TEST(Overrides, OfTheOldSolverTypeAreTheType) {
+  const auto read = [](const std::string& text, const std::vector<std::string>& overrides) {
+    return SolverFromText(text, "s", {.overrides = overrides});
+  };
+  const SolverParameter adam = read("base_lr: 0.1", {"solver_type=ADAM"});
+  EXPECT_EQ(adam.type(), "Adam");
+  EXPECT_FALSE(adam.has_solver_type());
+  EXPECT_EQ(PlaceOf(adam, "type").ToString(), "override solver_type=ADAM");
+  EXPECT_EQ(read("solver_type: ADAGRAD", {"solver_type=ADAM"}).type(), "Adam");
+  EXPECT_EQ(read("solver_type: ADAGRAD", {"type=Adam"}).type(), "Adam");
+  EXPECT_EQ(PlaceOf(read("base_lr: 0.1\nsolver_type: ADAGRAD", {}), "type").ToString(), "s:2:1");
+  for (const std::vector<std::string>& both :
+       {std::vector<std::string>{"solver_type=ADAM", "type=SGD"}, {"type=SGD", "solver_type=ADAM"}}) {
+    for (const char* text : {"base_lr: 0.1", "solver_type: ADAGRAD"}) {
+      EXPECT_EQ(ErrorTextOf([&] { read(text, both); }),
+                "override solver_type=ADAM: the solver has both \"type\" and the deprecated \"solver_type\"; remove "
+                "solver_type");
+    }
+  }
+  EXPECT_THAT(ErrorTextOf([&] { read("type: 'SGD'", {"solver_type=ADAM"}); }), testing::HasSubstr("has both"));
+}
+
+TEST(Overrides, OfTheOlderFormsOfNetsAreRefused) {
+  const auto error = [](const std::string& text) {
+    return ErrorTextOf([&] { NetFromText("layer { name: 'a' type: 'ReLU' }", "n", {.overrides = {text}}); });
+  };
+  for (const auto& [text, field] : {std::pair("input=x", "input"),
+                                    {"+input=x", "input"},
+                                    {"input_dim=3", "input_dim"},
+                                    {"+input_shape={ dim: 3 }", "input_shape"},
+                                    {"+layers={ name: 'b' type: RELU }", "layers"}}) {
+    EXPECT_THAT(error(text),
+                testing::StartsWith(StrCat("override \"", text, "\": ", field, " is of an older form of nets")));
+  }
+  // What an override writes in a layer's older spelling is read as the file's would be.
+  const NetParameter net = NetFromText("layer { name: 'a' type: 'NdConvolution' }", "n",
+                                       {.overrides = {"layer[a].convolution3d_param.num_output=3"}});
+  EXPECT_EQ(net.layer(0).convolution_param().num_output(), 3U);
+  EXPECT_FALSE(net.layer(0).has_convolution3d_param());
+  // Nets inside a solver are read after the solver's overrides.
+  const auto inner = [](const std::string& text) {
+    return ErrorTextOf([&] {
+      ReadSolverNets(SolverFromText("net_param { layer { name: 'a' type: 'ReLU' } }", "s", {.overrides = {text}}));
+    });
+  };
+  EXPECT_THAT(inner("+net_param.input=x"), testing::HasSubstr("input \"x\" has no shape"));
+  EXPECT_THAT(inner("+net_param.layers={ name: 'b' type: RELU }"),
+              testing::HasSubstr("has both \"layer\" and the older \"layers\""));
+}
+
 TEST(Overrides, ThatMatchNothingAreErrors) {
   EXPECT_STREQ(ErrorWith("layer[con1].name=x").c_str(),
                "override \"layer[con1].name=x\": no layer is named \"con1\"; did you mean \"conv1\"?");

@@ -99,11 +99,23 @@ TEST_F(SolverFile, SuggestsTheNetsFile) {
 TEST_F(SolverFile, ChecksItsNets) {
   EXPECT_THAT(NetsError("base_lr: 1"), HasSubstr("the solver names 0 train nets"));
   EXPECT_THAT(NetsError("net: 'a' train_net: 'b'"), HasSubstr("the solver names 2 train nets"));
-  EXPECT_THAT(NetsError("net: 'train_val.prototxt' test_iter: 3"), HasSubstr("test_interval is 0"));
+  EXPECT_THAT(NetsError("net: 'train_val.prototxt' test_iter: 3"),
+              HasSubstr("test_interval, the iterations from test to test, is not"));
+  EXPECT_THAT(NetsError("net: 'train_val.prototxt' test_iter: 3 test_interval: 0"),
+              HasSubstr("test_interval is 0, expected at least 1; leave out test_iter and test_interval to train"));
   EXPECT_THAT(NetsError("train_net: 'train_val.prototxt' test_iter: 3 test_interval: 1"),
               HasSubstr("0 test nets but 1 test_iter"));
   EXPECT_THAT(NetsError("net: 'train_val.prototxt' test_iter: 3 test_interval: 1 test_state { } test_state { }"),
               HasSubstr("1 test nets but 2 test_state"));
+}
+
+TEST_F(SolverFile, SaysWhatInAPathIsTakenAsItStands) {
+  EXPECT_THAT(NetsError("net: '~/net.prototxt'"), HasSubstr("~ is not expanded here: write the whole path"));
+  EXPECT_THAT(NetsError("net: '$HOME/net.prototxt'"), HasSubstr("variables such as $HOME are not expanded here"));
+  EXPECT_THAT(NetsError("net: 'D:\\train.prototxt'"), HasSubstr("begins an escape such as \\t: write / or \\\\"));
+  EXPECT_THAT(NetsError("net: 'train_val.prototxt '"), HasSubstr("the path begins or ends with a blank"));
+  EXPECT_THAT(NetsError("net: 'D:/train.prototxt'"), HasSubstr("a path of Windows"));
+  EXPECT_THAT(NetsError("net: 'train_vla.prototxt'"), HasSubstr("did you mean \"train_val.prototxt\"?"));
 }
 
 TEST_F(SolverFile, PrintsBack) {

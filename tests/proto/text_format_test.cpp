@@ -261,6 +261,77 @@ TEST(TextErrors, PointAtStrayControlCharacters) {
       HasSubstr("net.prototxt:1:71"));
 }
 
+// The parser passes over names in brackets, extensions, with a warning.
+TEST(TextErrors, NamesInBracketsAreUnknownFields) {
+  const std::vector<Error> errors = ErrorsOf(
+      [] { UseNet("layer { name: 'r' [moka.X]: 3\n relu_param { [ negative_slope ]: 0.1 } }\n[x] { }", "n"); });
+  ASSERT_EQ(errors.size(), 3U);
+  const auto error = [&](const std::string& start) {
+    const auto found =
+        std::ranges::find_if(errors, [&](const Error& e) { return std::string(e.what()).starts_with(start); });
+    return found == errors.end() ? Error(ErrorKind::kInternal, "none") : *found;
+  };
+  EXPECT_STREQ(
+      error("n:1:").what(),
+      "n:1:19: LayerParameter has no field \"[moka.X]\"; a name in brackets is an extension, and there are none");
+  EXPECT_EQ(error("n:1:").place().length, 8);
+  EXPECT_STREQ(
+      error("n:2:").what(),
+      "n:2:15: ReLUParameter has no field \"[negative_slope]\"; write the name without brackets: negative_slope");
+  EXPECT_THAT(error("n:3:").what(), HasSubstr("n:3:1: NetParameter has no field \"[x]\""));
+  const SolverParameter solver = SolverFromText("[base_lr]: 5 [caffe.momentum]: 0.9", "s");
+  ASSERT_EQ(UnknownFieldsOf(solver.origin()).size(), 2U);
+  EXPECT_STREQ(UnknownFieldsOf(solver.origin())[1].what(),
+               "s:1:14: SolverParameter has no field \"[caffe.momentum]\"; write the name without brackets: momentum");
+  // Messages whose readers do not tell unknown fields refuse them at once.
+  LabelMap map;
+  EXPECT_THAT(ErrorTextOf([&] { ParseText("item { [id]: 1 }", "m", map); }), HasSubstr("m:1:8: "));
+}
+
+TEST(TextErrors, CharactersThatDoNotBelongThereAreNamed) {
+  const auto starts = [](const std::string& text, const std::string& start) {
+    EXPECT_EQ(NetError(text).substr(0, start.size()), start);
+  };
+  starts("layer { name\xef\xbc\x9a 'a' }",
+         "net.prototxt:1:13: character U+FF1A (a full-width :) does not belong here; write :");
+  starts("layer {\xc2\xa0name: 'a' }", "net.prototxt:1:8: character U+00A0 (a no-break space)");
+  starts("layer { name: \xe2\x80\x9c\x64\xe2\x80\x9d }",
+         "net.prototxt:1:15: character U+201C (a typographic quote) does not belong here; write the quote \"");
+  starts("layer { na\xe2\x80\x8bme: 'a' }",
+         "net.prototxt:1:11: character U+200B (a character that is not seen) does not belong here; delete it");
+  starts("layer { name: \xc3\xa9 }", "net.prototxt:1:15: character U+00E9 does not belong here; other characters");
+  EXPECT_EQ(NetFromText("layer { name: '\xe2\x80\x9c' } # \xef\xbc\x9a", "n").layer(0).name(), "\xe2\x80\x9c");
+}
+
+TEST(TextErrors, SlipsOfThePenAreSaidToBeThose) {
+  EXPECT_EQ(NetError("layer { name: 'd\np' type: 'ReLU'\n bottom: 'x' }"),
+            "net.prototxt:1:17: a text ends without its closing quote before the end of the line");
+  EXPECT_THAT(NetError("layer { input_param { shape { dim: 1 3 8 8 } } }"),
+              HasSubstr("1:38: a further value 3 of field \"dim\" without brackets; write dim: [1, 3, 8, 8]"));
+  EXPECT_THAT(
+      NetError("layer { transform_param { mean_value: 104.5, 117.5 } }"),
+      HasSubstr("1:46: a further value 117.5 of field \"mean_value\" without brackets; write mean_value: [104.5, "
+                "117.5]"));
+  EXPECT_THAT(SolverError("max_iter: 1 000"),
+              HasSubstr("1:13: a further value 000 of field \"max_iter\", which takes one"));
+  EXPECT_THAT(NetError("layer { name: 'd'\n<<<<<<< HEAD\n type: 'A'\n=======\n type: 'B'\n>>>>>>> x\n}"),
+              HasSubstr("2:1: \"<<<<<<<\" is the mark of a merge that was not finished"));
+  EXPECT_THAT(NetError("layer { name: 'd'\n>>>>>>> x\n}"), HasSubstr("2:1: \">>>>>>>\" is the mark of a merge"));
+  EXPECT_THAT(SolverError("net { name: 'x' }"),
+              HasSubstr("1:5: field \"net\" takes a text, found a block; the block for it is net_param { }"));
+  EXPECT_THAT(NetError(R"(layer { data_param { source: "D:\data\x" } })"),
+              HasSubstr(R"(1:33: \d in a text is no escape; write / or \\ in a path)"));
+  EXPECT_THAT(NetError(R"(layer { data_param { source: "C:\Users" } })"),
+              HasSubstr(R"(1:33: \U in a text is no escape)"));
+}
+
+TEST(TextErrors, ValuesInQuotesThatNeedNone) {
+  EXPECT_THAT(SolverError("solver_mode: \"CPU\""), HasSubstr("found \"CPU\"; write it without quotes: CPU"));
+  EXPECT_THAT(SolverError("solver_mode: \"CPV\""), HasSubstr("found \"CPV\"; did you mean \"CPU\"?"));
+  EXPECT_THAT(SolverError("base_lr: '0.1'"), HasSubstr("found '0.1'; write it without quotes: 0.1"));
+  EXPECT_THAT(SolverError("debug_info: 'true'"), HasSubstr("found 'true'; write it without quotes: true"));
+}
+
 TEST(TextErrors, SurviveUnfinishedText) {
   const std::string text = kTextFormatNet;
   for (size_t n = 1; n < text.size(); ++n) {

@@ -18,17 +18,21 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/json_bounds.h"
-#include "core/log.h"
 #include "core/text.h"
+#include "data/class_names.h"
 #include "data/crowd_flag.h"
 #include "proto/moka.pb.h"
-#include "proto/text_format.h"
 
 namespace moka {
 namespace {
 
 [[noreturn]] void BadAnnotationFile(std::string text, std::string hint = {}) {
   throw Error(ErrorKind::kBadData, {}, std::move(text), std::move(hint));
+}
+
+void CheckNoControl(const std::string& name, const std::string& place) {
+  if (!HasControl(name)) return;
+  BadAnnotationFile(StrCat(place, ": the class \"", Printable(name), "\" has a control character"));
 }
 
 double AnnotationNumberOf(std::string_view text, std::string_view what) {
@@ -98,9 +102,16 @@ PictureSize AnnotationSizeOf(std::optional<PictureSize> stated, const PictureSiz
     warnings.push_back("no size is stated: the picture's is used");
     return picture;
   }
+  if (stated->width != picture.width && stated->width == picture.height && stated->height == picture.width) {
+    BadAnnotationFile(StrCat("the size stated is ", stated->width, " x ", stated->height, " and the picture's ",
+                             picture.width, " x ", picture.height, ": width and height are swapped"),
+                      "an EXIF orientation may turn the picture: let the boxes and the size be those of the picture "
+                      "upright");
+  }
   if (stated->width != picture.width || stated->height != picture.height) {
     warnings.push_back(StrCat("the size stated is ", stated->width, " x ", stated->height, " and the picture's ",
-                              picture.width, " x ", picture.height));
+                              picture.width, " x ", picture.height,
+                              ": the boxes are taken as parts of the size stated"));
   }
   return *stated;
 }
@@ -166,6 +177,7 @@ std::string NameOfObject(const xmlNode& object) {
   if (name.empty()) {
     BadAnnotationFile(StrCat("line ", xmlGetLineNo(ChildOf(object, "name")), ": <name> is empty, expected a class"));
   }
+  CheckNoControl(name, StrCat("line ", xmlGetLineNo(ChildOf(object, "name"))));
   return name;
 }
 
@@ -312,6 +324,14 @@ std::vector<double> NumbersOfLine(std::string_view line, int line_number) {
   return numbers;
 }
 
+// What a line of so many numbers may be that is no box.
+std::string HintOfCount(size_t numbers) {
+  if (numbers == 6) return "a sixth number is a confidence: these are a detector's boxes, not labels";
+  if (numbers > 6 && numbers % 2 == 1)
+    return "these may be outlines or key points, which are read from COCO's JSON alone";
+  return {};
+}
+
 // Calls visit(line, numbers) for each line; they are five, the first of which is whole.
 template <class Visit>
 void VisitTextLines(std::string_view text, std::string_view expected, Visit&& visit) {
@@ -322,7 +342,8 @@ void VisitTextLines(std::string_view text, std::string_view expected, Visit&& vi
     if (numbers.empty()) continue;
     if (numbers.size() != 5 || numbers[0] != std::floor(numbers[0]) || std::abs(numbers[0]) > kMostLabels) {
       BadAnnotationFile(
-          StrCat("line ", line_number, ": expected \"", expected, "\", found \"", Printable(Trim(line)), "\""));
+          StrCat("line ", line_number, ": expected \"", expected, "\", found \"", Printable(Trim(line)), "\""),
+          HintOfCount(numbers.size()));
     }
     visit(line_number, numbers);
   }
@@ -334,7 +355,8 @@ void ReadYolo(std::string_view text, const std::map<std::string, int32_t>& label
   VisitTextLines(text, "class x y width height", [&](int line, const std::vector<double>& numbers) {
     for (size_t i = 1; i < numbers.size(); ++i) {
       if (numbers[i] >= 0 && numbers[i] <= 1) continue;
-      BadAnnotationFile(StrCat("line ", line, ": ", numbers[i], " is no part of the picture's side, expected 0..1"));
+      BadAnnotationFile(StrCat("line ", line, ": ", numbers[i], " is no part of the picture's side, expected 0..1"),
+                        "corners in pixels are read by boxes:LIST,LABELMAP");
     }
     if (numbers[0] < 0 || numbers[0] >= static_cast<double>(labels.size())) {
       BadAnnotationFile(StrCat("line ", line, ": class ", numbers[0], " has no name, expected 0..", labels.size() - 1));
@@ -369,61 +391,6 @@ void ReadText(std::string_view text, const std::map<std::string, int32_t>& label
 }
 
 }  // namespace
-
-std::map<std::string, int32_t> ReadLabelMap(const std::filesystem::path& path, LabelMapCheck check) {
-  LabelMap map;
-  ParseText(ReadTextFile(path, "a label map"), path.string(), map);
-  if (map.item_size() == 0) BadAnnotationFile(StrCat(path.string(), ": the label map has no items"));
-  const auto tell = [&](LabelMapCheck least, const std::string& text, std::string_view what) {
-    if (check >= least) BadAnnotationFile(StrCat(path.string(), ": ", text));
-    LogWarning(StrCat(path.string(), ": ", text, "; ", what));
-  };
-  std::map<std::string, int32_t> labels;
-  std::map<int32_t, std::string> names;
-  for (const LabelMapItem& item : map.item()) {
-    const bool is_new = labels.insert_or_assign(item.name(), item.label()).second;
-    if (!is_new) {
-      tell(LabelMapCheck::kNames, StrCat("the name \"", Printable(item.name()), "\" is given twice"),
-           "the later item counts");
-    }
-    const auto [named, is_unused] = names.emplace(item.label(), item.name());
-    if (!is_unused && named->second != item.name()) {
-      tell(LabelMapCheck::kUnique,
-           StrCat("the label ", item.label(), " is that of \"", Printable(named->second), "\" and of \"",
-                  Printable(item.name()), "\""),
-           "objects of both names have it");
-    }
-    named->second = item.name();
-  }
-  return labels;
-}
-
-bool IsBackgroundName(std::string_view name) {
-  return name == "none" || name == "background" || name == "__background__" || name == "none_of_the_above";
-}
-
-std::vector<std::string> BackgroundWarnings(const std::map<std::string, int32_t>& labels,
-                                            const std::filesystem::path& file) {
-  std::vector<std::string> warnings;
-  for (const auto& [name, label] : labels) {
-    if (label != 0 || IsBackgroundName(name)) continue;
-    warnings.push_back(StrCat(Printable(file.string()), ": class \"", Printable(name),
-                              "\" has the label 0, which detectors take for the background: its boxes are refused in "
-                              "training unless background_label_id is another"));
-  }
-  return warnings;
-}
-
-std::vector<std::string> NamesByLabel(const std::map<std::string, int32_t>& labels) {
-  constexpr int32_t kMost = 1 << 16;
-  std::vector<std::string> names;
-  for (const auto& [name, label] : labels) {
-    if (label < 0 || label >= kMost) return {};
-    while (names.size() <= static_cast<size_t>(label)) names.push_back(std::to_string(names.size()));
-    names[static_cast<size_t>(label)] = name;
-  }
-  return names;
-}
 
 AnnotationFormat AnnotationFormatNamed(std::string_view name) {
   if (name == "xml") return AnnotationFormat::kXml;

@@ -26,6 +26,7 @@ std::vector<std::string> NamesIn(const SampleSchema& schema, const RecordDataPar
   if (takes(RecordDataParameter::BOXES)) return list(schema.box_class());
   if (takes(RecordDataParameter::MASK)) return list(schema.mask_class());
   if (takes(RecordDataParameter::LABELS) && schema.label_size() > 0) return list(schema.label(0).class_name());
+  if (takes(RecordDataParameter::TARGETS)) return list(schema.target());
   return {};
 }
 
@@ -74,6 +75,39 @@ std::vector<std::string> LabelNamesIn(const std::filesystem::path& database) {
   const std::filesystem::path labels = database / "labels.txt";
   return std::filesystem::exists(std::filesystem::symlink_status(labels, ignored)) ? ReadNameLines(labels)
                                                                                    : std::vector<std::string>{};
+}
+
+std::vector<std::string> ReadClassList(const std::filesystem::path& file_or_database) {
+  std::error_code ignored;
+  const bool is_database = std::filesystem::is_directory(file_or_database, ignored);
+  const std::filesystem::path file = is_database ? file_or_database / "labels.txt" : file_or_database;
+  if (is_database && !std::filesystem::exists(file, ignored)) {
+    throw Error(ErrorKind::kBadData, {}, StrCat(Printable(file_or_database.string()), " has no labels.txt"),
+                "expected a file with a name of a class a line, or a database whose import made one");
+  }
+  std::vector<std::string> names = ReadNameLines(file);
+  if (names.empty()) throw Error(ErrorKind::kBadData, StrCat(Printable(file.string()), " has no names of classes"));
+  CheckClassNames(names, file);
+  return names;
+}
+
+bool HasControl(std::string_view text) {
+  return std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+}
+
+void CheckClassName(std::string_view name) {
+  std::string fault;
+  if (name.empty()) {
+    fault = "is empty";
+  } else if (HasControl(name)) {
+    fault = "has a control character, such as a line's break";
+  } else if (Trim(name).size() != name.size()) {
+    fault = "has a blank at an end";
+  } else {
+    return;
+  }
+  throw Error(ErrorKind::kBadData, {}, StrCat("the class's name \"", Printable(name), "\" ", fault),
+              "names of classes stand one a line (labels.txt), where it would be another");
 }
 
 void CheckClassNames(const std::vector<std::string>& names, const std::filesystem::path& file) {

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "proto/moka.pb.h"
@@ -10,7 +11,7 @@
 namespace moka {
 
 // By class: of a database's labels.txt, or of what the layer takes of Moka's own records (boxes before masks before
-// labels). Empty where the source is not there or does not say. Errors: those of ReadSampleSchema.
+// labels before targets). Empty where the source is not there or does not say. Errors: those of ReadSampleSchema.
 std::vector<std::string> ClassNamesOf(const LayerParameter& layer, const std::filesystem::path& base_folder);
 
 // A database's labels.txt, by label; empty without that file.
@@ -21,6 +22,14 @@ std::vector<std::string> ReadNameLines(const std::filesystem::path& file);
 // kBadData for a file without names, and with the line's place for one that is blank, or that begins with the number of
 // another class than the line's own.
 std::vector<std::string> ReadGivenNames(const std::filesystem::path& file);
+// The names of classes by number, each once, of a file with a name a line or of a database that has a labels.txt.
+// Errors: those of reading; kBadData for a database without names, and those of CheckClassNames.
+std::vector<std::string> ReadClassList(const std::filesystem::path& file_or_database);
+// Whether a text has a line's break or another control character.
+bool HasControl(std::string_view text);
+// Errors: kBadData for a name that a file with a name a line does not keep: empty, with a line's break or another
+// control character, or with blanks at its ends.
+void CheckClassName(std::string_view name);
 // Of a file that has a class in each line. Errors: kBadData at the line of an empty name, and of one given before.
 void CheckClassNames(const std::vector<std::string>& names, const std::filesystem::path& file);
 

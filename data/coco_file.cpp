@@ -15,6 +15,7 @@
 #include "core/json_bounds.h"
 #include "core/open_file.h"
 #include "core/text.h"
+#include "data/class_names.h"
 #include "data/crowd_flag.h"
 
 namespace moka {
@@ -209,6 +210,10 @@ class CocoReader {
     file_.classes.emplace_back("none");
     for (const auto& [id, category] : categories_) {
       labels.emplace(id, static_cast<int32_t>(labels.size()) + 1);
+      if (HasControl(category.name)) {
+        BadCocoFile(StrCat("category ", id, ": its name \"", Printable(category.name),
+                           "\" has a control character, such as a line's break"));
+      }
       file_.classes.push_back(category.name);
       TakePoints(category);
     }

@@ -30,6 +30,13 @@ std::string CopyRecordsIdentityOf(const RecordDatabase& database, Json what) {
   what["source"] = database.reader().path().string();
   what["items"] = database.size();
   what["items_crc32c"] = database.Checksum();
+  // Pictures that go into a net trained on the copy are brought to the same sides.
+  const fs::path import = database.reader().path() / "import.json";
+  std::error_code ignored;
+  if (fs::is_regular_file(import, ignored)) {
+    const Json made = Json::parse(ReadFile(import), nullptr, /*allow_exceptions=*/false);
+    if (made.is_object() && made.contains("sides")) what["sides"] = made["sides"];
+  }
   return what.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

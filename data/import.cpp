@@ -123,12 +123,22 @@ const std::vector<SourceKind>& SourceKinds() {
   return kinds;
 }
 
+// Errors: kUsage for options that this kind of source does not take.
+void CheckTaken(std::string_view kind, const ImportOptions& options) {
+  if (options.classes.empty()) return;
+  const bool has_part = kind == "voc" || kind == "yolo" || kind == "masks";
+  throw Error(ErrorKind::kUsage, {},
+              StrCat("--classes numbers the classes of a folder, a tar or a zip, and not of ", kind),
+              has_part ? "its own part CLASSES names them" : "its own numbers, or names, are the classes");
+}
+
 // "kind:rest".
 ImportReport ImportKind(std::string_view kind, std::string_view rest, const fs::path& out,
                         const ImportOptions& options) {
   const auto& kinds = SourceKinds();
   const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const SourceKind& k) { return k.kind == kind; });
   if (found != kinds.end()) {
+    if (kind != "tar") CheckTaken(kind, options);
     const Parts parts = Split(rest, found->separator);
     if (parts.size() >= found->least && parts.size() <= found->most) return found->import(parts, out, options);
     throw Error(ErrorKind::kUsage, {}, StrCat("cannot import \"", kind, ":", Printable(rest), "\""),
@@ -154,9 +164,15 @@ ImportReport Import(std::string_view source, const fs::path& out, const ImportOp
   if (fs::is_directory(path, ignored)) return ImportFolder(path, out, options);
   if (fs::exists(path, ignored)) {
     const std::string labels = Replaced(Replaced(path.filename().string(), "images", "labels"), "idx3", "idx1");
-    if (!labels.empty()) return ImportIdx(path, path.parent_path() / labels, out, options);
+    if (!labels.empty()) {
+      CheckTaken("idx", options);
+      return ImportIdx(path, path.parent_path() / labels, out, options);
+    }
     if (IsArchiveName(source)) return ImportTar(path, "", out, options);
-    if (source.ends_with(".txt")) return ImportList(path, path.parent_path(), out, options);
+    if (source.ends_with(".txt")) {
+      CheckTaken("list", options);
+      return ImportList(path, path.parent_path(), out, options);
+    }
     throw Error(ErrorKind::kUsage, {}, StrCat("cannot tell what ", path.string(), " is"),
                 "name its kind, as list:FILE or tar:FILE (moka data import --help has all)");
   }

@@ -31,6 +31,10 @@ struct ImportOptions {
   // says, and a resized kSource file is encoded in its own format.
   bool stores_like_caffe = false;
   ImageChannels channels = ImageChannels::kAsStored;
+  // Of class folders (ImportFolder, ImportTar): the classes by number, a file of names, one a line, or a database that
+  // has them (labels.txt). A folder that is none of them is refused; one may be missing. Empty: the folders, in
+  // alphabetical order.
+  std::filesystem::path classes = {};
   std::optional<uint64_t> shuffle_seed = {};  // none: the source's order
   int64_t limit = 0;                          // records at most (after shuffling); 0: all
   enum class OnBadRecord { kStop, kSkip } on_bad_record = OnBadRecord::kStop;
@@ -48,7 +52,9 @@ struct ImportReport {
   int64_t resumed_at = 0;            // records that an earlier, unfinished import had made
   std::vector<std::string> skipped;  // "name: reason", those of the earlier import too
   std::vector<std::string> warnings = {};
-  std::vector<std::string> labels;    // class names, by label; empty when the source has none
+  std::vector<std::string> labels;  // class names, by label; empty when the source has none
+  // Those of `labels` that records of one label have; none where records have several.
+  std::optional<int64_t> classes_met = {};
   std::set<std::string> shapes = {};  // of the records, "CxHxW"
 };
 

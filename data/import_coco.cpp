@@ -72,12 +72,29 @@ int64_t CountWithoutOutline(const CocoFile& coco) {
   return count;
 }
 
+// Errors: kBadData where all boxes are written as parts of the pictures' sides.
+void RefuseParts(const CocoFile& coco, const fs::path& annotations) {
+  bool has_fraction = false;
+  for (const CocoPicture& picture : coco.pictures) {
+    for (const CocoAnnotation& object : picture.objects) {
+      for (const double at : {object.box.xmin, object.box.ymin, object.box.xmax, object.box.ymax}) {
+        if (at < 0 || at > 1) return;
+        has_fraction = has_fraction || at != std::floor(at);
+      }
+    }
+  }
+  if (!has_fraction) return;
+  throw Error(ErrorKind::kBadData, {}, StrCat(annotations.string(), ": no box reaches beyond the first pixel"),
+              "boxes are x, y, width and height in pixels: these seem to be parts of the pictures' sides");
+}
+
 }  // namespace
 
 ImportReport ImportCoco(const fs::path& annotations, const fs::path& pictures, const fs::path& out,
                         const ImportOptions& options) {
   const auto step = [&] { CheckImportStop(options); };
   const CocoFile coco = ReadCocoFile(annotations, step);
+  RefuseParts(coco, annotations);
   const FileTree tree(pictures, step);
   int64_t bytes = 0;
   for (const CocoPicture& picture : coco.pictures) bytes += tree.BytesOf(picture.file);

@@ -62,7 +62,14 @@ ImportReport ImportCsv(const fs::path& file, const fs::path& root, const fs::pat
   for (const int64_t i : ImportOrder(count, options)) {
     const auto row = static_cast<size_t>(i);
     ImportItem item{.name = table.rows[row][0]};
-    item.read = [&path = pictures[row]] { return ReadFile(path); };
+    item.read = [&path = pictures[row], &file, &root] {
+      try {
+        return ReadFile(path);
+      } catch (const Error& e) {
+        throw Error(e.kind(), {}, e.text(),
+                    e.kind() == ErrorKind::kNoInput ? RootHint("csv", file, root, path) : e.hint());
+      }
+    };
     item.describe_sample = [&numbers = targets[row]](const Image&, SampleRecord& record, std::vector<std::string>&) {
       record.mutable_target()->Assign(numbers.begin(), numbers.end());
     };

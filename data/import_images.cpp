@@ -1,15 +1,15 @@
 // Importers of image files: folders, lists, tar archives.
-#include <algorithm>
-#include <array>
 #include <set>
 
 #include "core/checksum.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "data/class_folders.h"
 #include "data/file_tree.h"
 #include "data/gz_file.h"
 #include "data/left_out.h"
+#include "data/list_text.h"
 #include "data/picture_walk.h"
 #include "data/record_source.h"
 #include "data/record_writer.h"
@@ -18,6 +18,8 @@ namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kAreClasses = "if these are the classes, a file of their names says so: --classes FILE";
 
 // What kind of file it is that lies in no class's folder, by its name.
 std::string KindLeftOut(std::string_view name) {
@@ -49,11 +51,12 @@ ImportItem FileItem(const fs::path& path, int32_t label, std::string name) {
 }
 
 // Errors: those of reading, at the list's line.
-std::string ReadListed(const fs::path& path, const fs::path& list, int line) {
+std::string ReadListed(const fs::path& path, const fs::path& list, const fs::path& root, int line) {
   try {
     return ReadFile(path);
   } catch (const Error& e) {
-    throw Error(e.kind(), {}, StrCat(list.string(), ":", line, ": ", e.text()), e.hint());
+    throw Error(e.kind(), {}, StrCat(list.string(), ":", line, ": ", e.text()),
+                e.kind() == ErrorKind::kNoInput ? RootHint("list", list, root, path) : e.hint());
   }
 }
 
@@ -73,16 +76,6 @@ std::string_view HiddenFolderOf(std::string_view name) {
   return {};
 }
 
-// Where every picture lies deeper than CLASS/IMAGE, folders of these names are no classes but splits that hold them,
-// and one folder alone is what holds the classes.
-bool AreNoClasses(const std::vector<std::string>& folders) {
-  constexpr std::array<std::string_view, 9> kSplits = {"train", "training", "test",       "testing", "val",
-                                                       "valid", "dev",      "validation", "eval"};
-  return folders.size() == 1 || std::ranges::all_of(folders, [&](const std::string& folder) {
-           return std::ranges::find(kSplits, folder) != kSplits.end();
-         });
-}
-
 // A tar member's name below its split's folder; empty when it does not belong to it.
 std::string_view BelowSplit(std::string_view name, std::string_view split) {
   if (split.empty()) return name;
@@ -99,33 +92,53 @@ std::string_view ImportImagesClassOf(std::string_view name, std::string_view spl
   return name.substr(0, slash);
 }
 
-// The classes of a split in order, and how many images it has.
+// The classes of a split, and how many images it has.
 struct TarContents {
-  std::vector<std::string> labels;
+  ClassFolders classes;
   int64_t images = 0;
   int64_t bytes = 0;    // of the images
   uint32_t crc32c = 0;  // of their names and sizes
   std::vector<std::string> warnings;
-  int32_t LabelOf(std::string_view name) const {
-    return static_cast<int32_t>(std::lower_bound(labels.begin(), labels.end(), name) - labels.begin());
-  }
 };
 
+// Errors: kBadData.
+void RefuseParts(const fs::path& tar, std::string_view split, const ClassFolders& classes) {
+  const std::string holder = classes.HolderOfClasses();
+  const std::string part = split.empty() ? holder : StrCat(split, "/", holder);
+  // What stands in a source is parted at its commas.
+  const bool is_named = !holder.empty() && StrCat(tar.string(), part).find(',') == std::string::npos;
+  const std::string found =
+      split.empty() ? "its top folders are: " : StrCat("the folders in ", Printable(split), " are: ");
+  throw Error(ErrorKind::kBadData, {},
+              StrCat(tar.string(), ": no member is ", split.empty() ? "" : StrCat(split, "/"), "CLASS/IMAGE; ", found,
+                     Printable(Join(classes.names(), ", ")),
+                     classes.HavePictures() ? ", which are called as the parts of a set are" : ""),
+              StrCat(is_named ? StrCat("tar:", tar.string(), ",", Printable(part), " names that of the classes; ") : "",
+                     kAreClasses));
+}
+
+// Errors: kBadData.
+[[noreturn]] void RefuseNoImages(const fs::path& tar, std::string_view split, bool has_files,
+                                 const std::set<std::string, std::less<>>& folders) {
+  throw Error(ErrorKind::kBadData, {},
+              StrCat(tar.string(), ": no member is ", split.empty() ? "" : StrCat(split, "/"), "CLASS/IMAGE"),
+              folders.empty()
+                  ? (has_files ? "its files lie in no folder" : "it has no files")
+                  : StrCat("its top folders are: ", Printable(Join({folders.begin(), folders.end()}, ", "))));
+}
+
 TarContents ListTar(const fs::path& tar, std::string_view split, const ImportOptions& options) {
-  TarContents contents;
-  std::set<std::string, std::less<>> classes;
+  TarContents contents{.classes = ClassFolders(options.classes), .warnings = {}};
   std::set<std::string, std::less<>> folders;
   std::set<std::string, std::less<>> hidden_folders;
   LeftOut left_out;
-  bool is_class_seen = !split.empty();  // who names a split knows that its folders are classes
   TarReader reader(tar);
   while (reader.Next()) {
     CheckImportStop(options);
-    const std::string_view name = ImportImagesClassOf(reader.name(), split);
+    const std::string_view below = BelowSplit(reader.name(), split);
     const size_t slash = reader.name().find('/');
-    if (slash != std::string::npos) folders.insert(reader.name().substr(0, slash));
-    if (name.empty()) {
-      const std::string_view below = BelowSplit(reader.name(), split);
+    if (slash != std::string::npos && !IsSystemFile(reader.name())) folders.insert(reader.name().substr(0, slash));
+    if (ImportImagesClassOf(reader.name(), split).empty()) {
       const std::string_view hidden = HiddenFolderOf(below);
       if (!hidden.empty()) {
         if (hidden_folders.emplace(hidden).second) left_out.Add(kHiddenFolders, hidden);
@@ -134,39 +147,45 @@ TarContents ListTar(const fs::path& tar, std::string_view split, const ImportOpt
       }
       continue;
     }
-    const std::string_view file = BelowSplit(reader.name(), split).substr(name.size() + 1);
-    is_class_seen = is_class_seen || file.find('/') == std::string_view::npos;
+    contents.classes.Add(below);
     ++contents.images;
     contents.bytes += reader.bytes();
     contents.crc32c = Crc32c(StrCat(reader.name(), "\t", reader.bytes(), "\n"), contents.crc32c);
-    if (!classes.contains(name)) classes.emplace(name);
   }
-  contents.labels.assign(classes.begin(), classes.end());
-  if (contents.images == 0 || (!is_class_seen && AreNoClasses(contents.labels))) {
-    throw Error(ErrorKind::kBadData, {},
-                StrCat(tar.string(), ": no member is ", split.empty() ? "" : StrCat(split, "/"), "CLASS/IMAGE"),
-                folders.empty()
-                    ? (reader.name().empty() ? "it has no files" : "its files lie in no folder")
-                    : StrCat("its top folders are: ", Printable(Join({folders.begin(), folders.end()}, ", ")),
-                             folders.size() == 1
-                                 ? StrCat("; tar:", tar.string(), ",", Printable(*folders.begin()), " names that one")
-                                 : ""));
-  }
+  if (contents.images == 0) RefuseNoImages(tar, split, !reader.name().empty(), folders);
+  if (contents.classes.AreNone()) RefuseParts(tar, split, contents.classes);
+  contents.classes.Number(tar.string());
+  contents.crc32c ^= contents.classes.Checksum();
   contents.warnings = left_out.Sentences();
   for (std::string& warning : reader.Warnings()) contents.warnings.push_back(std::move(warning));
+  for (std::string& warning : contents.classes.Warnings()) contents.warnings.push_back(std::move(warning));
   return contents;
+}
+
+// Errors: kBadData.
+void RefuseParts(const fs::path& folder, const ClassFolders& classes) {
+  const std::string holder = classes.HolderOfClasses();
+  throw Error(ErrorKind::kBadData, {},
+              StrCat(Printable(folder.string()), ": its folders (", Printable(Join(classes.names(), ", ")), ") ",
+                     classes.HavePictures() ? "are called as the parts of a set are, and not as classes"
+                                            : "hold folders of pictures and no pictures"),
+              StrCat(holder.empty() ? ""
+                                    : StrCat("import the folder of the classes, such as ",
+                                             Printable((folder / holder).string()), "; "),
+                     kAreClasses));
 }
 
 }  // namespace
 
 ImportReport ImportFolder(const fs::path& folder, const fs::path& out, const ImportOptions& options) {
   std::vector<File> files;
-  std::vector<std::string> labels;
+  ClassFolders classes(options.classes);
   std::error_code ignored;
-  bool is_class_seen = false;
   LeftOut left_out;
   PictureWalk walk(folder, left_out);
   NameHidden(folder, left_out);
+  std::vector<std::string> names;
+  uint32_t crc = 0;
   for (const fs::path& entry : SortedEntries(folder)) {
     const std::string name = entry.filename().string();
     if (!fs::is_directory(entry, ignored)) {
@@ -175,38 +194,33 @@ ImportReport ImportFolder(const fs::path& folder, const fs::path& out, const Imp
     }
     const std::vector<fs::path> pictures = walk.PicturesIn(entry);
     for (const fs::path& picture : pictures) {
-      files.push_back({picture, static_cast<int32_t>(labels.size())});
-      is_class_seen = is_class_seen || picture.parent_path() == entry;
+      files.push_back({picture});
+      names.push_back(picture.lexically_relative(folder).generic_string());
+      classes.Add(names.back());
+      crc = Crc32c(StrCat(names.back(), "\n"), crc);
     }
-    if (!pictures.empty()) labels.push_back(name);
     if (pictures.empty() && name != "__MACOSX") left_out.Add("folders without a picture, which are no classes", name);
   }
   if (files.empty()) {
     throw Error(ErrorKind::kBadData, {}, StrCat(folder.string(), ": no images in class folders"),
                 "expected FOLDER/CLASS/IMAGE with .jpg, .png, .bmp, .webp, .gif, .tif, .ppm, .pgm or .pbm files");
   }
-  if (!is_class_seen && AreNoClasses(labels)) {
-    throw Error(
-        ErrorKind::kBadData, {},
-        StrCat(folder.string(), ": its folders (", Join(labels, ", "), ") hold folders of pictures and no pictures"),
-        StrCat("import the folder of the classes, such as ", (folder / labels.front()).string()));
-  }
-  uint32_t crc = 0;
-  std::vector<std::string> names;
-  for (const File& file : files) {
-    names.push_back(file.path.lexically_relative(folder).generic_string());
-    crc = Crc32c(StrCat(names.back(), "\n"), crc);
-  }
+  if (classes.AreNone()) RefuseParts(folder, classes);
+  classes.Number(folder.string());
   const auto count = static_cast<int64_t>(files.size());
-  RecordWriter writer(
-      out, options,
-      {.text = StrCat("folder ", folder.string()), .items = count, .crc32c = crc, .bytes = TotalBytes(files)});
+  RecordWriter writer(out, options,
+                      {.text = StrCat("folder ", folder.string()),
+                       .items = count,
+                       .crc32c = crc ^ classes.Checksum(),
+                       .bytes = TotalBytes(files)});
   for (const int64_t i : ImportOrder(count, options)) {
-    const File& file = files[static_cast<size_t>(i)];
-    writer.Add(FileItem(file.path, file.label, std::move(names[static_cast<size_t>(i)])));
+    std::string& name = names[static_cast<size_t>(i)];
+    const int32_t label = classes.LabelOf(std::string_view(name).substr(0, name.find('/')));
+    writer.Add(FileItem(files[static_cast<size_t>(i)].path, label, std::move(name)));
   }
-  ImportReport report = writer.Finish(std::move(labels));
+  ImportReport report = writer.Finish(classes.labels());
   for (std::string& sentence : left_out.Sentences()) report.warnings.push_back(std::move(sentence));
+  for (std::string& sentence : classes.Warnings()) report.warnings.push_back(std::move(sentence));
   return report;
 }
 
@@ -223,7 +237,7 @@ ImportReport ImportList(const fs::path& list, const fs::path& root, const fs::pa
   for (const int64_t i : ImportOrder(count, options)) {
     const File& file = files[static_cast<size_t>(i)];
     ImportItem item{.name = images[static_cast<size_t>(i)].path, .label = file.label};
-    item.read = [&file, &list] { return ReadListed(file.path, list, file.line); };
+    item.read = [&file, &list, &root] { return ReadListed(file.path, list, root, file.line); };
     writer.Add(std::move(item));
   }
   return writer.Finish({});
@@ -231,7 +245,7 @@ ImportReport ImportList(const fs::path& list, const fs::path& root, const fs::pa
 
 // Without shuffling the archive is streamed; with it, its images are held in memory.
 ImportReport ImportTar(const fs::path& tar, std::string_view split, const fs::path& out, const ImportOptions& options) {
-  TarContents contents = ListTar(tar, split, options);
+  const TarContents contents = ListTar(tar, split, options);
   RecordWriter writer(out, options,
                       {.text = StrCat("tar ", tar.string(), split.empty() ? "" : " ", split),
                        .items = contents.images,
@@ -249,17 +263,17 @@ ImportReport ImportTar(const fs::path& tar, std::string_view split, const fs::pa
     if (options.shuffle_seed) {
       members.push_back({reader.name(), reader.Read()});
     } else if (!writer.SkipKept()) {
-      writer.Add(BytesItem(reader.Read(), contents.LabelOf(name), reader.name()));
+      writer.Add(BytesItem(reader.Read(), contents.classes.LabelOf(name), reader.name()));
     }
   }
   if (options.shuffle_seed) {
     for (const int64_t i : ImportOrder(static_cast<int64_t>(members.size()), options)) {
       Member& member = members[static_cast<size_t>(i)];
-      const int32_t label = contents.LabelOf(ImportImagesClassOf(member.name, split));
+      const int32_t label = contents.classes.LabelOf(ImportImagesClassOf(member.name, split));
       writer.Add(BytesItem(std::move(member.bytes), label, std::move(member.name)));
     }
   }
-  ImportReport report = writer.Finish(std::move(contents.labels));
+  ImportReport report = writer.Finish(contents.classes.labels());
   report.warnings.insert(report.warnings.end(), contents.warnings.begin(), contents.warnings.end());
   return report;
 }

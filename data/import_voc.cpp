@@ -6,6 +6,7 @@
 #include "core/text.h"
 #include "data/annotation_file.h"
 #include "data/file_tree.h"
+#include "data/left_out.h"
 #include "data/list_text.h"
 #include "data/record_writer.h"
 #include "data/sample_record.h"
@@ -84,11 +85,12 @@ class VocPictures {
 };
 
 // Lines "NAME", or "NAME FLAG" in the lists of one class, where -1 says that the picture shows none.
-// Pictures named again are told in `warnings`.
+// These and pictures named again are told in `warnings`.
 std::vector<VocPicture> ReadSplit(const FileTree& tree, const VocSplit& split, std::vector<std::string>& warnings) {
   std::vector<VocPicture> pictures;
   std::vector<int> lines;
   VocPictures files(tree);
+  LeftOut left_out;
   int line_number = 0;
   for (const std::string& text : Split(ListText(tree.Read(split.file), tree.PathOf(split.file)), '\n')) {
     ++line_number;
@@ -100,14 +102,20 @@ std::vector<VocPicture> ReadSplit(const FileTree& tree, const VocSplit& split, s
       throw Error(ErrorKind::kBadData, SourcePlace{.file = tree.PathOf(split.file), .line = line_number},
                   StrCat("expected a name, or a name and -1, 0 or 1, found \"", Printable(line), "\""));
     }
-    if (flag == "-1") continue;
     const std::string name(line.substr(0, blank));
+    if (flag == "-1") {
+      left_out.Add("pictures that the list says show none of its class (-1)", name);
+      continue;
+    }
     VocPicture picture{name, files.FileOf(name), StrCat("Annotations/", name, ".xml"), {}};
     if (split.has_masks) picture.mask = StrCat("SegmentationClass/", name, ".png");
     pictures.push_back(std::move(picture));
     lines.push_back(line_number);
   }
-  if (pictures.empty()) throw Error(ErrorKind::kBadData, StrCat(tree.PathOf(split.file), ": the list is empty"));
+  if (pictures.empty())
+    throw Error(ErrorKind::kBadData, StrCat(tree.PathOf(split.file), ": the list ",
+                                            left_out.Sentences().empty() ? "is empty" : "has -1 in all lines"));
+  for (std::string& sentence : left_out.Sentences()) warnings.push_back(std::move(sentence));
   std::vector<NamedLine> names;
   for (size_t i = 0; i < pictures.size(); ++i) names.push_back({pictures[i].name, lines[i]});
   if (std::string warning = RepeatedNames(tree.PathOf(split.file), names); !warning.empty()) {

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/log.h"
 #include "core/parallel.h"
 #include "core/text.h"
 #include "data/record_database.h"
@@ -52,6 +53,54 @@ struct ChannelSums {
       squares[c] += value * value;
     });
   }
+};
+
+// Sums of the values at each place of records of one size. If one picture is coloured all are, as in a layer that reads
+// them: a grey one is three equal channels.
+class MeanSums {
+ public:
+  void Add(const PixelView& pixels) {
+    const ImageSize size = SizeOf(pixels);
+    if (sums_.empty()) {
+      size_ = size;
+      sums_.resize(static_cast<size_t>(size.channels * size.height * size.width));
+    }
+    const bool may_mix = size.height == size_.height && size.width == size_.width && pixels.bytes != nullptr;
+    if (may_mix && size.channels == 3 && size_.channels == 1) {
+      const std::vector<double> grey = sums_;
+      for (int i = 0; i < 2; ++i) sums_.insert(sums_.end(), grey.begin(), grey.end());
+      size_.channels = 3;
+      were_mixed_ = true;
+    }
+    const bool is_grey = may_mix && size.channels == 1 && size_.channels == 3;
+    if (!is_grey && ShapeText(pixels) != TextOf(size_)) {
+      throw Error(ErrorKind::kBadData, {},
+                  StrCat("its shape is ", ShapeText(pixels), ", the first record's ", TextOf(size_)),
+                  "a mean image needs records of one size: import with --resize HxW");
+    }
+    were_mixed_ = were_mixed_ || is_grey;
+    const size_t plane = static_cast<size_t>(size_.height * size_.width);
+    for (size_t c = 0; c < (is_grey ? 3U : 1U); ++c) {
+      VisitValues(pixels, [&](size_t /*c*/, size_t at, double value) { sums_[c * plane + at] += value; });
+    }
+  }
+
+  bool were_mixed() const { return were_mixed_; }
+
+  BlobProto Mean(int64_t records) const {
+    BlobProto blob;
+    for (const int64_t dim : {int64_t{1}, size_.channels, size_.height, size_.width})
+      blob.mutable_shape()->add_dim(dim);
+    for (const double sum : sums_) blob.add_data(static_cast<float>(sum / static_cast<double>(records)));
+    return blob;
+  }
+
+ private:
+  static std::string TextOf(const ImageSize& size) { return StrCat(size.channels, "x", size.height, "x", size.width); }
+
+  ImageSize size_;
+  std::vector<double> sums_;
+  bool were_mixed_ = false;
 };
 
 std::vector<PointCount> PointsOf(const SampleSchema& schema) {
@@ -166,30 +215,21 @@ BlobProto ComputeMean(const fs::path& path, const DataProgress& progress) {
   const RecordDatabase database(path);
   if (database.size() == 0) throw Error(ErrorKind::kBadData, StrCat(path.string(), ": no records"));
   RecordDatabase::Scratch scratch;
-  std::vector<double> sums;
-  std::string shape;
-  BlobProto blob;
+  MeanSums sums;
   for (int64_t i = 0; i < database.size(); ++i) {
     if (progress) progress(i, database.size());
     try {
-      const PixelView pixels = database.Load(i, scratch).pixels;
-      if (shape.empty()) {
-        shape = ShapeText(pixels);
-        sums.resize(static_cast<size_t>(pixels.channels * pixels.height * pixels.width));
-        for (const int64_t dim : {int64_t{1}, pixels.channels, pixels.height, pixels.width}) {
-          blob.mutable_shape()->add_dim(dim);
-        }
-      }
-      if (ShapeText(pixels) != shape) {
-        throw Error(ErrorKind::kBadData, StrCat("its shape is ", ShapeText(pixels), ", the first record's ", shape));
-      }
-      VisitValues(pixels, [&](size_t /*c*/, size_t at, double value) { sums[at] += value; });
+      sums.Add(database.Load(i, scratch).pixels);
     } catch (const Error& e) {
       throw Error(e.kind(), {}, StrCat(database.NameOf(i), ": ", e.text()), e.hint());
     }
   }
-  for (const double sum : sums) blob.add_data(static_cast<float>(sum / static_cast<double>(database.size())));
-  return blob;
+  if (sums.were_mixed()) {
+    LogWarning(StrCat(Printable(path.string()),
+                      ": grey pictures are among coloured ones: in the mean, as in a layer that ",
+                      "reads them, each is three equal channels"));
+  }
+  return sums.Mean(database.size());
 }
 
 void SaveBlob(const BlobProto& blob, const fs::path& path) { WriteFileAtomically(path, blob.SerializeAsString()); }

@@ -103,6 +103,20 @@ std::string RepeatedNames(const std::string& list, std::span<const NamedLine> na
                 "; each line counts");
 }
 
+std::string RootHint(std::string_view kind, const std::filesystem::path& list, const std::filesystem::path& root,
+                     const std::filesystem::path& path) {
+  std::error_code ignored;
+  const std::filesystem::path named = root.empty() ? path : path.lexically_relative(root);
+  const std::filesystem::path beside = list.has_parent_path() ? list.parent_path() : std::filesystem::path(".");
+  if (!path.is_absolute() && !named.is_absolute() && std::filesystem::exists(beside / named, ignored)) {
+    return StrCat(Printable((beside / named).string()), " exists: ", kind, ":", Printable(list.string()), ",",
+                  Printable(beside.string()), " reads it there");
+  }
+  if (path.is_absolute() || !root.empty()) return {};
+  return StrCat("paths start where the program runs; ", kind, ":", Printable(list.string()),
+                ",ROOT puts a folder before them");
+}
+
 std::optional<float> FloatOfText(std::string_view text) {
   double value = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), value);

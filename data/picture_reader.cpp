@@ -1,15 +1,18 @@
 #include "data/picture_reader.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/text.h"
 #include "data/annotated_record.h"
 #include "data/canvas.h"
 #include "data/datum_view.h"
 #include "data/layer_fields.h"
 #include "data/lmdb_file.h"
+#include "data/picture_limits.h"
 #include "data/record_maker.h"
 #include "data/sample_record.h"
 #include "proto/places.h"
@@ -93,6 +96,33 @@ bool NeedsRecordChannels(const LayerParameter& layer) {
   return IsOfDatabase(layer) && !layer.data_param().source().empty() && ForcesChannels(layer);
 }
 
+// What the import of a database says of the sides of its pictures; nothing where there is no such word.
+void ReadSides(const fs::path& database, StoredPictures& stored) {
+  constexpr int64_t kLimitBytes = int64_t{1} << 20U;
+  std::error_code code;
+  const fs::path file = database / "import.json";
+  if (!fs::is_regular_file(file, code) || fs::file_size(file, code) > kLimitBytes) return;
+  const auto json = nlohmann::json::parse(ReadFile(file, kLimitBytes), nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return;
+  const auto sides = json.find("sides");
+  if (sides == json.end()) {
+    // Records that were made of records had been resized before, if they were.
+    const auto text = [&](const char* name) {
+      return json.contains(name) && json[name].is_string() ? json[name].get<std::string>() : std::string();
+    };
+    const std::string source = text("format") == "moka-import" ? text("source") : std::string();
+    stored.are_sides_known = !source.empty() && !source.starts_with("lmdb ") && !source.starts_with("leveldb ");
+    return;
+  }
+  const auto is_side = [](const nlohmann::json& side) {
+    return side.is_number_integer() && side.get<int64_t>() >= 0 && side.get<int64_t>() <= kMostPictureSide;
+  };
+  if (!sides->is_array() || sides->size() != 2 || !is_side((*sides)[0]) || !is_side((*sides)[1])) return;
+  stored.min_side = (*sides)[0].get<int64_t>();
+  stored.max_side = (*sides)[1].get<int64_t>();
+  stored.are_sides_known = true;
+}
+
 // Errors: kConfig for a sample [C,H,W] that is no picture's, or not of the channels that the layer forces.
 void CheckChannelsOf(const LayerParameter& layer, const Shape& sample) {
   if (sample[0] != 1 && sample[0] != 3) {
@@ -117,28 +147,38 @@ bool NeedsRecordSize(const LayerParameter& layer) {
          !layer.has_record_data_param() && ListedSizeOf(layer).first == 0;
 }
 
+bool HasRecords(const LayerParameter& layer) { return IsOfDatabase(layer) && !layer.data_param().source().empty(); }
+
 bool NeedsRecords(const LayerParameter& layer) { return NeedsRecordSize(layer) || NeedsRecordChannels(layer); }
 
-std::optional<ImageSize> StoredPicturesOf(const LayerParameter& layer, const fs::path& base_folder) {
+std::optional<StoredPictures> StoredPicturesOf(const LayerParameter& layer, const fs::path& base_folder) {
   constexpr int64_t kLookedAt = 16;
   const fs::path source = base_folder / layer.data_param().source();
   std::error_code code;
   if (!fs::exists(source, code)) return {};
   const LmdbReader reader(source, {LmdbReader::Access::kSequential, LmdbReader::Checks::kNoRead});
   ImageDecoder decoder;
-  std::optional<ImageSize> stored;
+  std::optional<StoredPictures> stored;
   const int64_t step = std::max<int64_t>(1, reader.size() / kLookedAt);
   for (int64_t i = 0; i < reader.size(); i += step) {
     const ImageSize found = PictureSizeOf(reader.value(i), layer, decoder);
-    if (!stored) stored = found;
+    if (!stored) stored = {found};
     if (stored->channels != found.channels) stored->channels = 0;
     if (stored->height != found.height || stored->width != found.width) stored->height = stored->width = 0;
   }
+  if (stored) ReadSides(source, *stored);
   return stored;
 }
 
+std::optional<StoredPictures> NeededPicturesOf(const LayerParameter& layer, const fs::path& base_folder) {
+  if (NeedsRecords(layer)) return StoredPicturesOf(layer, base_folder);
+  StoredPictures stored;
+  if (HasRecords(layer)) ReadSides(base_folder / layer.data_param().source(), stored);
+  return stored.HasSides() ? std::optional(stored) : std::nullopt;
+}
+
 PictureReader::PictureReader(const LayerParameter& layer, const Shape& sample, const fs::path& base_folder, Order order,
-                             const std::optional<ImageSize>& stored)
+                             const std::optional<StoredPictures>& stored)
     : sample_(sample), order_(order) {
   Require(sample.rank() == 3, "PictureReader: a sample [C,H,W]");
   CheckChannelsOf(layer, sample);
@@ -171,10 +211,14 @@ PictureReader::PictureReader(const LayerParameter& layer, const Shape& sample, c
       throw;
     }
   }
-  std::optional<ImageSize> records = stored;
-  if (!records && NeedsRecords(layer)) records = StoredPicturesOf(layer, base_folder);
+  std::optional<StoredPictures> records = stored;
+  if (!records) records = NeededPicturesOf(layer, base_folder);
   if (records && ForcesChannels(layer)) stored_channels_ = OtherChannels(*records);
-  sizing_ = SizingOf(whole, records.value_or(ImageSize{}));
+  sizing_ = SizingOf(whole, records.value_or(StoredPictures{}));
+  if (records && records->HasSides() && sizing_.height == 0) {
+    sides_ = *records;
+    sizing_.interpolation = Interpolation::kArea;
+  }
   CheckSample(whole);
 }
 
@@ -217,7 +261,7 @@ void PictureReader::CheckSample(const LayerParameter& layer) const {
                 "its sizes are those of transform_param (crop_size, pad, resize_short) and of the pictures it reads");
 }
 
-PictureSizing PictureReader::SizingOf(const LayerParameter& layer, const ImageSize& stored) const {
+PictureSizing PictureReader::SizingOf(const LayerParameter& layer, const StoredPictures& stored) const {
   const std::pair<int64_t, int64_t> listed = ListedSizeOf(layer);
   // A database's records were resized when they were imported, by areas.
   const bool is_imported = layer.type() == "Data" || layer.type() == "RecordData";
@@ -234,7 +278,7 @@ PictureSizing PictureReader::SizingOf(const LayerParameter& layer, const ImageSi
   if (plain_ && plain_->mean_shape().rank() == 3) {
     return {plain_->mean_shape()[1], plain_->mean_shape()[2], Interpolation::kArea};
   }
-  if (crop_height_ == 0 || stored.height == 0 || !NeedsRecordSize(layer)) return {};
+  if (crop_height_ == 0 || stored.height == 0 || stored.HasSides() || !NeedsRecordSize(layer)) return {};
   return {stored.height, stored.width, Interpolation::kArea};
 }
 
@@ -253,6 +297,11 @@ bool PictureReader::Fits(const ImageSize& size) const {
   }
 }
 
+std::pair<int64_t, int64_t> PictureReader::ResizedOf(const Image& image) const {
+  if (sizing_.height > 0) return {sizing_.height, sizing_.width};
+  return SizeWithin(image.height, image.width, sides_.min_side, sides_.max_side);
+}
+
 void PictureReader::Resize(int64_t height, int64_t width, Interpolation interpolation, Image& image) {
   if (image.height == height && image.width == width) return;
   ResizeImage(image, width, height, interpolation, sized_);
@@ -264,12 +313,13 @@ Image PictureReader::Load(std::string_view file, std::span<float> out) {
   const bool is_grey = sample_[0] == 1 || stored_channels_ == 1;
   const ImageChannels channels = is_grey ? ImageChannels::kGrey : ImageChannels::kColor;
   // Records of colours were resized as such; those that keep their size are read as grey.
-  const bool may_resize_colors = stored_channels_ == 3 && sizing_.height > 0;
+  const bool may_resize_colors = stored_channels_ == 3 && (sizing_.height > 0 || sides_.HasSides());
   decoder_.Decode(file, {.channels = may_resize_colors ? ImageChannels::kColor : channels}, image);
-  const bool keeps_size = image.height == sizing_.height && image.width == sizing_.width;
+  const bool keeps_size = ResizedOf(image) == std::pair(image.height, image.width);
   if (may_resize_colors && keeps_size) decoder_.Decode(file, {.channels = channels}, image);
   const ImageSize size{image.channels, image.height, image.width};
-  if (order_ == Order::kRgb || sizing_.height > 0 || boxes_ || image.channels != sample_[0] || !Fits(size)) {
+  if (order_ == Order::kRgb || sizing_.height > 0 || !keeps_size || boxes_ || image.channels != sample_[0] ||
+      !Fits(size)) {
     Put(image, out);
     return image;
   }
@@ -290,7 +340,8 @@ void PictureReader::Put(Image image, std::span<float> out) {
   // Records of colours were resized before the layer makes them grey.
   const bool is_resized_first = stored_channels_ == 3;
   if (!is_resized_first) TakeChannels(image);
-  if (sizing_.height > 0) Resize(sizing_.height, sizing_.width, sizing_.interpolation, image);
+  const auto [height, width] = ResizedOf(image);
+  Resize(height, width, sizing_.interpolation, image);
   if (is_resized_first) TakeChannels(image);
   if (!Fits({image.channels, image.height, image.width})) {
     // No record says how large: the crop is all of the picture, or what the padding leaves of the sample is.

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "core/types.h"
 #include "data/box_transform.h"
@@ -26,14 +27,27 @@ struct PictureSizing {
   Interpolation interpolation = Interpolation::kLinear;
 };
 
+// What a database's pictures are, of which some are looked at: channels, or a size, are 0 where they differ.
+struct StoredPictures : ImageSize {
+  // Bounds that the import brought the pictures' sides to, as ImportOptions has them (min_dim, max_dim); 0: none.
+  int64_t min_side = 0;
+  int64_t max_side = 0;
+  // Whether that is all that was done: the import says so.
+  bool are_sides_known = false;
+  bool HasSides() const { return min_side > 0 || max_side > 0; }
+};
+
+// Whether a layer reads a database, the pictures of which may be looked at.
+bool HasRecords(const LayerParameter& layer);
 // Whether the size of a database's records decides how a picture goes in: a crop is cut from them, and nothing else
 // says their size.
 bool NeedsRecordSize(const LayerParameter& layer);
 // The same of that or their channels, where the layer makes others of them: a picture loses what the records lost.
 bool NeedsRecords(const LayerParameter& layer);
-// What a database's pictures are, of which some are looked at: channels, or a size, are 0 where they differ. None if
-// there is no database. Errors: kBadData, kNotAllowed.
-std::optional<ImageSize> StoredPicturesOf(const LayerParameter& layer, const std::filesystem::path& base_folder);
+// None if there is no database. Errors: kBadData, kNotAllowed.
+std::optional<StoredPictures> StoredPicturesOf(const LayerParameter& layer, const std::filesystem::path& base_folder);
+// The same as far as a PictureReader needs it: of a layer that needs no records only what their import says.
+std::optional<StoredPictures> NeededPicturesOf(const LayerParameter& layer, const std::filesystem::path& base_folder);
 
 // One thread.
 class PictureReader {
@@ -44,7 +58,7 @@ class PictureReader {
   // looked at if nothing is given. Relative paths start at base_folder. Errors: kConfig
   // for fields that contradict each other and for a layer that makes other samples, those of the mean file.
   PictureReader(const LayerParameter& layer, const Shape& sample, const std::filesystem::path& base_folder,
-                Order order = Order::kBgr, const std::optional<ImageSize>& stored = {});
+                Order order = Order::kBgr, const std::optional<StoredPictures>& stored = {});
 
   // Decodes the bytes of a file, writes its sample and returns the picture as it was, upright. Requires: out holds the
   // sample. Errors: kBadData.
@@ -70,11 +84,13 @@ class PictureReader {
   int64_t OtherChannels(const ImageSize& stored) const;
   void CheckSample(const LayerParameter& layer) const;
   void TakeChannels(Image& image) const;
+  // [height, width] that a picture has before the layer changes it.
+  std::pair<int64_t, int64_t> ResizedOf(const Image& image) const;
   void Resize(int64_t height, int64_t width, Interpolation interpolation, Image& image);
   void Write(const Image& image, std::span<float> out);
   void WriteRecord(const ImageSize& size, std::span<float> out);
   ImageBox SeenOf(const ImageSize& size) const;
-  PictureSizing SizingOf(const LayerParameter& layer, const ImageSize& stored) const;
+  PictureSizing SizingOf(const LayerParameter& layer, const StoredPictures& stored) const;
 
   Shape sample_;
   Order order_;
@@ -83,6 +99,7 @@ class PictureReader {
   int64_t crop_height_ = 0;  // 0: no crop
   int64_t crop_width_ = 0;
   PictureSizing sizing_;
+  StoredPictures sides_;            // bounds of the sides where sizing_ says no size
   std::optional<Transform> plain_;  // of layers without boxes, and of what is written as it is
   std::optional<BoxTransform> boxes_;
   std::optional<RecordTransform> records_;

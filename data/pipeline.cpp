@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "core/checksum.h"
 #include "core/log.h"
@@ -21,6 +22,7 @@
 #include "data/record_data.h"
 #include "data/sampling_fields.h"
 #include "proto/places.h"
+#include "proto/text_slips.h"
 
 namespace moka {
 namespace {
@@ -39,6 +41,23 @@ void CheckPhase(const LayerParameter& layer, Phase phase) {
   throw ErrorAt(
       layer, "include",
       StrCat("layer \"", layer.name(), "\" is not part of the ", Phase_Name(phase), " phase, for which it was opened"));
+}
+
+// The layer's "..._param.source", where what is missing is that.
+std::optional<std::pair<std::string, std::string>> MissingSource(const LayerParameter& layer, const Error& error) {
+  if (error.kind() != ErrorKind::kNoInput) return std::nullopt;
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  layer.GetReflection()->ListFields(layer, &fields);
+  for (const auto* field : fields) {
+    if (field->message_type() == nullptr || field->is_repeated()) continue;
+    const auto* source = field->message_type()->FindFieldByName("source");
+    if (source == nullptr || source->is_repeated() || source->type() != source->TYPE_STRING) continue;
+    const google::protobuf::Message& param = layer.GetReflection()->GetMessage(layer, field);
+    const std::string path = param.GetReflection()->GetString(param, source);
+    if (!path.empty() && error.text().find(path) != std::string::npos)
+      return std::pair(StrCat(field->name(), ".source"), path);
+  }
+  return std::nullopt;
 }
 
 // Fields of forks that would change the pictures and that this reader does not have: refused where they are set.
@@ -404,8 +423,16 @@ std::unique_ptr<Pipeline> OpenPipeline(const LayerParameter& layer, const Pipeli
     CheckAugment(layer);
     return opener->open(layer, options);
   } catch (Error& e) {
-    if (e.place().file.empty()) e.SetPlace(PlaceOf(layer));
-    throw;
+    if (!e.place().file.empty()) throw;
+    const auto source = MissingSource(layer, e);
+    if (!source) {
+      e.SetPlace(PlaceOf(layer));
+      throw;
+    }
+    const std::string hint = PathHint(source->second);
+    Error placed(e.kind(), PlaceOf(layer, source->first), e.text(), hint.empty() ? e.hint() : hint);
+    for (const std::string& note : e.notes()) placed.AddNote(note);
+    throw placed;
   }
 }
 

@@ -24,6 +24,18 @@ std::string_view DatumIn(std::string_view wire, RecordKind kind) {
 
 }  // namespace
 
+std::pair<int64_t, int64_t> SizeWithin(int64_t height, int64_t width, int64_t least, int64_t most) {
+  const auto shorter = static_cast<float>(std::min(height, width));
+  const auto longer = static_cast<float>(std::max(height, width));
+  float scale = 1;
+  if (shorter < static_cast<float>(least)) scale = static_cast<float>(least) / shorter;
+  if (most > 0 && std::floor(scale * longer) > static_cast<float>(most)) scale = static_cast<float>(most) / longer;
+  const auto side = [&](int64_t pixels) {
+    return std::max<int64_t>(1, std::llrint(static_cast<double>(pixels) * static_cast<double>(scale)));
+  };
+  return {side(height), side(width)};
+}
+
 void CheckSizes(const ImportOptions& options) {
   const bool is_as_stored = options.height == 0 && options.width == 0;
   if (!is_as_stored && !IsPictureSize(options.height, options.width)) {
@@ -117,17 +129,7 @@ std::pair<int64_t, int64_t> RecordMaker::SizeFor(const Image& image) const {
   if (options_.min_dim == 0 && options_.max_dim == 0) {
     return options_.height > 0 ? std::pair(options_.height, options_.width) : std::pair(image.height, image.width);
   }
-  const auto shorter = static_cast<float>(std::min(image.height, image.width));
-  const auto longer = static_cast<float>(std::max(image.height, image.width));
-  const auto least = static_cast<float>(options_.min_dim);
-  const auto most = static_cast<float>(options_.max_dim);
-  float scale = 1;
-  if (shorter < least) scale = least / shorter;
-  if (options_.max_dim > 0 && std::floor(scale * longer) > most) scale = most / longer;
-  const auto side = [&](int64_t pixels) {
-    return std::max<int64_t>(1, std::llrint(static_cast<double>(pixels) * static_cast<double>(scale)));
-  };
-  return {side(image.height), side(image.width)};
+  return SizeWithin(image.height, image.width, options_.min_dim, options_.max_dim);
 }
 
 // A file that must be encoded anew stays of its kind; for other kinds than JPEG that is a PNG, which loses nothing.

@@ -11,6 +11,7 @@
 #include "core/process_threads.h"
 #include "core/rng.h"
 #include "core/text.h"
+#include "data/datum_view.h"
 #include "data/sample_record.h"
 #include "proto/text_format.h"
 
@@ -85,14 +86,16 @@ int64_t ExpectedBytes(const ImportSource& source, const ImportOptions& options) 
   return is_kept ? source.bytes : 0;
 }
 
-LmdbWriter::Options WriterOptions(const ImportSource& source, const ImportOptions& options, ImportReport& report) {
+LmdbWriter::Options WriterOptions(const ImportSource& source, const ImportOptions& options, ImportReport& report,
+                                  std::set<int32_t>& labels) {
   CheckSizes(options);
   LmdbWriter::Options made;
   made.identity = RecordWriterIdentityOf(source, options);
   made.restart = options.unfinished == ImportOptions::Unfinished::kRestart;
   made.batch_records = BatchRecords(source, options);
   made.expected_bytes = ExpectedBytes(source, options);
-  made.on_kept = [&report, kind = source.kind](std::string_view /*key*/, std::string_view value) {
+  made.on_kept = [&report, &labels, kind = source.kind](std::string_view /*key*/, std::string_view value) {
+    if (kind == RecordKind::kDatum) labels.insert(ParseDatum(value).label);
     if (kind != RecordKind::kSample) report.shapes.insert(ShapeOfRecord(value, kind));
   };
   return made;
@@ -114,7 +117,7 @@ bool IsNamed(const std::string& text, std::string_view name) {
 RecordWriter::RecordWriter(const std::filesystem::path& out, const ImportOptions& options, const ImportSource& source)
     : options_(options),
       total_(options.limit > 0 && source.items > 0 ? std::min(source.items, options.limit) : source.items),
-      writer_(out, WriterOptions(source, options, report_)),
+      writer_(out, WriterOptions(source, options, report_, labels_met_)),
       kept_items_(writer_.entries()) {
   report_.resumed_at = writer_.entries();
   for (const LmdbWriter::Note& note : writer_.kept_notes()) {
@@ -236,6 +239,7 @@ void RecordWriter::Write(const ImportItem& item, MadeRecord& made) {
   for (size_t i = 0; i < kImageLosses; ++i) {
     if (made.losses.test(i)) in_part_.Add(std::string(TextOf(static_cast<ImageLoss>(i))), item.name);
   }
+  if (item.kind == RecordKind::kDatum && !item.describe && !item.describe_sample) labels_met_.insert(item.label);
   if (!made.shape.empty()) report_.shapes.insert(std::move(made.shape));
   writer_.Put(LmdbKey(writer_.entries(), item.name), made.wire);
   constexpr int64_t kProgressStep = 256;
@@ -267,7 +271,8 @@ void RecordWriter::WriteAll() {
   while (under_way_ > 0) WriteFirst();
   if (writer_.entries() == 0) {
     throw Error(ErrorKind::kBadData,
-                StrCat("nothing to import: ", report_.skipped.size(), " files were bad, none was good"));
+                StrCat("nothing to import: ", report_.skipped.size(), " files were bad, none was good",
+                       report_.skipped.empty() ? "" : StrCat("; the first is ", report_.skipped.front())));
   }
   report_.records = writer_.entries();
   const auto has_channels = [&](std::string_view channels) {
@@ -281,9 +286,25 @@ void RecordWriter::WriteAll() {
   for (std::string& sentence : in_part_.Sentences("read in part")) report_.warnings.push_back(std::move(sentence));
 }
 
+void RecordWriter::CountClasses() {
+  if (report_.labels.empty() || labels_met_.empty()) return;
+  LeftOut without;
+  int64_t met = 0;
+  for (size_t i = 0; i < report_.labels.size(); ++i) {
+    const bool is_met = labels_met_.contains(static_cast<int32_t>(i));
+    if (is_met) ++met;
+    if (!is_met) without.Add("classes", report_.labels[i]);
+  }
+  report_.classes_met = met;
+  for (const std::string& sentence : without.Sentences("without records")) {
+    report_.warnings.push_back(StrCat(met, " of ", report_.labels.size(), " classes have records; ", sentence));
+  }
+}
+
 ImportReport RecordWriter::Finish(std::vector<std::string> labels) {
   WriteAll();
   report_.labels = std::move(labels);
+  CountClasses();
   if (!report_.labels.empty()) writer_.PutFile("labels.txt", Join(report_.labels, "\n") + "\n");
   writer_.Finish();
   return std::move(report_);

@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -62,11 +63,14 @@ class RecordWriter {
   void AddBad(std::string_view name, const Error& error);
   void CheckStop() const;
   void WriteAll();
+  // Counts the classes that records have and warns where that is not all of them.
+  void CountClasses();
 
   ImportOptions options_;
   int64_t total_;
   ImportReport report_;
-  LeftOut in_part_;  // what pictures lost on their way to 8-bit pixels
+  std::set<int32_t> labels_met_;  // of Datums
+  LeftOut in_part_;               // what pictures lost on their way to 8-bit pixels
   LmdbWriter writer_;
   int64_t kept_items_;                                   // not yet skipped
   int64_t under_way_ = 0;                                // items added and not yet written

@@ -28,6 +28,13 @@ std::string Percent(double part) {
   return text.data();
 }
 
+// Whether the device waited for what the workers could have made in the meantime: all their stages together took a
+// small part of their time, and less than half of the wait.
+bool LackedCpu(const PipelineStatistics& s) {
+  const int64_t busy = s.read_micros + s.decode_micros + s.transform_micros;
+  return busy * 10 < s.worker_micros() && (busy + s.copy_micros) * 2 < s.wait_micros;
+}
+
 std::string Advice(const PipelineStatistics& s, std::string_view doing) {
   const std::string now = StrCat(" (now ", s.threads, " of ", s.most_threads, ")");
   if (s.threads < s.most_threads) {
@@ -75,6 +82,13 @@ std::string InputSentence(const PipelineStatistics& s) {
     return StrCat(waited, ": it keeps up; ", takes, ", waiting for the device ",
                   Percent(static_cast<double>(s.idle_micros) / all), " (", s.threads,
                   s.threads == 1 ? " thread of " : " threads of ", s.most_threads, ")");
+  }
+  if (LackedCpu(s)) {
+    const double busy = 1 - static_cast<double>(s.idle_micros) / all;
+    return StrCat(
+        waited, ": reading, decoding and transforming take ", Percent(busy),
+        " of the workers' time; the workers did not get the CPU: other programs want it, or the cores are too "
+        "few (moka device shows those this process may use)");
   }
   return StrCat(waited, ": ", takes, "; ", Advice(s, most.doing));
 }

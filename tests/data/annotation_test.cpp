@@ -287,6 +287,7 @@ TEST_F(AnnotatedImports, BadPicturesAreSkippedAndBadAnnotationsStop) {
   ImportOptions options;
   options.on_bad_record = ImportOptions::OnBadRecord::kSkip;
   EXPECT_THAT(Make(options).skipped, ElementsAre(HasSubstr("pictures/a.png: ")));
+  Write("pictures/b.jpg", EncodeJpeg(Gradient(40, 20, 3)));
   Write("boxes/b.xml", AnnotationVoc(AnnotationObject("cow", "0 0 1 1")));
   EXPECT_THAT(ErrorOf([&] { Make(options); }), HasSubstr("boxes/b.xml: the label map has no name \"cow\""));
   EXPECT_FALSE(std::filesystem::exists(At("db")));

@@ -1,6 +1,7 @@
 // Whatever form an archive or a folder of classes has, each picture is read or said to be left out.
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <map>
 
 #include "core/text.h"
@@ -38,6 +39,14 @@ class Archives : public DataTest {
     std::vector<std::string> warnings = reader.Warnings();
     for (std::string& warning : warnings) warning.erase(0, At("a.tar").string().size() + 2);
     return {members, warnings};
+  }
+  static std::string HintOf(const std::function<void()>& run) {
+    try {
+      run();
+    } catch (const Error& e) {
+      return e.hint();
+    }
+    return "no error";
   }
   static fs::path Case(const std::string& name) { return fs::path(MOKA_SOURCE_DIR) / "tests/cases" / name; }
 };
@@ -105,8 +114,10 @@ TEST_F(Archives, WhatHasNoClassesIsSaid) {
   };
   EXPECT_EQ(fault(kEnd), "it has no files");
   EXPECT_EQ(fault(TarMember("a.png", "1") + kEnd), "its files lie in no folder");
-  EXPECT_EQ(fault(TarMember("/data/cat/a.png", "1") + kEnd),
-            StrCat("its top folders are: data; tar:", At("a.tar").string(), ",data names that one"));
+  EXPECT_EQ(
+      fault(TarMember("/data/cat/a.png", "1") + kEnd),
+      StrCat("its top folders are: data; tar:", At("a.tar").string(), ",data names that of the classes; if these ",
+             "are the classes, a file of their names says so: --classes FILE"));
 }
 
 TEST_F(Archives, LiesAreRefused) {
@@ -211,6 +222,96 @@ TEST_F(Archives, FoldersThatHoldClassesAreNone) {
               testing::HasSubstr("its folders (test, train) hold folders of pictures and no pictures"));
   EXPECT_THAT(ErrorOf([&] { Import(At("b").string(), At("none"), {}); }), testing::HasSubstr("its folders (photos)"));
   EXPECT_EQ(Import(At("c").string(), At("db"), {}).labels, (std::vector<std::string>{"cat", "dog"}));
+}
+
+// Kaggle's layout has test pictures in no class; a hint leads to the folder of the classes and no further.
+TEST_F(Archives, PartsOfASetAreNoClassesWhereverTheyLie) {
+  const std::string picture = ReadFile(Case("nested-class-folders") / "photos/cat/1.jpg");
+  std::string parts;
+  std::string kaggle;
+  for (const char* name : {"ds/test/cat/1.jpg", "ds/train/cat/1.jpg", "ds/train/dog/2.jpg", "ds/val/dog/2.jpg"}) {
+    parts += TarMember(name, picture);
+    Write(name, picture);
+  }
+  for (const char* name : {"Test/7.jpg", "Train/cat/1.jpg", "Train/dog/2.jpg"}) {
+    kaggle += TarMember(name, picture);
+    Write(StrCat("kag/", name), picture);
+  }
+  Write("parts.tar", parts + TarMember("__MACOSX/ds/._test", "x") + kEnd);
+  Write("kag.tar", kaggle + kEnd);
+  const std::string tar = At("parts.tar").string();
+  for (const std::string& source : {tar, StrCat("tar:", tar, ",ds")}) {
+    EXPECT_THAT(HintOf([&] { Import(source, At("none"), {}); }),
+                testing::StartsWith(StrCat("tar:", tar, ",ds/train names that of the classes")))
+        << source;
+  }
+  EXPECT_EQ(Import(StrCat("tar:", tar, ",ds/train"), At("db"), {}).labels, (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_THAT(HintOf([&] { Import(At("kag.tar").string(), At("none"), {}); }), testing::HasSubstr(",Train names that"));
+  EXPECT_THAT(ErrorOf([&] { Import(At("kag").string(), At("none"), {}); }),
+              testing::HasSubstr("its folders (Test, Train) are called as the parts of a set are"));
+  EXPECT_THAT(HintOf([&] { Import(At("kag").string(), At("none"), {}); }), testing::HasSubstr("kag/Train; if these"));
+  // Vehicles, say.
+  Write("classes.txt", "Train\nTest\n");
+  EXPECT_EQ(Import(At("kag").string(), At("vehicles"), {.classes = At("classes.txt")}).labels,
+            (std::vector<std::string>{"Train", "Test"}));
+}
+
+TEST_F(Archives, NamesOfClassesAreLines) {
+  const std::string picture = ReadFile(Case("nested-class-folders") / "photos/cat/1.jpg");
+  for (const auto& [name, fault] : std::map<std::string, std::string>{
+           {"a\nb", "has a control character"}, {"d ", "has a blank at an end"}, {" d", "has a blank at an end"}}) {
+    fs::remove_all(At("set"));
+    Write(StrCat("set/", name, "/1.jpg"), picture);
+    Write("set/d/1.jpg", picture);
+    Write("set.tar", TarMember(StrCat(name, "/1.jpg"), picture) + TarMember("d/1.jpg", picture) + kEnd);
+    for (const char* set : {"set", "set.tar"}) {
+      EXPECT_THAT(ErrorOf([&] { Import(At(set).string(), At("none"), {}); }), testing::HasSubstr(fault)) << set << name;
+    }
+  }
+}
+
+TEST_F(Archives, AListOfClassesNumbersThem) {
+  const std::string picture = ReadFile(Case("nested-class-folders") / "photos/cat/1.jpg");
+  Write("train/ant/1.jpg", picture);
+  Write("train/cat/1.jpg", picture);
+  Write("train/dog/1.jpg", picture);
+  Write("test/dog/2.jpg", picture);
+  Write("test/cat/1.jpg", picture);
+  Write("test.tar", TarMember("dog/2.jpg", picture) + TarMember("cat/1.jpg", picture) + kEnd);
+  Import(At("train").string(), At("db"), {});
+  for (const char* set : {"test", "test.tar"}) {
+    fs::remove_all(At("tested"));
+    const ImportReport report = Import(At(set).string(), At("tested"), {.classes = At("db")});
+    EXPECT_EQ(report.labels, (std::vector<std::string>{"ant", "cat", "dog"})) << set;
+    EXPECT_EQ(ReadFile(At("tested/labels.txt")), "ant\ncat\ndog\n");
+    EXPECT_EQ(InspectLmdb(At("tested")).labels, (std::map<int64_t, int64_t>{{1, 1}, {2, 1}})) << set;
+    EXPECT_EQ(report.classes_met, 2) << set;
+    EXPECT_THAT(report.warnings, testing::ElementsAre("2 of 3 classes have records; without records, classes: 1 (ant)"))
+        << set;
+  }
+  Write("names.txt", "dogs\ncat\n");
+  const auto import = [&](const std::string& source, const char* classes) {
+    Import(source, At("none"), {.classes = At(classes)});
+  };
+  EXPECT_THAT(ErrorOf([&] { import(At("test").string(), "names.txt"); }),
+              testing::HasSubstr("the folder \"dog\" is none of the 2 classes of "));
+  EXPECT_THAT(HintOf([&] { import(At("test").string(), "names.txt"); }), testing::HasSubstr("dogs"));
+  EXPECT_THAT(ErrorOf([&] { import(At("test").string(), "test"); }), testing::HasSubstr("has no labels.txt"));
+  Write("list.txt", "test/dog/2.jpg 1\n");
+  EXPECT_THAT(ErrorOf([&] { import("list:" + At("list.txt").string(), "db"); }),
+              testing::HasSubstr("--classes numbers the classes of a folder, a tar or a zip, and not of list"));
+  EXPECT_THAT(ErrorOf([&] { import(At("list.txt").string(), "db"); }), testing::HasSubstr("and not of list"));
+}
+
+TEST_F(Archives, ClassesAreCountedByTheirRecords) {
+  const std::string picture = ReadFile(Case("nested-class-folders") / "photos/cat/1.jpg");
+  for (const char* name : {"set/a/1.jpg", "set/a/2.jpg", "set/b/1.jpg", "one/a/1.jpg"}) Write(name, picture);
+  const ImportReport cut = Import(At("set").string(), At("cut"), {.limit = 2});
+  EXPECT_EQ(cut.classes_met, 1);
+  EXPECT_THAT(cut.warnings, testing::ElementsAre("1 of 2 classes have records; without records, classes: 1 (b)"));
+  EXPECT_EQ(Import(At("set").string(), At("all"), {}).classes_met, 2);
+  EXPECT_THAT(Import(At("one").string(), At("single"), {}).warnings,
+              testing::ElementsAre("there is one class, \"a\": a classifier learns nothing from it"));
 }
 
 TEST_F(Archives, CaseCocoMixedOutlines) {

@@ -54,6 +54,15 @@ TEST_F(CocoImports, BoxesAndClasses) {
                           json + ": a.png: annotation 3: the box 2 2 2 5 has no area in the picture: it is left out"));
 }
 
+TEST_F(CocoImports, PartsOfThePicturesSidesAreNoPixels) {
+  WriteJson(Annotation(1, 30, 7, "0.1,0.1,0.2,0.2"));
+  EXPECT_THAT(Fault(), HasSubstr("no box reaches beyond the first pixel"));
+  WriteJson(Annotation(1, 30, 7, "0,0,1,1"));
+  EXPECT_EQ(Import(Source(), At("db"), {}).records, 2);
+  WriteJson(Annotation(1, 30, 7, "0,0,4,4"), R"({"id":7,"name":"a\nb"})");
+  EXPECT_THAT(Fault(), HasSubstr("has a control character"));
+}
+
 TEST_F(CocoImports, CrowdsAreSaidByZeroOrOne) {
   std::string annotations;
   int id = 0;

@@ -98,8 +98,32 @@ TEST_F(VocImports, ABackgroundAmongTheObjectsIsTold) {
 
 TEST_F(VocImports, ListsOfAClassNameThePicturesThatShowIt) {
   WriteFolder();
-  EXPECT_EQ(Import(StrCat("voc:", Text("voc"), ",dog_train"), At("db"), {}).records, 1);
+  const ImportReport report = Import(StrCat("voc:", Text("voc"), ",dog_train"), At("db"), {});
+  EXPECT_EQ(report.records, 1);
+  EXPECT_THAT(report.warnings,
+              testing::Contains("left out, pictures that the list says show none of its class (-1): 1 (b)"));
   EXPECT_EQ(LmdbReader(At("db")).key(0), "00000000_a");
+}
+
+TEST_F(VocImports, SwappedSidesAreRefused) {
+  WriteFolder();
+  const auto import = [&](const char* width, const char* height) {
+    Write("voc/Annotations/b.xml",
+          StrCat("<annotation><size><width>", width, "</width><height>", height, "</height></size></annotation>"));
+    std::filesystem::remove_all(At("db"));
+    return Import(StrCat("voc:", Text("voc"), ",train"), At("db"), {});
+  };
+  EXPECT_THAT(ErrorOf([&] { import("20", "40"); }),
+              HasSubstr("the size stated is 20 x 40 and the picture's 40 x 20: width and height are swapped"));
+  EXPECT_THAT(Join(import("80", "40").warnings, "\n"),
+              HasSubstr("80 x 40 and the picture's 40 x 20: the boxes are taken as parts of the size stated"));
+}
+
+TEST_F(VocImports, NamesOfOneLine) {
+  WriteFolder();
+  Write("voc/Annotations/b.xml", ImportSamplesVoc(ImportSamplesObject("a\nb", "1 1 9 9")));
+  EXPECT_THAT(ErrorOf([&] { Import(StrCat("voc:", Text("voc"), ",train"), At("db"), {}); }),
+              HasSubstr("has a control character"));
 }
 
 TEST_F(VocImports, AnArchiveGivesTheSameRecords) {
@@ -250,10 +274,14 @@ TEST_F(SampleImports, YolosFilesBecomeBoxes) {
   };
   EXPECT_EQ(fault("2 0.5 0.5 0.1 0.1"), "line 2: class 2 has no name, expected 0..1");
   EXPECT_EQ(fault("-1 0.5 0.5 0.1 0.1"), "line 2: class -1 has no name, expected 0..1");
-  EXPECT_EQ(fault("0 10 5 20 15"), "line 2: 10 is no part of the picture's side, expected 0..1");
+  EXPECT_EQ(
+      fault("0 10 5 20 15"),
+      "line 2: 10 is no part of the picture's side, expected 0..1; corners in pixels are read by boxes:LIST,LABELMAP");
   EXPECT_EQ(fault("0 0.1 0.1 0.2"), "line 2: expected \"class x y width height\", found \"0 0.1 0.1 0.2\"");
-  EXPECT_EQ(fault("0 0.1 0.1 0.2 0.2 0.9"),
-            "line 2: expected \"class x y width height\", found \"0 0.1 0.1 0.2 0.2 0.9\"");
+  EXPECT_EQ(
+      fault("0 0.1 0.1 0.2 0.2 0.9"),
+      "line 2: expected \"class x y width height\", found \"0 0.1 0.1 0.2 0.2 0.9\"; a sixth number is a confidence: "
+      "these are a detector's boxes, not labels");
   Write("names", "cat\ncat\n");
   EXPECT_THAT(ErrorOf([&] { Import(source, At("none"), {}); }),
               HasSubstr("names:2:1: the class \"cat\" is named in line 1 already"));

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/text.h"
+#include "data/class_names.h"
 #include "data/datum_view.h"
 #include "data/inspect.h"
 #include "data/record_database.h"
@@ -249,6 +250,30 @@ TEST_F(Imports, APictureThatIsMissingHasItsListsLine) {
               testing::StartsWith(StrCat(At("list.txt").string(), ":3: cannot open ", At("img/b.png").string())));
 }
 
+// Without a root, paths start where the program runs.
+TEST_F(Imports, ARootIsNamedThatHasTheListsPictures) {
+  const std::string list = At("sub/list.txt").string();
+  Write("sub/moka_a.png", EncodePng(Gradient(4, 4, 1)));
+  Write("sub/list.txt", "moka_a.png 5\n");
+  EXPECT_THAT(ErrorOf([&] { Import("list:" + list, At("db"), {}); }),
+              testing::HasSubstr(StrCat("exists: list:", list, ",", At("sub").string(), " reads it there")));
+  Write("sub/list.txt", "path,number\nmoka_a.png,5\n");
+  EXPECT_THAT(ErrorOf([&] { Import("csv:" + list, At("db"), {}); }),
+              testing::HasSubstr(StrCat("exists: csv:", list, ",", At("sub").string(), " reads it there")));
+  Write("sub/list.txt", "moka_none.png 5\n");
+  EXPECT_THAT(ErrorOf([&] { Import("list:" + list, At("db"), {}); }), testing::HasSubstr("ROOT puts a folder before"));
+}
+
+TEST_F(Imports, TargetsAreCalledAsTheirColumns) {
+  Write("a.png", EncodePng(Gradient(4, 4, 1)));
+  Write("list.csv", "path,price,size\na.png,5,6\n");
+  Import(StrCat("csv:", At("list.csv").string(), ",", folder_.string()), At("db"), {});
+  LayerParameter layer;
+  layer.mutable_data_param()->set_source("db");
+  layer.mutable_record_data_param()->add_output(RecordDataParameter::TARGETS);
+  EXPECT_THAT(ClassNamesOf(layer, folder_), testing::ElementsAre("price", "size"));
+}
+
 TEST_F(Imports, TarSplitsAndClasses) {
   const std::string jpeg = EncodeJpeg(Gradient(8, 8, 3));
   const std::string long_name = "train/dog/" + std::string(120, 'n') + ".jpg";
@@ -264,7 +289,7 @@ TEST_F(Imports, TarSplitsAndClasses) {
   EXPECT_EQ(Import(StrCat("tar:", At("set.tar.gz").string(), ",test"), At("test"), {}).records, 1);
   EXPECT_EQ(Import(StrCat("tar:", At("set.tar.gz").string(), ",train"), At("mixed"), {.shuffle_seed = 1}).records, 3);
   EXPECT_THAT(ErrorOf([&] { Import(At("set.tar.gz").string(), At("none"), {}); }),
-              testing::HasSubstr("no member is CLASS/IMAGE; its top folders are: "));
+              testing::HasSubstr("no member is CLASS/IMAGE; its top folders are: test, train"));
   tar[700] ^= 1;  // inside a header
   Write("bad.tar", tar);
   EXPECT_THAT(ErrorOf([&] { Import(StrCat("tar:", At("bad.tar").string(), ",train"), At("none"), {}); }),
@@ -392,8 +417,9 @@ TEST_F(Imports, TableColumnsAreNamedOnce) {
 TEST_F(Imports, TableColumnsThatAreUsedHaveOneName) {
   Write("t.csv", "\ny a b a\n1 2 3 4\n5 6 7 8\n");
   const auto take = [&](const std::string& feature) {
-    return ImportTable(At("t.csv"), At("out"),
-                       {.target = "y", .features = {feature}, .scaling = TableOptions::Scaling::kNone, .test_every = 0});
+    return ImportTable(
+        At("t.csv"), At("out"),
+        {.target = "y", .features = {feature}, .scaling = TableOptions::Scaling::kNone, .test_every = 0});
   };
   const std::string twice = At("t.csv").string() + ":2: columns 2 and 4 are both called \"a\"";
   EXPECT_EQ(ErrorOf([&] { take("a"); }), twice);

@@ -215,6 +215,27 @@ TEST(InputSentence, NamesTheBottleneckAndWhatHelps) {
             "waiting for the device 50 % (2 threads of 2)");
 }
 
+// Where no stage explains the wait, a faster disk or more threads would not help.
+TEST(InputSentence, SaysThatTheWorkersGotNoCpu) {
+  PipelineStatistics s{.batches = 10,
+                       .samples = 80,
+                       .wait_micros = 94'000,
+                       .total_micros = 100'000,
+                       .threads = 1,
+                       .most_threads = 2,
+                       .made_samples = 100,
+                       .read_micros = 60,
+                       .decode_micros = 40,
+                       .idle_micros = 99'900};
+  EXPECT_THAT(
+      InputSentence(s),
+      testing::StartsWith("the device waited 94 % of the time for input: reading, decoding and transforming take "
+                          "0.1 % of the workers' time; the workers did not get the CPU"));
+  s.read_micros = 50'000;  // a burst of work, of which the wait is a part
+  s.idle_micros = 1'000'000;
+  EXPECT_THAT(InputSentence(s), testing::HasSubstr("reading takes 4.8 % of the workers' time; more threads"));
+}
+
 TEST(WorkerTuner, GrowsWhileWaitedForAndShrinksWhileFull) {
   WorkerTuner tuner = WorkerTuner::UpTo(4);
   EXPECT_EQ(tuner.threads(), 2);

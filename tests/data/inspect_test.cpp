@@ -70,5 +70,16 @@ TEST_F(Inspect, MeanIsTheAverageRecord) {
               testing::HasSubstr("its shape is 2x2x3, the first record's 2x2x2"));
 }
 
+// As the layer that reads them: colours if any record has them.
+TEST_F(Inspect, GreyRecordsOfAMeanAreThreeEqualChannels) {
+  WriteDatabase(At("grey"), {RawDatum(1, 1, 2, 10, 0), RawDatum(3, 1, 2, 0, 0)});
+  WriteDatabase(At("colour"), {RawDatum(3, 1, 2, 0, 0), RawDatum(1, 1, 2, 10, 0)});
+  for (const char* name : {"grey", "colour"}) {
+    const BlobProto mean = ComputeMean(At(name));
+    EXPECT_THAT(mean.shape().dim(), testing::ElementsAre(1, 3, 1, 2)) << name;
+    EXPECT_THAT(mean.data(), testing::ElementsAre(5, 6, 6, 7, 7, 8)) << name;
+  }
+}
+
 }  // namespace
 }  // namespace moka

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "core/text.h"
+#include "data/copy_records.h"
+#include "data/import.h"
 #include "data/record_maker.h"
 #include "tests/data/record_fixture.h"
 
@@ -204,6 +206,27 @@ TEST_F(PictureReaders, RecordsOfOneSizeSayWhatACropIsCutFrom) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->height, 0);
   EXPECT_EQ(found->channels, 3);
+}
+
+// Records whose sides an import bounded have many sizes; a picture is brought to the same bounds before it is cut.
+TEST_F(PictureReaders, AnImportsBoundsOfSidesHoldForPictures) {
+  const File file{"set/a/x.png", EncodePng(Picture(50, 80, 3, 1))};
+  Write(file.name, file.bytes);
+  Write("set/b/y.png", EncodePng(Picture(80, 40, 3, 2)));
+  Import(At("set").string(), At("db"), {.max_dim = 30});
+  const std::string data = StrCat(kTops, "data_param { source: 'db' batch_size: 1 backend: LMDB } ");
+  for (const char* fields : {"crop_size: 8", "resize_short: 12 crop_size: 8", "crop_size: 8 mean_value: 9"}) {
+    const std::string transform = StrCat("transform_param { ", fields, " }");
+    EXPECT_EQ(Compare(Layer("Data", data + transform), file), Outcome::kSame) << fields;
+  }
+  std::optional<StoredPictures> found = StoredPicturesOf(Layer("Data", data), folder_);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->height, 0);
+  EXPECT_EQ(found->max_side, 30);
+  ShuffleLmdb(At("db"), At("mixed"), {});
+  found = StoredPicturesOf(Layer("Data", StrCat(kTops, "data_param { source: 'mixed' }")), folder_);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->max_side, 30);
 }
 
 // An import may take the colours of pictures, or resize them before a layer does.

@@ -121,13 +121,41 @@ struct Leaf {
   const Field* field;
 };
 
+// The values of a field as text; a list of one value over and over is that value once, as layers take it for each axis.
+std::vector<std::string> ValuesOf(const Message& message, const Field& field) {
+  const int count = field.is_repeated() ? message.GetReflection()->FieldSize(message, &field) : 1;
+  std::vector<std::string> values(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) {
+    google::protobuf::TextFormat::PrintFieldValueToString(message, &field, field.is_repeated() ? i : -1,
+                                                          &values[static_cast<size_t>(i)]);
+  }
+  const bool is_one = !values.empty() && std::ranges::count(values, values.front()) == count;
+  if (is_one) values.resize(1);
+  return values;
+}
+
+// Lists have no default in the schema; those of windows have one where they are read.
+std::vector<std::string> DefaultsOf(const Message& message, const Field& field) {
+  const std::string& name = field.name();
+  if (field.is_repeated() && field.cpp_type() == Field::CPPTYPE_UINT32) {
+    if (name == "pad" || name == "pad_3d") return {"0"};
+    if (name == "stride" || name == "stride_3d" || name == "dilation") return {"1"};
+  }
+  const std::unique_ptr<Message> unset(message.New());
+  return ValuesOf(*unset, field);
+}
+
 // What says something other than its default, and what has no default of its own, as layers ask whether it is there.
 std::vector<const Field*> SpokenFields(const Message& message) {
   std::vector<const Field*> spoken = GivenFields(message);
+  std::erase_if(spoken, [&](const Field* field) {
+    return field->is_repeated() && field->message_type() == nullptr &&
+           ValuesOf(message, *field) == DefaultsOf(message, *field);
+  });
   std::vector<const Field*> present;
   message.GetReflection()->ListFields(message, &present);
   for (const Field* field : present) {
-    const bool is_known = std::ranges::find(spoken, field) != spoken.end();
+    const bool is_known = field->is_repeated() || std::ranges::find(spoken, field) != spoken.end();
     if (!is_known && field->message_type() == nullptr && !field->has_default_value()) spoken.push_back(field);
   }
   return spoken;
@@ -186,18 +214,20 @@ bool IsMoot(Bench& bench, const LayerParameter& layer, const Leaf& leaf) {
     if (!(bench.Build(changed) == plain)) return false;
   }
   bool is_taken = false;
-  const std::unique_ptr<Message> unset(message.New());
   const std::string given = own->SerializePartialAsString();
+  const bool has_values = leaf.field->message_type() == nullptr;
+  const auto says_the_same = [&](const Message& variant) {
+    const std::vector<std::string> values = ValuesOf(variant, *leaf.field);
+    return values == DefaultsOf(*own, *leaf.field) || values == ValuesOf(*own, *leaf.field);
+  };
   for (const std::unique_ptr<Message>& variant : FieldVariants(*own, *leaf.field)) {
     if (variant->SerializePartialAsString() == given) continue;
     message.CopyFrom(*variant);
     const Built other = bench.Build(changed);
     if (!other.train && !other.test) continue;
     if (!(other == plain)) return false;
-    // That the default does as well says little where no third value is taken.
-    const bool is_default = !leaf.field->is_repeated() && leaf.field->message_type() == nullptr &&
-                            ValueText(*variant, *leaf.field) == ValueText(*unset, *leaf.field);
-    is_taken = is_taken || !is_default || IsSwitch(*leaf.field);
+    // That the default, or the same value once more, does as well says little where no third value is taken.
+    is_taken = is_taken || !has_values || IsSwitch(*leaf.field) || !says_the_same(*variant);
   }
   return is_taken;
 }

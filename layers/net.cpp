@@ -264,6 +264,13 @@ class NetBuilder {
     }
     if (errors_.size() >= ErrorList::kMaxErrors)
       return At(layer, field, StrCat("no layer produces bottom \"", name, "\""));
+    for (const LayerParameter& out : LayersLeftOut(net_.param)) {
+      if (std::ranges::find(out.top(), name) == out.top().end()) continue;
+      return At(layer, field,
+                StrCat("bottom \"", name, "\" is not in this net: the ", Located(out), " makes it by ", RulesText(out),
+                       ", and this is ", StateText(context_.options.state)),
+                HowToAdmit(out, context_.options.state));
+    }
     std::vector<std::string> known;
     for (const auto& [blob, source] : blobs_) {
       if (source.layer != nullptr) known.push_back(blob);
@@ -272,6 +279,13 @@ class NetBuilder {
     const std::vector<std::string> near = NearestNames(name, known);
     if (!near.empty()) hint += StrCat(" (top of the ", Located(*blobs_.at(near.front()).layer), ")");
     return At(layer, field, StrCat("no layer produces bottom \"", name, "\""), hint);
+  }
+
+  static bool HasRuleBesidePhase(const LayerParameter& layer) {
+    const auto has = [](const NetStateRule& rule) {
+      return rule.stage_size() > 0 || rule.not_stage_size() > 0 || rule.has_min_level() || rule.has_max_level();
+    };
+    return std::ranges::any_of(layer.include(), has) || std::ranges::any_of(layer.exclude(), has);
   }
 
   // Refuses tops that are there already, unless the layer works in place: top i is bottom i.
@@ -286,9 +300,14 @@ class NetBuilder {
       const auto found = blobs_.find(top);
       if (found == blobs_.end() || found->second.layer == nullptr) continue;
       const bool are_data = layer.bottom_size() == 0 && found->second.layer->bottom_size() == 0;
-      throw At(layer, field, StrCat("top \"", top, "\" is already produced by the ", Located(*found->second.layer)),
-               are_data ? std::string("give one of them include { phase: TRAIN } and the other include { phase: TEST }")
-                        : StrCat("rename one of them; in place is only top ", i, " equal to bottom ", i));
+      const LayerParameter& other = *found->second.layer;
+      throw At(layer, field, StrCat("top \"", top, "\" is already produced by the ", Located(other)),
+               HasRuleBesidePhase(layer) || HasRuleBesidePhase(other)
+                   ? StrCat(StateText(context_.options.state), " lets both in, the first by ", RulesText(other),
+                            ", this one by ", RulesText(layer), ": let the rules leave one of them out there")
+               : are_data
+                   ? std::string("give one of them include { phase: TRAIN } and the other include { phase: TEST }")
+                   : StrCat("rename one of them; in place is only top ", i, " equal to bottom ", i));
     }
   }
 

@@ -37,6 +37,19 @@ const FieldSet& NeverRead() {
   return kSet;
 }
 
+// The fields whose forks make something else by them, by owner.
+const FieldSet& HasEffectElsewhere() {
+  static const FieldSet kSet = [] {
+    FieldSet set;
+    for (const UnreadFields& row : FieldsNothingReads()) {
+      if (!row.has_effect) continue;
+      for (const std::string& field : row.fields) set.emplace(row.owner, field);
+    }
+    return set;
+  }();
+  return kSet;
+}
+
 bool IsOfLayers(const Field& field) { return field.message_type() != nullptr && field.name().ends_with("_param"); }
 
 // The types that read a parameter message, the first few.
@@ -52,7 +65,21 @@ std::string ReadersOf(const std::string& param) {
   return StrCat("what reads it: ", Join(types, ", "), more > 0 ? StrCat(" and ", more, " more") : "");
 }
 
-constexpr const char* kIgnored = "is read and ignored: it changes nothing here";
+// Whether a message that is given asks for nothing all the same.
+bool IsOff(const Message& message) {
+  if (const auto* noise = dynamic_cast<const SaltPepperParameter*>(&message)) return noise->fraction() == 0;
+  const auto* generator = dynamic_cast<const RandomGeneratorParameter*>(&message);
+  return generator != nullptr && generator->prob() == 0;
+}
+
+// What is said of a field of the first table, which has another value than its default.
+std::string WhyIgnored(const Message& message, const Field& field) {
+  const bool is_off = field.message_type() != nullptr && !field.is_repeated() &&
+                      IsOff(message.GetReflection()->GetMessage(message, &field));
+  if (is_off || !HasEffectElsewhere().contains({message.GetDescriptor()->name(), field.name()}))
+    return "is read and ignored: it changes nothing here";
+  return "is not done by Moka: the fork of Caffe that has this field acts on it, and results differ from that fork's";
+}
 
 // A filler without a type is refused where its blob is made.
 void LookIntoFillers(const Message& message, const Field& field, const std::string& path, const LayerParameter& layer,
@@ -77,7 +104,7 @@ void LookInto(const Message& message, const std::string& path, const LayerParame
   for (const Field* field : GivenFields(message)) {
     const std::string here = StrCat(path, ".", field->name());
     if (NeverRead().contains({owner, field->name()})) {
-      sentences.Add(layer, here, kIgnored);
+      sentences.Add(layer, here, WhyIgnored(message, *field));
     } else if (NeverRead().contains({layer.type() + " " + path, field->name()})) {
       sentences.Add(layer, here, StrCat("is not read by layers of this type"));
     } else if (field->message_type() == FillerParameter::descriptor()) {
@@ -97,10 +124,11 @@ void LookAtLayer(const LayerParameter& layer, const LayerDef& def, Sentences& se
   for (const Field* field : GivenFields(layer)) {
     const bool is_read = SaysHowPicturesComeIn(layer, *field) ||
                          std::ranges::find(def.page.params, field->name()) != def.page.params.end();
-    if (IsOfLayers(*field) && !is_read) {
+    const bool has_effect = HasEffectElsewhere().contains({"LayerParameter", field->name()});
+    if (IsOfLayers(*field) && !is_read && !has_effect) {
       sentences.Add(layer, field->name(), StrCat("is not read by this type; ", ReadersOf(field->name())));
     } else if (NeverRead().contains({"LayerParameter", field->name()})) {
-      sentences.Add(layer, field->name(), kIgnored);
+      sentences.Add(layer, field->name(), WhyIgnored(layer, *field));
     } else if (IsOfLayers(*field) && !field->is_repeated()) {
       LookInto(layer.GetReflection()->GetMessage(layer, field), field->name(), layer, sentences);
     }
@@ -145,7 +173,8 @@ std::vector<std::string> UnreadNetFields(const NetParameter& net) {
                        "changes nothing here: a value that is not finite is found and named without it");
   }
   for (const Field* field : GivenFields(net)) {
-    if (NeverRead().contains({"NetParameter", field->name()})) sentences.AddOfNet(net, field->name(), kIgnored);
+    if (NeverRead().contains({"NetParameter", field->name()}))
+      sentences.AddOfNet(net, field->name(), WhyIgnored(net, *field));
   }
   for (const LayerParameter& layer : net.layer()) {
     const LayerDef* def = FindLayer(layer.type());

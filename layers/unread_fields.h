@@ -13,6 +13,9 @@ struct UnreadFields {
   std::string owner;  // a message's name ("ConvolutionParameter"), or a layer's type
   std::string param;  // of a layer's type: the field of LayerParameter
   std::vector<std::string> fields;
+  // Whether the fork that has the fields makes another result by them (a crop, noise, a file), which Moka does not;
+  // others are leftovers (engines, caches, pictures on a screen) that change nothing anywhere.
+  bool has_effect = false;
 };
 
 // Fields of messages that no layer and no reader of data asks for, sorted by message.

@@ -171,10 +171,10 @@ LayerDef ConvolutionDepthwiseLayer() {
   return Row(
       "ConvolutionDepthwise",
       "Convolution of each channel alone: weights [C, 1, kernel..]; num_output and group are the bottom's "
-      "channels, whatever is given.",
+      "channels, and may be left out.",
       {.params = {"convolution_param", "spectral_norm_param"},
        .formula = "`y[n,c,o] = b[c] + sum over r of x[n, c, stride*o + dilation*r - pad] * W[c,0,r]`: Convolution with "
-                  "num_output and group equal to C; what is given for them is not read. W (blob 0) is [C, 1, "
+                  "num_output and group equal to C; other values of them are refused. W (blob 0) is [C, 1, "
                   "kernel..], b (blob 1) [C].\n\ny is [N, C, out..], `out = floor((in + 2*pad - (dilation*(kernel - 1) "
                   "+ 1)) / stride) + 1`.",
        .gradient = "`db[k] = sum of dy[n,k,o]` over n and o; `dW[k,0,r] = sum of dy[n,k,o] * x[n, k, stride*o + "

@@ -1,5 +1,4 @@
 // Reading ConvolutionParameter.
-#include "core/log.h"
 #include "core/text.h"
 #include "layers/front/fields.h"
 #include "layers/front/spatial_fields.h"
@@ -23,13 +22,13 @@ void ReadCounts(const LayerBuilder& l, int64_t channels, ConvolutionFields& fiel
   fields.outputs = p.num_output();
   fields.groups = p.group();
   if (l.param().type() == "ConvolutionDepthwise") {  // conv_dw_layer.cpp reads neither field
-    const bool is_said_too =
-        (!p.has_num_output() || fields.outputs == channels) && (!p.has_group() || fields.groups == channels);
-    if (!is_said_too) {
-      LogWarning(StrCat("layer \"", Printable(l.param().name()),
-                        "\": ConvolutionDepthwise has a top channel for each of ", "the bottom's ", channels,
-                        "; num_output and group, which differ, are not read"));
-    }
+    const auto check = [&](std::string_view name, bool is_given, int64_t value) {
+      l.Check(!is_given || value == channels, StrCat("convolution_param.", name),
+              StrCat("ConvolutionDepthwise has a top channel and a group for each of the bottom's ", channels,
+                     " channels, found ", name, " ", value));
+    };
+    check("num_output", p.has_num_output(), fields.outputs);
+    check("group", p.has_group(), fields.groups);
     fields.outputs = fields.groups = channels;
   }
   l.Check(l.param().type() != "DepthwiseConvolution" || fields.groups == channels, "convolution_param.group",

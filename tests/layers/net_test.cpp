@@ -148,6 +148,32 @@ TEST(NetErrorTest, UnknownBottomNamesTheNearestBlobAndItsPlace) {
             "layer \"conv1\" at net.prototxt:1:1)");
 }
 
+TEST(NetErrorTest, BottomOfALayerThatRulesLeaveOutNamesThem) {
+  const auto errors = [](const std::string& rules) {
+    return ErrorsOf("layer { name: \"d\" type: \"Input\" top: \"x\" input_param { shape { dim: 2 } } " + rules +
+                    " }\nlayer { name: \"r\" type: \"ReLU\" bottom: \"x\" top: \"r\" }");
+  };
+  EXPECT_EQ(
+      errors("include { stage: \"train\" }"),
+      "net.prototxt:2:32: layer \"r\": bottom \"x\" is not in this net: the layer \"d\" at net.prototxt:1:1 makes it "
+      "by include { stage: \"train\" }, and this is phase TRAIN, level 0, no stage; write train_state { stage: "
+      "\"train\" } in the solver, or give --stage=train to moka train or time");
+  EXPECT_THAT(errors("include { min_level: 1 stage: \"a\" stage: \"b\" }"),
+              HasSubstr("write train_state { level: 1 stage: \"a\" stage: \"b\" } in the solver, or give --level=1 "
+                        "--stage=a,b to moka train or time"));
+  EXPECT_THAT(errors("exclude { phase: TRAIN }"),
+              testing::EndsWith("makes it by exclude { phase: TRAIN }, and this is phase TRAIN, level 0, no stage"));
+}
+
+TEST(NetErrorTest, LayersOfOneTopWithRulesOfStagesNameThem) {
+  EXPECT_THAT(
+      ErrorsOf("layer { name: \"a\" type: \"Input\" top: \"x\" include { not_stage: \"b\" } }\n"
+               "layer { name: \"b\" type: \"Input\" top: \"x\" include { phase: TRAIN } }"),
+      HasSubstr("top \"x\" is already produced by the layer \"a\" at net.prototxt:1:1; phase TRAIN, level 0, no "
+                "stage lets both in, the first by include { not_stage: \"b\" }, this one by include { phase: TRAIN "
+                "}: let the rules leave one of them out there"));
+}
+
 TEST(NetErrorTest, BottomProducedLaterSaysSo) {
   const std::string text = R"(layer { name: "a" type: "ReLU" bottom: "b" top: "a" }
 layer { name: "b" type: "ReLU" bottom: "a" top: "b" })";

@@ -219,7 +219,9 @@ TEST(SegmentationTest, ForksOfConvolutionAndScale) {
     return ErrorOf({{1, 4, 5, 5}}, type, "convolution_param { kernel_size: 3 " + fields + " }");
   };
   EXPECT_EQ(depthwise("ConvolutionDepthwise", "num_output: 4 group: 4"), "built");
-  EXPECT_EQ(depthwise("ConvolutionDepthwise", "num_output: 8 group: 3"), "built");  // its fork reads neither
+  EXPECT_THAT(depthwise("ConvolutionDepthwise", "num_output: 8"),
+              HasSubstr("a top channel and a group for each of the bottom's 4 channels, found num_output 8"));
+  EXPECT_THAT(depthwise("ConvolutionDepthwise", "num_output: 4 group: 3"), HasSubstr("channels, found group 3"));
   EXPECT_THAT(depthwise("DepthwiseConvolution", "num_output: 4"),
               HasSubstr("needs a group for each of the bottom's 4 channels, found 1"));
   EXPECT_THAT(depthwise("Convolution", "num_output: 4 negative_slope: 0.1"),

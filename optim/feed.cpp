@@ -9,6 +9,11 @@
 
 namespace moka {
 
+PipelineOptions InPhaseOf(const NetParameter& net, PipelineOptions options) {
+  if (net.state().has_phase()) options.phase = net.state().phase();
+  return options;
+}
+
 DataTypes Feed::types() {
   return [this](const LayerParameter& layer) {
     const auto opened = std::ranges::find(sources_, layer.name(), &Source::layer);

@@ -23,6 +23,9 @@ struct FeedStatistics {
   PipelineStatistics statistics;
 };
 
+// The same in the phase of the net's state, which train_state or the net itself may name.
+PipelineOptions InPhaseOf(const NetParameter& net, PipelineOptions options);
+
 class Feed {
  public:
   // `name` ("train", "test0") is the prefix of positions and part of each pipeline's seed. Layers that read records

@@ -51,7 +51,7 @@ void InputReport::Epoch(const Feed& feed, const RunFolder* run, int64_t iteratio
     const PipelineStatistics before = i < at_epoch_.size() ? at_epoch_[i].statistics : PipelineStatistics{};
     const PipelineStatistics s = Within(now[i].statistics.Since(before), seconds);
     if (s.threads == 0) continue;
-    LogToFile(InputReportLineOf(now[i].layer, s));
+    if (s.batches > 0) LogToFile(InputReportLineOf(now[i].layer, s));
     if (run == nullptr) continue;
     Metrics metrics = InputReportMetricsOf(s);
     if (now.size() > 1) {
@@ -65,7 +65,7 @@ void InputReport::Epoch(const Feed& feed, const RunFolder* run, int64_t iteratio
 void InputReport::End(const Feed& feed, double seconds) {
   for (const FeedStatistics& layer : feed.statistics()) {
     const PipelineStatistics s = Within(layer.statistics, seconds);
-    if (s.threads > 0) LogInfo(InputReportLineOf(layer.layer, s));
+    if (s.threads > 0 && s.batches > 0) LogInfo(InputReportLineOf(layer.layer, s));
   }
 }
 

@@ -218,6 +218,7 @@ void RunFolder::WriteIdentity(const RunIdentity& identity) {
   json["threads"] = identity.threads;
   json["parent"] = identity.parent.empty() ? Json() : Json(identity.parent);
   for (const auto& [key, value] : identity.more) json[key] = value;
+  if (!identity.data.empty()) json["data"] = identity.data;
   json["sessions"] = Json::array({SessionOf(identity)});
   WriteFileAtomically(path_ / "run.json", Dump(json));
   WriteStatus({});
@@ -237,6 +238,8 @@ void RunFolder::BeginSession(const RunIdentity& identity) {
   Json json = ReadIdentity(path_);
   if (!json["sessions"].is_array()) json["sessions"] = Json::array();
   json["sessions"].push_back(SessionOf(identity));
+  if (!identity.data.empty() && !json["data"].is_object()) json["data"] = Json::object();
+  for (const auto& [name, content] : identity.data) json["data"][name] = content;
   WriteFileAtomically(path_ / "run.json", Dump(json));
   has_begun_ = true;
   for (const char* part : kParts) CreateFolders(path_ / part);
@@ -272,7 +275,8 @@ RunFolder::RunFolder(RunFolder&& other) noexcept
     : path_(std::move(other.path_)),
       lock_fd_(std::exchange(other.lock_fd_, -1)),
       is_resumed_(other.is_resumed_),
-      has_begun_(other.has_begun_) {}
+      has_begun_(other.has_begun_),
+      last_status_(std::move(other.last_status_)) {}
 
 RunFolder::~RunFolder() {
   if (lock_fd_ < 0) return;
@@ -280,7 +284,14 @@ RunFolder::~RunFolder() {
   close(lock_fd_);
 }
 
-void RunFolder::BecomeLatest() const { ReplaceSymlink(path_.parent_path() / kLatest, path_.filename()); }
+void RunFolder::BecomeLatest() const {
+  const fs::path link = path_.parent_path() / kLatest;
+  std::error_code code;
+  const fs::file_status status = fs::symlink_status(link, code);
+  if (!fs::exists(status) || fs::is_symlink(status)) return ReplaceSymlink(link, path_.filename());
+  LogWarning(StrCat(Printable(link.string()), " is no link, so it does not name the newest run, ", name(),
+                    "; remove or rename it"));
+}
 
 void RunFolder::LeaveLatest() const {
   const fs::path runs = path_.parent_path();
@@ -324,6 +335,7 @@ std::string RunFolder::StatusText(const RunStatus& status) const {
 }
 
 void RunFolder::WriteStatus(const RunStatus& status) const {
+  last_status_ = status;
   CheckStanding();
   WriteFileAtomically(path_ / "status.json", StatusText(status));
   RunStatus killed = status;

@@ -29,7 +29,8 @@ struct RunIdentity {
   uint64_t seed = 0;
   int threads = 0;
   std::string parent{};                       // "run@checkpoint" it was forked from
-  std::map<std::string, std::string> more{};  // data fingerprint, git revision, ...
+  std::map<std::string, std::string> more{};  // git revision, ranks, ...
+  std::map<std::string, std::string> data{};  // of each file or data set that the nets read, what it holds
 };
 
 // What status.json says; replaced as a whole.
@@ -82,12 +83,15 @@ class RunFolder {
   // Errors: kIo where what the run goes on from later, beside its checkpoints, is gone.
   void CheckResumable() const;
 
-  // The link `latest` beside this run names it from now on. Errors: kCantCreate.
+  // The link `latest` beside this run names it from now on; where something else has that name, a warning. Errors:
+  // kCantCreate.
   void BecomeLatest() const;
   // config/NAME, atomically.
   void WriteConfig(std::string_view name, std::string_view text) const;
   // Replaces status.json; the link `latest` leaves a run that is failed or diverged. Errors: kCantCreate, kIo.
   void WriteStatus(const RunStatus& status) const;
+  // What WriteStatus was given last, written or not.
+  const RunStatus& last_status() const { return last_status_; }
   // The same of a session that ends with an error: where nothing else can be written, into the file that is there.
   void WriteLastStatus(const RunStatus& status) const noexcept;
   // A line of metrics.jsonl: {"iter":..,"epoch":..,"time":..,"split":..,metrics}. A value that is not finite becomes
@@ -116,6 +120,7 @@ class RunFolder {
   int lock_fd_ = -1;
   bool is_resumed_ = false;
   bool has_begun_ = false;
+  mutable RunStatus last_status_{};
 };
 
 // What a run's status.json says of where it stands.

@@ -3,6 +3,7 @@
 #include <google/protobuf/message.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -33,7 +34,9 @@ bool IsOneOf(const std::string& name, std::initializer_list<const char*> names) 
   return std::ranges::find(names, name) != names.end();
 }
 
-bool HasTests(const SolverParameter& s) { return s.test_iter_size() > 0; }
+bool HasTests(const SolverParameter& s) {
+  return std::ranges::any_of(s.test_iter(), [](int batches) { return batches > 0; });
+}
 bool HasPrefix(const SolverParameter& s) { return s.has_snapshot_prefix(); }
 bool HasTarget(const SolverParameter& s) { return s.has_target_metric(); }
 bool HasDecay(const SolverParameter& s) {
@@ -43,8 +46,10 @@ bool HasMomentumCurve(const SolverParameter& s) { return s.momentum_policy() != 
 bool HasDecayCurve(const SolverParameter& s) { return s.weight_decay_policy() != "fixed"; }
 bool WarmsUp(const SolverParameter& s) { return s.warmup_iter() > 0; }
 bool RampsUp(const SolverParameter& s) { return s.rampup_interval() > 0; }
+bool RateFalls(const SolverParameter& s) { return s.lr_policy() != "fixed" || RampsUp(s); }
 bool HasLarc(const SolverParameter& s) { return s.larc(); }
 bool HasLocalRates(const SolverParameter& s) { return s.local_lr_auto(); }
+bool HasFirstTest(const SolverParameter& s) { return s.test_iter_size() > 0 && s.test_iter(0) > 0; }
 bool HasDetection(const SolverParameter& s) { return HasTests(s) && s.eval_type() == "detection"; }
 bool IsOfKnownType(const SolverParameter& s) {
   return s.solver_data_type() == FLOAT || s.solver_data_type() == FLOAT16;
@@ -88,6 +93,7 @@ const std::vector<Reader>& Readers() {
       {"stagelr", PolicyIs<kByStages>, "lr_policy multifixed"},
       {"stageiter", PolicyIs<kByStages>, "lr_policy multifixed"},
       {"plateau_winsize", PolicyIs<kByWindows>, "lr_policy plateau"},
+      {"min_lr", RateFalls, "an lr_policy other than fixed, or a ramp"},
       {"warmup_start_lr", WarmsUp, "a warm-up, warmup_iter above 0"},
       {"rampup_lr", RampsUp, "a ramp, rampup_interval above 0"},
       {"momentum2", HasSecondMoment, "type Adam, AdamW or LAMB"},
@@ -102,10 +108,14 @@ const std::vector<Reader>& Readers() {
       {"weight_decay_power", HasDecayCurve, "weight_decay_policy poly"},
       {"max_weight_decay", HasDecayCurve, "weight_decay_policy poly"},
       {"regularization_type", HasDecay, "a weight_decay above 0"},
+      {"breadth_decay", AlwaysReads, "a layer's param with breadth_decay_mult", &SolverContext::has_breadth_decay},
+      {"kernel_shape_decay", AlwaysReads, "a layer's param with kernel_shape_decay_mult",
+       &SolverContext::has_kernel_shape_decay},
+      {"block_group_decay", AlwaysReads, "a layer's param with block_group_lasso", &SolverContext::has_block_groups},
       {"test_interval", HasTests, "a test net, which test_iter counts"},
       {"test_initialization", HasTests, "a test net, which test_iter counts"},
       {"test_compute_loss", HasTests, "a test net, which test_iter counts"},
-      {"early_stop_patience", HasTests, "a test net, which test_iter counts"},
+      {"early_stop_patience", HasFirstTest, "the first test net, which test_iter counts"},
       {"test_state", HasTests, "a test net, which test_iter counts"},
       {"sample_grid", HasTests, "a test net, which test_iter counts"},
       {"eval_type", HasTests, "a test net, which test_iter counts"},
@@ -132,6 +142,11 @@ const std::vector<Reader>& Readers() {
   };
   return kReaders;
 }
+
+// What moka train and moka.train do besides the steps, and what changes no result of theirs.
+constexpr std::array kOfWholeTrainings = {"best_metric", "deterministic", "keep_best",        "keep_last",
+                                          "recompute",   "sample_grid",   "snapshot_diff",    "snapshot_format",
+                                          "threads",     "target_value",  "test_compute_loss"};
 
 // Set to other than the default, which changes nothing.
 bool Matters(const SolverParameter& solver, const Field& field) {
@@ -213,7 +228,7 @@ void CheckNumbersIn(const google::protobuf::Message& message, const SolverParame
 
 const std::vector<SolverRange>& SolverRanges() {
   static const std::vector<SolverRange> kRanges = {
-      {"test_iter", 1, kInt},
+      {"test_iter", 0, kInt},  // 0: a net that is built and not tested
       {"test_interval", 0, kInt},
       {"base_lr", 0, kFloat},
       {"display", 0, kInt},
@@ -229,7 +244,7 @@ const std::vector<SolverRange>& SolverRanges() {
       {"clip_gradients", -kFloat, kFloat},
       {"snapshot", 0, kInt},
       {"device_id", 0, kInt},
-      {"random_seed", -1, kInt64},
+      {"random_seed", -kInt64, kInt64},
       {"delta", 0, 1e6},
       {"momentum2", 0, kBelow1},
       {"rms_decay", 0, kBelow1},
@@ -274,6 +289,16 @@ const std::vector<SolverRange>& SolverRanges() {
 
 void CheckSolverNumbers(const SolverParameter& solver) { CheckNumbersIn(solver, solver, {}); }
 
+void TellGroups(const NetParameter& net, SolverContext& context) {
+  const auto any = [&](auto asks) {
+    return std::ranges::any_of(net.layer(),
+                               [&](const LayerParameter& layer) { return std::ranges::any_of(layer.param(), asks); });
+  };
+  context.has_breadth_decay = any([](const ParamSpec& spec) { return spec.breadth_decay_mult() != 0; });
+  context.has_kernel_shape_decay = any([](const ParamSpec& spec) { return spec.kernel_shape_decay_mult() != 0; });
+  context.has_block_groups = any([](const ParamSpec& spec) { return spec.block_group_lasso_size() > 0; });
+}
+
 std::vector<std::string> UnreadSolverFields(const SolverParameter& solver, const SolverContext& context) {
   std::vector<std::string> sentences;
   const auto say = [&](const std::string& field, const std::string& text) {
@@ -285,6 +310,11 @@ std::vector<std::string> UnreadSolverFields(const SolverParameter& solver, const
     if (!Matters(solver, field) || (is_there && reader.is_read(solver))) continue;
     say(field.is_repeated() ? reader.field + "[0]" : reader.field,
         StrCat("is not read by this training; what reads it is ", reader.text));
+  }
+  for (const char* name : kOfWholeTrainings) {
+    const Field& field = *SolverParameter::descriptor()->FindFieldByName(name);
+    if (!context.is_stepped || !Matters(solver, field)) continue;
+    say(field.is_repeated() ? StrCat(name, "[0]") : name, "is not read by a solver in Python; moka train reads it");
   }
   if (solver.clip_gradients() == 0) say("clip_gradients", "is 0, which makes every gradient 0: no weight learns");
   if (solver.has_base_lr() && solver.base_lr() == 0 && solver.lr_policy() != "multifixed")

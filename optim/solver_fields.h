@@ -24,9 +24,16 @@ void CheckSolverNumbers(const SolverParameter& solver);
 
 // What else decides whether a field is read; by itself all that can be.
 struct SolverContext {
-  bool finds_loss_scale = true;  // while it trains, which half precision alone does
-  bool has_classes = true;       // a test net evaluates them one by one
+  bool finds_loss_scale = true;   // while it trains, which half precision alone does
+  bool has_classes = true;        // a test net evaluates them one by one
+  bool has_breadth_decay = true;  // a parameter of the train net asks for it, so for the next two
+  bool has_kernel_shape_decay = true;
+  bool has_block_groups = true;
+  bool is_stepped = false;  // by a program, net by net (optim/layerwise)
 };
+
+// What the net's parameters ask for of the solver's group decays.
+void TellGroups(const NetParameter& net, SolverContext& context);
 
 // One sentence, with its place, for each field that is set to other than its default and that this training does not
 // read: those documented as ignored, and those of another policy, type or mode.

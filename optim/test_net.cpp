@@ -1,11 +1,13 @@
 #include "optim/test_net.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/error.h"
 #include "core/log.h"
 #include "core/slow_phase.h"
 #include "core/text.h"
+#include "graph/op.h"
 #include "optim/batch_policy.h"
 #include "optim/net_weights.h"
 #include "optim/output_files.h"
@@ -14,12 +16,16 @@
 
 namespace moka {
 
+bool GivesShares(const LayerParameter& layer) {
+  return layer.type() == "Accuracy" && (layer.top_size() > 1 || layer.accuracy_param().has_ignore_label());
+}
+
 TestNet::TestNet(const NetParameter& param, const TestOptions& options, ParameterStore& store)
     : given_(param), options_(options), store_(store), feed_(options.name, options.data), signs_(param) {
   const SlowPhase phase("building the test net");
   NetOptions net_options;
   net_options.state = param.state();
-  net_options.state.set_phase(TEST);
+  if (!net_options.state.has_phase()) net_options.state.set_phase(TEST);
   net_options.data_types = feed_.types();
   BuiltNet net = BuildNet(param, net_options);
   param_ = net.param;
@@ -49,6 +55,7 @@ TestNet::TestNet(const NetParameter& param, const TestOptions& options, Paramete
     }
     net.graph.AddOutput(WatchName(blob), top->second);
   }
+  AddCounts(net);
   AddFileOutputs(net);
   CompileOptions compile = options.compile;
   compile.name = options.name;
@@ -101,7 +108,7 @@ TestNet* TestNet::TailOf(int64_t rest) {
 
 std::vector<OutputValue> TestNet::Run(int64_t batches, const std::function<bool(int64_t)>& on_batch) {
   program_->RefreshConstants();
-  std::vector<OutputValue> means;
+  std::vector<BatchSum> sums;
   OutputFiles files(param_, output_folder_);
   for (auto& [name, evaluator] : evaluators_) evaluator->Reset();
   feed_.Seek({});
@@ -125,7 +132,7 @@ std::vector<OutputValue> TestNet::Run(int64_t batches, const std::function<bool(
     net.feed_.Next();
     net.program_->Run();
     files.Append(*net.program_);
-    AddBatch(net, ran_tail_ ? part : 1, means);
+    AddBatch(net, ran_tail_ ? part : 1, sums);
     if (on_batch && !on_batch(i + 1)) {
       files.Discard();
       feed_.Seek({});
@@ -139,12 +146,12 @@ std::vector<OutputValue> TestNet::Run(int64_t batches, const std::function<bool(
   // Batches of all ranks, the last by what it holds; with a rank's share of them the mean of ranks is that of all.
   const double counted =
       (static_cast<double>(of_all) - (smaller != nullptr ? 1 - part : 0)) / static_cast<double>(ranks());
-  for (OutputValue& mean : means) {
+  for (auto& [mean, is_share, labels] : sums) {
     if (const auto evaluator = evaluators_.find(mean.name); evaluator != evaluators_.end()) {
       for (OutputValue& value : evaluator->second->Values(mean.name)) results.push_back(std::move(value));
       continue;
     }
-    mean.value /= counted;
+    mean.value = !is_share ? mean.value / counted : labels > 0 ? mean.value / labels : 0;
     loss_ += mean.loss_weight * mean.value;
     results.push_back(std::move(mean));
   }
@@ -163,23 +170,76 @@ bool TestNet::IsOutput(const std::string& name) const {
   return std::ranges::any_of(outputs_, [&](const BuiltNet::Output& output) { return output.name == name; });
 }
 
-void TestNet::AddBatch(const TestNet& net, double weight, std::vector<OutputValue>& sums) {
-  std::vector<OutputValue> values;
-  for (const BuiltNet::Output& output : outputs_) {
-    const auto evaluator = evaluators_.find(output.name);
-    if (evaluator == evaluators_.end()) {
-      for (OutputValue& value : ReadOutputs(*net.program_, {output})) values.push_back(std::move(value));
-      continue;
+void TestNet::AddCounts(BuiltNet& net) {
+  for (const LayerParameter& layer : param_.layer()) {
+    if (layer.type() != "Accuracy") continue;
+    for (const std::string& top : layer.top()) {
+      if (!IsOutput(top)) continue;
+      const Value& share = net.graph.value(net.tops.at(top));
+      const int index = share.output_index;
+      if (share.producer == kNoId) continue;
+      const Node node = net.graph.node(share.producer);
+      const bool ignores = node.attributes.Has("has_ignore") && node.attributes.Bool("has_ignore");
+      if (node.op->name != "accuracy" || (index == 0 && !ignores)) continue;
+      NodeOrigin origin = node.origin;
+      origin.sequence = kNoId;
+      const GraphBuilder b(net.graph, origin);
+      const ValueId label = node.inputs[1];
+      const Shape x = b.shape(node.inputs[0]);
+      if (index == 0) {
+        const std::string counts = StrCat("1-eq(x0,", node.attributes.Int("ignore_label"), ")");
+        net.graph.AddOutput(CountName(top), b.SumAll(b.Pointwise(counts, {label})));
+      } else {
+        const int64_t axis = (node.attributes.Int("axis") + x.rank()) % x.rank();
+        Attributes mask{{"shape", Ints(x.dims().begin(), x.dims().end())}, {"axis", axis}};
+        if (ignores) {
+          mask.Set("has_ignore", true);
+          mask.Set("ignore_label", node.attributes.Int("ignore_label"));
+        }
+        Ints others;
+        for (int i = 0; i < x.rank(); ++i) {
+          if (i != axis) others.push_back(i);
+        }
+        const ValueId of_class = b.ReduceSum(b.Add1("label_mask", {label}, mask), others);
+        net.graph.AddOutput(CountName(top), b.Reshape(of_class, Shape{x[static_cast<int>(axis)]}));
+      }
+      shares_.insert(top);
     }
-    evaluator->second->Add(net.program_->output(output.name).as<float>());
-    values.push_back({output.name, 0, output.loss_weight, {}});
   }
-  for (OutputValue& value : values) value.value *= weight;
+}
+
+std::vector<TestNet::BatchSum> TestNet::ValuesOf(const TestNet& net, const BuiltNet::Output& output) {
+  const auto evaluator = evaluators_.find(output.name);
+  if (evaluator != evaluators_.end()) {
+    evaluator->second->Add(net.program_->output(output.name).as<float>());
+    return {{.sum = {output.name, 0, output.loss_weight, {}}}};
+  }
+  std::vector<BatchSum> values;
+  for (OutputValue& value : ReadOutputs(*net.program_, {output})) values.push_back({.sum = std::move(value)});
+  if (!shares_.contains(output.name)) return values;
+  const Tensor labels = net.program_->output(CountName(output.name));
+  for (size_t k = 0; k < values.size(); ++k) {
+    values[k].is_share = true;
+    values[k].labels = double{labels.as<const float>()[k]};
+    values[k].sum.value = std::round(values[k].sum.value * values[k].labels);
+  }
+  return values;
+}
+
+void TestNet::AddBatch(const TestNet& net, double weight, std::vector<BatchSum>& sums) {
+  std::vector<BatchSum> values;
+  for (const BuiltNet::Output& output : outputs_) {
+    for (BatchSum& value : ValuesOf(net, output)) values.push_back(std::move(value));
+  }
+  for (BatchSum& value : values) value.sum.value *= value.is_share ? 1 : weight;
   if (sums.empty()) {
     sums = std::move(values);
     return;
   }
-  for (size_t k = 0; k < values.size(); ++k) sums[k].value += values[k].value;
+  for (size_t k = 0; k < values.size(); ++k) {
+    sums[k].sum.value += values[k].sum.value;
+    sums[k].labels += values[k].labels;
+  }
 }
 
 std::vector<std::string> TestNet::FirstTops(std::string_view type) const {

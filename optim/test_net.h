@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,10 @@ struct WatchedBlob {
   std::string name;
   SourcePlace place = {};  // of a solver's field that names it; a command line has none
 };
+
+// Whether a layer gives shares of labels whose number changes from batch to batch: a test sums hits and labels, so that
+// the size of its batches makes no difference.
+bool GivesShares(const LayerParameter& layer);
 
 struct TestOptions {
   std::string name = "test0";  // of the feed's positions
@@ -83,16 +88,28 @@ class TestNet {
   Program& program() { return *program_; }
 
  private:
+  // Of an element of an output; of shares of counted labels both sums are of labels.
+  struct BatchSum {
+    OutputValue sum;
+    bool is_share = false;
+    double labels = 0;
+  };
+
   std::vector<std::string> FirstTops(std::string_view type) const;
   void AddEvaluators(const EvaluatorOptions& options);
+  // Adds to the outputs of the graph how many labels each share of an Accuracy layer is of.
+  void AddCounts(BuiltNet& net);
   bool IsOutput(const std::string& name) const;
   // The records of the last of `batches` of all ranks, where there are fewer than it takes; 0: it is full.
   int64_t Rest(int64_t batches) const;
   // The net for so many records; null if there is none.
   TestNet* TailOf(int64_t rest);
   // Adds the outputs of the net's last batch to the sums of all; what is evaluated goes to the evaluators.
-  void AddBatch(const TestNet& net, double weight, std::vector<OutputValue>& sums);
+  void AddBatch(const TestNet& net, double weight, std::vector<BatchSum>& sums);
+  // An output's value and what else of it is read after a batch.
+  std::vector<BatchSum> ValuesOf(const TestNet& net, const BuiltNet::Output& output);
   static std::string WatchName(const std::string& blob) { return "watched " + blob; }
+  static std::string CountName(const std::string& top) { return "counted " + top; }
 
   const NetParameter given_;
   const TestOptions options_;
@@ -108,6 +125,7 @@ class TestNet {
   Feed feed_;  // goes before the program whose stream it reads ahead for
   Tensor random_key_;
   std::map<std::string, std::unique_ptr<Evaluator>> evaluators_;  // by output
+  std::set<std::string> shares_;  // outputs that are shares of labels whose number changes from batch to batch
   LossSigns signs_;
   bool has_kept_ = false;  // states that go on from batch to batch
   double loss_ = 0;

@@ -129,7 +129,7 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
       world_(world != nullptr && world->size() > 1 && !HasStages(param) ? world : nullptr),
       pipeline_world_(world != nullptr && world->size() > 1 && HasStages(param) ? world : nullptr),
       seed_(turn.name().empty() ? seed : seed ^ StableHash(turn.name())),
-      feed_(ProgramNameOf(turn), data) {
+      feed_(ProgramNameOf(turn), InPhaseOf(param, data)) {
   if (world_ != nullptr) kind_ = StrategyOf(solver_);
   shards_ = world_ != nullptr && ShardsUpdates(solver_);
   if (world_ != nullptr && SumsGradients(kind_)) {
@@ -137,7 +137,7 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   }
   NetOptions options;
   options.state = param.state();
-  options.state.set_phase(TRAIN);
+  if (!options.state.has_phase()) options.state.set_phase(TRAIN);
   options.data_types = feed_.types();
   if (shortened != nullptr) {
     steps_ = shortened->steps;

@@ -254,6 +254,7 @@ bool Trainer::TestAll() {
   for (size_t i = 0; i < tests_.size(); ++i) {
     const int net = static_cast<int>(i);
     const int64_t batches = solver_.test_iter(net);
+    if (batches == 0) continue;  // a net that is built only
     report_->TestBegins(net, state_.iteration);
     TestReport test{.net = net, .iteration = state_.iteration, .outputs = {}, .is_best = false};
     const int64_t own_batches = batches / tests_[i]->ranks();

@@ -19,6 +19,7 @@
 #include "optim/solver_fields.h"
 #include "optim/strategies/distributed_words.h"
 #include "optim/trainer.h"
+#include "optim/turn_scope.h"
 #include "optim/update.h"
 #include "proto/net_file.h"
 #include "proto/places.h"
@@ -54,7 +55,7 @@ void TellPartOfTest(int net, int64_t batches, const TestNet& test) {
   const int64_t records = test.feed().epoch_size();
   const int64_t batch = test.feed().batch_size();
   const int64_t taken = batches * batch;
-  if (records <= 0 || taken == records || (taken > records && taken - records < batch)) return;
+  if (batches == 0 || records <= 0 || taken == records || (taken > records && taken - records < batch)) return;
   LogWarning(StrCat("test net ", net, ": test_iter ", batches, " with batches of ", batch, " takes ", taken, " of ",
                     records, " records", taken > records ? ", some more than once" : "", "; test_iter ",
                     (records + batch - 1) / batch, " takes them once"));
@@ -166,7 +167,8 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
   ChooseMetrics();
   const bool is_resumed = options_.resume.has_value();
   StartWeights();
-  if (is_resumed && state_.iteration >= max_iter_ && !state_.is_test_due) {
+  const bool goes_on = is_resumed || !options_.caffe_snapshot.empty();
+  if (goes_on && state_.iteration >= max_iter_ && !state_.is_test_due) {
     throw Error(ErrorKind::kUsage, SourcePlace{},
                 StrCat("this training is finished: ", state_.iteration, " of ", max_iter_, " iterations are done"),
                 "to go on, give a larger max_iter");
@@ -182,8 +184,10 @@ void Trainer::TellUnread(const SolverNets& nets, Compute compute) const {
   const auto evaluates = [](const NetParameter& net) {
     return std::ranges::any_of(net.layer(), [](const LayerParameter& layer) { return HasEvaluator(layer.type()); });
   };
-  const SolverContext context{.finds_loss_scale = ScalingOf(solver_, nets.train, compute).is_dynamic,
-                              .has_classes = std::ranges::any_of(nets.tests, evaluates)};
+  SolverContext context;
+  context.finds_loss_scale = ScalingOf(solver_, nets.train, compute).is_dynamic;
+  context.has_classes = std::ranges::any_of(nets.tests, evaluates);
+  TellGroups(WholeTrainNet(solver_, nets), context);
   for (const std::string& sentence : UnreadSolverFields(solver_, context)) LogWarning(sentence);
   for (const std::string& sentence : UnreadTypes(nets.train, compute)) LogWarning(sentence);
 }
@@ -235,12 +239,13 @@ void Trainer::BuildNets(const SolverNets& nets) {
     test.name = StrCat("test", i);
     test.data = data;
     const Evaluation evaluation = EvaluationOf(solver_);
-    const bool is_evaluated = evaluation == Evaluation::kDetection ||
-                              std::ranges::any_of(nets.tests[i].layer(), [](const LayerParameter& layer) {
-                                return layer.type() != "DetectionEvaluate" && HasEvaluator(layer.type());
-                              });
+    const bool is_evaluated =
+        evaluation == Evaluation::kDetection ||
+        std::ranges::any_of(nets.tests[i].layer(), [](const LayerParameter& layer) {
+          return GivesShares(layer) || (layer.type() != "DetectionEvaluate" && HasEvaluator(layer.type()));
+        });
     ShareTest(static_cast<int>(i), is_evaluated, test.data);
-    test.data.phase = TEST;
+    test.data.phase = nets.tests[i].state().phase();  // TEST where nothing names the other
     test.compile = options_.compile;
     test.compile.compute = PrecisionOf(solver_, nets.train, options_.compile.compute);
     test.seed = seed_;
@@ -266,11 +271,13 @@ void Trainer::BuildNets(const SolverNets& nets) {
 
 // What ranks the tests, and that the names the solver gives exist.
 void Trainer::ChooseMetrics() {
-  const std::vector<std::string> names = tests_.empty() ? std::vector<std::string>{} : tests_[0]->MetricNames();
+  const bool ranks = !tests_.empty() && solver_.test_iter(0) > 0;
+  const std::vector<std::string> names = ranks ? tests_[0]->MetricNames() : std::vector<std::string>{};
   const auto check = [&](std::string_view field, const std::string& name) {
     if (std::ranges::find(names, name) != names.end()) return;
     std::string hint = DidYouMean(name, names);
-    if (hint.empty()) hint = names.empty() ? "there is no test net" : StrCat("it has ", Join(names, ", "));
+    if (hint.empty() && names.empty()) hint = tests_.empty() ? "there is no test net" : "its test_iter is 0";
+    if (hint.empty()) hint = StrCat("it has ", Join(names, ", "));
     FailToStart(solver_, field, StrCat(field, " \"", name, "\" is no output of the test net"), hint);
   };
   if (solver_.has_target_metric()) {
@@ -281,7 +288,7 @@ void Trainer::ChooseMetrics() {
   if (solver_.has_best_metric()) {
     check("best_metric", solver_.best_metric());
     best_metric_ = solver_.best_metric();
-  } else if (!tests_.empty()) {
+  } else if (ranks) {
     if (!tests_[0]->EvaluatedOutputs().empty()) best_metric_ = tests_[0]->EvaluatedOutputs()[0];
     for (const std::string& top : tests_[0]->AccuracyTops()) {
       if (best_metric_.empty() && std::ranges::find(names, top) != names.end()) best_metric_ = top;
@@ -290,7 +297,7 @@ void Trainer::ChooseMetrics() {
       if (best_metric_.empty() && output.loss_weight != 0) best_metric_ = output.name;
     }
   }
-  if (!tests_.empty()) is_smaller_better_ = IsSmallerBetter(best_metric_, tests_[0]->outputs());
+  if (ranks) is_smaller_better_ = IsSmallerBetter(best_metric_, tests_[0]->outputs());
 }
 
 void Trainer::StartWeights() {
@@ -408,8 +415,8 @@ void Trainer::WriteSnapshot(bool is_best) {
   last_checkpoint_iteration_ = state_.iteration;
   checkpoint_s_ = std::chrono::duration<double>(Clock::now() - begin).count();
   LogToFile(StrCat("Snapshotting to ", last_checkpoint_.string(), ".safetensors"));
+  WriteStatus("running");  // first: on a full disk it is what remains
   report_->Plot();
-  WriteStatus("running");
   if (options_.observer != nullptr) options_.observer->OnCheckpoint(last_checkpoint_, is_best);
   // Behind the run's own, so that no iteration is lost where a prefix cannot be written any more.
   if (solver_.has_snapshot_prefix()) WriteCaffeSnapshot(slots);

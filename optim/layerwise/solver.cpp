@@ -19,25 +19,45 @@ namespace {
 
 constexpr int64_t kMaxShown = 1000;  // elements of an output written to the log
 
+// What moka train does by the field, and steps do not: with it the result would be another.
+void RefuseUnstepped(const SolverParameter& solver) {
+  const auto refuse = [&](bool is_given, std::string_view field, std::string_view text) {
+    if (!is_given) return;
+    throw Error(ErrorKind::kUnavailable, PlaceOf(solver, field), StrCat(field, ": a solver in Python ", text),
+                "moka.train and moka train do it");
+  };
+  const bool is_plain = solver.precision().empty() || solver.precision() == "float32";
+  refuse(solver.turn_size() > 0, "turn", "steps one net");
+  refuse(solver.max_epochs() > 0, "max_epochs", "counts iterations: give max_iter");
+  refuse(solver.has_max_time(), "max_time", "looks at no clock");
+  refuse(solver.has_target_metric(), "target_metric", "stops at no target");
+  refuse(solver.early_stop_patience() > 0, "early_stop_patience", "does not stop before max_iter");
+  refuse(solver.ema_decay() != 0, "ema_decay", "keeps no mean of the weights");
+  refuse(!is_plain, "precision", "computes in float32");
+  refuse(solver.loss_scale() != 0 && solver.loss_scale() != 1, "loss_scale", "does not scale the loss");
+  refuse(solver.has_first_solver(), "first_solver", "trains no other before it");
+  refuse(solver.distributed().ByteSizeLong() > 0, "distributed", "is one rank");
+}
+
 }  // namespace
 
 LayerwiseSolver::LayerwiseSolver(SolverParameter solver, const SolverNets& nets, LayerwiseOptions options)
     : solver_(std::move(solver)) {
-  if (solver_.turn_size() > 0) {
-    throw Error(ErrorKind::kUnavailable, PlaceOf(solver_, "turn"),
-                "turn: a solver in Python steps one net; moka train does the turns");
-  }
+  RefuseUnstepped(solver_);
   CheckOptimizer(solver_);
   CheckLrPolicy(solver_);
-  for (const std::string& sentence : UnreadSolverFields(solver_)) LogWarning(sentence);
+  SolverContext context{};
+  context.finds_loss_scale = false;
+  context.is_stepped = true;
+  TellGroups(nets.train, context);
+  for (const std::string& sentence : UnreadSolverFields(solver_, context)) LogWarning(sentence);
   options.state = nets.train.state();
   options.record_checks = solver_.record_checks();
-  options.state.set_phase(TRAIN);
+  if (!options.state.has_phase()) options.state.set_phase(TRAIN);
   net_ = std::make_shared<LayerwiseNet>(nets.train, options);
   options.parameters = net_->parameters();
   for (const NetParameter& test : nets.tests) {
     options.state = test.state();
-    options.state.set_phase(TEST);
     ++options.seed;
     tests_.push_back(std::make_shared<LayerwiseNet>(test, options));
   }
@@ -163,6 +183,7 @@ void LayerwiseSolver::TestAll() {
 }
 
 void LayerwiseSolver::TestOne(size_t index) {
+  if (solver_.test_iter(static_cast<int>(index)) == 0) return;  // a net that is built only
   LogInfo(StrCat("Iteration ", iteration_, ", Testing net (#", index, ")"));
   LayerwiseNet& net = *tests_[index];
   const int batches = solver_.test_iter(static_cast<int>(index));

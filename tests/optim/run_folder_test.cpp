@@ -36,6 +36,23 @@ TEST_F(RunFolderTest, TakesTheNextFreeNumber) {
     EXPECT_TRUE(fs::is_directory(second.path() / part));
 }
 
+TEST_F(RunFolderTest, WhatIsNoLinkKeepsTheNameLatest) {
+  fs::create_directories(At("runs") / "latest");
+  RunIdentity identity = Identity();
+  identity.data = {{"db", "20 records"}, {"tests", "5 records"}};
+  {
+    const RunFolder run = RunFolder::Create(At("runs"), identity);
+    EXPECT_EQ(run.name(), "lenet-0001");
+    run.WriteStatus({.state = "running", .iteration = 5});
+    EXPECT_EQ(run.last_status().iteration, 5);
+  }
+  EXPECT_TRUE(fs::is_directory(fs::symlink_status(At("runs") / "latest")));
+  identity.data = {{"tests", "6 records"}, {"more", "1 records"}};
+  const RunFolder again = RunFolder::Open(At("runs") / "lenet-0001", identity);
+  const auto run = nlohmann::json::parse(ReadFile(again.path() / "run.json"));
+  EXPECT_EQ(run.at("data"), (nlohmann::json{{"db", "20 records"}, {"tests", "6 records"}, {"more", "1 records"}}));
+}
+
 TEST_F(RunFolderTest, ARunThatFailsGivesLatestToTheNewestThatDidNot) {
   const fs::path runs = At("runs");
   const auto end_as = [](const RunFolder& run, const std::string& state) {

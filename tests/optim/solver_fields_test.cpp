@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "proto/net_file.h"
 #include "proto/solver_file.h"
 
 namespace moka {
@@ -92,10 +93,31 @@ TEST(SolverFields, WhatATrainingDoesNotReadIsSaid) {
   EXPECT_THAT(said("base_lr: 0.1 type: \"SGD\" momentum2: 0.5 delta: 1e-4"),
               testing::AllOf(testing::HasSubstr("type Adam, AdamW or LAMB"), testing::HasSubstr("delta is not read")));
   EXPECT_THAT(said("base_lr: 0.1 test_interval: 100"), testing::HasSubstr("a test net, which test_iter counts"));
+  EXPECT_THAT(
+      said("base_lr: 0.1 lr_policy: \"fixed\" min_lr: 0.01"),
+      testing::HasSubstr("min_lr is not read by this training; what reads it is an lr_policy other than fixed"));
+  EXPECT_EQ(said("base_lr: 0.1 lr_policy: \"poly\" power: 2 min_lr: 0.01"), "");
+  EXPECT_EQ(said("base_lr: 0.1 lr_policy: \"fixed\" rampup_interval: 5 min_lr: 0.01"), "");
   EXPECT_THAT(said("base_lr: 0"), testing::HasSubstr("base_lr is 0: no weight learns"));
   EXPECT_THAT(said("base_lr: 1 clip_gradients: 0"), testing::HasSubstr("every gradient 0"));
   EXPECT_THAT(said("base_lr: 1 test_offset: 4 richness: 3"),
               testing::AllOf(testing::HasSubstr("test_offset is"), testing::HasSubstr("richness is")));
+}
+
+TEST(SolverFields, GroupDecaysNeedAParameterThatAsksForThem) {
+  const SolverParameter solver = SolverFromText("breadth_decay: 1 kernel_shape_decay: 1 block_group_decay: 1", "s");
+  const auto said = [&](const std::string& spec) {
+    SolverContext context;
+    TellGroups(NetFromText("layer { name: 'a' type: 'InnerProduct' param { " + spec + " } }", "n"), context);
+    return Join(UnreadSolverFields(solver, context), "\n");
+  };
+  EXPECT_EQ(said("breadth_decay_mult: 1 kernel_shape_decay_mult: 1 block_group_lasso { xdimen: 1 }"), "");
+  EXPECT_EQ(said("breadth_decay_mult: 1 block_group_lasso { xdimen: 1 }"),
+            "s:1:18: kernel_shape_decay is not read by this training; what reads it is a layer's param with "
+            "kernel_shape_decay_mult");
+  EXPECT_THAT(said(""),
+              testing::AllOf(testing::HasSubstr("breadth_decay is"), testing::HasSubstr("kernel_shape_decay is"),
+                             testing::HasSubstr("block_group_decay is")));
 }
 
 // A field that no source asks for is in the list of those that are said to be ignored.
@@ -153,10 +175,9 @@ TEST(SolverFields, EveryFieldHasARowOrIsReadByEveryTraining) {
       "loss_scale", "record_checks", "first_solver", "on_nan", "keep_last", "keep_best", "ema_decay",
       "layer_wise_reduce", "distributed", "turn",
       // What changes the rate, a gradient or a weight wherever it stands, or is refused where it cannot.
-      "clip_gradients", "warmup_iter", "min_lr", "decay_skip_bias_and_norm", "policy_after_warmup", "rampup_interval",
+      "clip_gradients", "warmup_iter", "decay_skip_bias_and_norm", "policy_after_warmup", "rampup_interval",
       "momentum_policy", "larc", "weight_decay_policy", "local_lr_auto", "clip_weights", "clamp_weights_lower",
-      "clamp_weights_upper", "disabled_update", "breadth_decay", "kernel_shape_decay", "block_group_decay",
-      "force_decay", "larc_turbo", "prune_method",
+      "clamp_weights_upper", "disabled_update", "force_decay", "larc_turbo", "prune_method",
       // Names of a test's outputs, which without a test net are refused.
       "best_metric", "target_metric"};
   for (int i = 0; i < SolverParameter::descriptor()->field_count(); ++i) {
@@ -168,7 +189,9 @@ TEST(SolverFields, EveryFieldHasARowOrIsReadByEveryTraining) {
                                   ? std::string()
                                   : StrCat(field.name(), OtherValue(field))),
                        "s.prototxt");
-    const SolverContext nothing{.finds_loss_scale = false, .has_classes = false};
+    SolverContext nothing;
+    nothing.finds_loss_scale = nothing.has_classes = false;
+    nothing.has_breadth_decay = nothing.has_kernel_shape_decay = nothing.has_block_groups = false;
     const std::string index = field.is_repeated() ? "[0]" : "";
     const std::string said = Join(UnreadSolverFields(solver, nothing), "\n");
     const bool is_said = said.find(StrCat(": ", field.name(), index, " is not read")) != std::string::npos;

@@ -417,8 +417,8 @@ TEST_F(TrainerTest, MistakesAreNamedBeforeAnythingRuns) {
   EXPECT_THAT(error("base_lr: 1 lr_policy: \"fixed\" test_iter: 1"),
               testing::HasSubstr("neither max_iter nor max_epochs"));
   EXPECT_THAT(error(base + "test_iter: 3"), testing::HasSubstr("1 nets and 2 test_iter"));
-  EXPECT_THAT(error("base_lr: 1 lr_policy: \"fixed\" max_iter: 1 test_iter: 0"),
-              testing::HasSubstr("test_iter must be at least 1"));
+  EXPECT_THAT(error("base_lr: 1 lr_policy: \"fixed\" max_iter: 1 test_iter: -1"),
+              testing::HasSubstr("test_iter must be at least 0"));
   EXPECT_THAT(error(base + "max_iter: -1"), testing::HasSubstr("max_iter must be at least 0, and is -1"));
   EXPECT_THAT(error(base + "best_metric: \"accurcy\""), testing::HasSubstr("did you mean \"accuracy\"?"));
   EXPECT_THAT(error(base + "target_metric: \"accuracy\""), testing::HasSubstr("needs target_value"));

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <initializer_list>
+#include <optional>
 #include <string_view>
 
 #include "comm/mpi_world.h"
@@ -11,17 +11,41 @@
 namespace moka {
 namespace {
 
-// The first of the variables that is a number; otherwise the fallback.
-int NumberOf(std::initializer_list<const char*> variables, int fallback) {
-  for (const char* variable : variables) {
-    const char* value = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nobody writes the environment
-    if (value == nullptr) continue;
-    const std::string_view text = value;
-    int number = 0;
-    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (code == std::errc() && end == text.data() + text.size() && number >= 0) return number;
+std::optional<int> NumberOf(const char* variable) {
+  const char* value = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nobody writes the environment
+  if (value == nullptr) return std::nullopt;
+  const std::string_view text = value;
+  int number = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (code != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
+  return number;
+}
+
+struct LaunchedPlace {
+  int rank = -1;
+  int ranks = 1;
+};
+
+struct PlaceVariables {
+  const char* ranks;
+  const char* rank;
+};
+
+// Open MPI, MPICH and Intel MPI, MVAPICH, torchrun, Slurm: the inner of two comes first, for srun may start torchrun.
+constexpr PlaceVariables kLaunchers[] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+                                         {"PMI_SIZE", "PMI_RANK"},
+                                         {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"},
+                                         {"WORLD_SIZE", "RANK"},
+                                         {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}};
+
+// Half of a pair says nothing, but for PMIx, which gives no number of ranks.
+LaunchedPlace PlaceHere() {
+  for (const PlaceVariables& names : kLaunchers) {
+    const std::optional<int> ranks = NumberOf(names.ranks);
+    const std::optional<int> rank = NumberOf(names.rank);
+    if (ranks && rank && *rank < *ranks) return {*rank, *ranks};
   }
-  return fallback;
+  return {NumberOf("PMIX_RANK").value_or(-1), 1};
 }
 
 }  // namespace
@@ -33,8 +57,8 @@ bool IsLaunched() {
   return false;
 }
 
-int LaunchedRank() { return NumberOf({"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}, -1); }
-int LaunchedRanks() { return NumberOf({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}, 1); }
+int LaunchedRank() { return PlaceHere().rank; }
+int LaunchedRanks() { return PlaceHere().ranks; }
 
 std::string HostName() {
   utsname name{};

@@ -231,6 +231,11 @@ std::unique_ptr<Communicator> OpenWorld(const WorldOptions& options) {
   auto far = std::make_unique<MpiTransport>(MPI_COMM_WORLD);
   const int rank = far->rank();
   const int size = far->size();
+  if (size == 1 && LaunchedRanks() > 1) {
+    LogWarning(StrCat("a launcher started this as rank ", LaunchedRank(), " of ", LaunchedRanks(),
+                      ", and MPI knows no other: this rank works alone (start ranks with the mpirun of the MPI that ",
+                      "moka was built with)"));
+  }
   RequireSameProgram(MPI_COMM_WORLD, options.program, rank, size);
   NearWorld near{nullptr, std::vector<int>(static_cast<size_t>(size), -1)};
   if (options.shares_memory) near = OpenNear(MPI_COMM_WORLD, rank, size);

@@ -93,14 +93,31 @@ std::optional<NamedRun> FindNamedRun(const std::string& text, const fs::path& ru
   return std::nullopt;
 }
 
+Error NoRunError(const std::string& name, const fs::path& runs) {
+  std::error_code code;
+  for (const fs::path& folder : {fs::path(name), runs / name}) {
+    if (name.empty() || !fs::is_regular_file(folder / "run.json", code) || IsRun(folder)) continue;
+    const fs::path checkpoints = folder / "checkpoints";
+    if (fs::exists(fs::symlink_status(checkpoints, code))) {
+      return {ErrorKind::kNoInput, SourcePlace{}, StrCat(Printable(checkpoints.string()), " is no folder"),
+              "a run keeps its checkpoints there"};
+    }
+    return {ErrorKind::kNoInput, SourcePlace{},
+            StrCat(Printable(folder.string()), " is a run without its checkpoints/"),
+            "bring that folder back beside run.json; without it there is nothing to go on from"};
+  }
+  return {ErrorKind::kNoInput, SourcePlace{}, StrCat("no run ", Printable(name), InRuns(runs)),
+          DidYouMean(name, RunNames(runs))};
+}
+
 fs::path FindCheckpoint(const std::string& text, const fs::path& runs) {
   const std::optional<NamedRun> run = FindNamedRun(text, runs);
   if (!run) {
     const std::string name = text.substr(0, text.rfind('@'));
     std::error_code code;
+    if (!fs::is_regular_file(text, code)) throw NoRunError(name, runs);
     throw Error(ErrorKind::kNoInput, {}, StrCat("no run ", Printable(name), InRuns(runs)),
-                fs::is_regular_file(text, code) ? "a file of weights is given as --weights FILE"
-                                                : DidYouMean(name, RunNames(runs)));
+                "a file of weights is given as --weights FILE");
   }
   const std::vector<std::string> wanted =
       run->which.empty() ? std::vector<std::string>{"best", "last"} : std::vector<std::string>{run->which};

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
+
 namespace moka {
 
 // A run's folder and, where the text has an @, which of its checkpoints.
@@ -21,6 +23,9 @@ bool IsRun(const std::filesystem::path& folder);
 std::string InRuns(const std::filesystem::path& runs);
 // The names of the runs in a folder, sorted.
 std::vector<std::string> RunNames(const std::filesystem::path& runs);
+
+// The error where there is no such run, with the nearest name, or what a folder that is one lacks.
+Error NoRunError(const std::string& name, const std::filesystem::path& runs);
 
 // The weights' file of a checkpoint: "RUN@best", "RUN@last", "RUN@iter_5000" (leading zeros or not); RUN alone is its
 // best checkpoint, or the last if no test ranked any. Errors: kNoInput, with the nearest run or the checkpoints there

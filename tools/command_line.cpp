@@ -111,10 +111,15 @@ void CheckFlagValues(const Verb& verb, const std::vector<std::string>& words) {
                     StrCat(flag, " takes no value, found \"", Printable(words[i].substr(flag.size() + 1)), "\""));
       }
       const bool wants_value = !option.value.empty() && !option.value.starts_with("[");
-      // The splitter would take the next word for it.
-      if (words[i] == flag + "=" && wants_value) {
-        throw Error(ErrorKind::kUsage, {}, StrCat(flag, "= has no value"),
-                    StrCat("write ", flag, "=", option.value, ", or leave it out"));
+      // The splitter would take the next word for it, and of a value that may be left out an empty one means another
+      // thing: a script's variable that is not set.
+      const bool is_next_empty = words[i] == flag && i + 1 < words.size() && words[i + 1].empty();
+      const bool has_empty = words[i] == flag + "=" || (is_next_empty && option.value != "[BOOL]");
+      if (has_empty && !option.value.empty() && option.value != "[TEXT]") {
+        const std::string name = wants_value ? option.value : option.value.substr(1, option.value.size() - 2);
+        throw Error(
+            ErrorKind::kUsage, {}, StrCat(flag, "= has no value"),
+            StrCat("write ", flag, "=", name, wants_value ? ", or leave it out" : StrCat(", or ", flag, " alone")));
       }
       const bool is_last = i + 1 == words.size() || words[i + 1].starts_with("--");
       if (words[i] == flag && wants_value && is_last) {
@@ -150,6 +155,17 @@ void RefuseContradictions(const Arguments& arguments) {
 std::mutex& ReadMutex() {
   static std::mutex mutex;
   return mutex;
+}
+
+// gflags turns a switch off by "no" before its name: --noshuffle is --shuffle=false.
+void SpellOut(const Verb& verb, std::vector<std::string>& words) {
+  for (const OptionSpec& option : verb.options) {
+    if (option.value != "[BOOL]") continue;
+    for (std::string& word : words) {
+      if (word == "--") break;
+      if (word == "--no" + option.name) word = StrCat("--", option.name, "=false");
+    }
+  }
 }
 
 void RefuseUnknownFlags(const Verb& verb, const std::vector<std::string>& words) {
@@ -314,6 +330,7 @@ const std::vector<OptionSpec>& CommonOptions() {
 
 Arguments ParseArguments(const Verb& verb, const std::vector<std::string>& words) {
   std::vector<std::string> normal = Normalised(verb, words);
+  SpellOut(verb, normal);
   RefuseUnknownFlags(verb, normal);
   CheckFlagValues(verb, normal);
   const std::map<std::string, std::string> optional = TakeOptionalValues(verb, normal);
@@ -413,7 +430,7 @@ std::string OverviewText() {
     s += StrCat("  ", name, " ", verb.summary, "\n");
   }
   s += StrCat("\nCaffe's programs by their names: ", Join(caffe_tools, ", "), ".\n");
-  return s + "\nmoka VERB --help tells more.\n";
+  return s + "\nmoka VERB --help, or moka help VERB, tells more.\n";
 }
 
 }  // namespace moka

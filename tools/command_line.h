@@ -116,6 +116,7 @@ struct Verb {
   bool computes = true;        // false: its team of threads has nothing to do
   bool is_caffe_tool = false;  // one of Caffe's programs by its name: the overview has them in one line
   std::vector<std::pair<std::string, std::string>> operands = {};  // forms of what `usage` names, and what they are
+  std::optional<size_t> most_words = {};  // beside flags and fields, if there is a limit: more are refused at once
 };
 
 // All verbs, sorted by name.

@@ -175,13 +175,19 @@ void AddFlags(const Verb& verb, std::vector<std::string>& words) {
 }
 
 std::vector<std::string> AllCandidates(const std::vector<Verb>& verbs, const TypedLine& line) {
+  if (!line.words.empty() && line.words.front() == "help") {
+    const TypedVerb asked = VerbOfWords(verbs, {line.words.begin() + 1, line.words.end()});
+    std::vector<std::string> names;
+    for (const Verb& verb : *asked.next) names.push_back(verb.name);
+    return asked.rest.empty() ? names : std::vector<std::string>();
+  }
   const TypedVerb typed = VerbOfWords(verbs, line.words);
   std::vector<std::string> words;
   if (typed.rest.empty()) {
     for (const Verb& verb : *typed.next) words.push_back(verb.name);
   }
   if (typed.verb == nullptr) {
-    if (line.words.empty()) words.insert(words.end(), {"--help", "--version"});
+    if (line.words.empty()) words.insert(words.end(), {"--help", "--version", "help"});
     return words;
   }
   const Verb& verb = *typed.verb;

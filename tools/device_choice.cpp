@@ -55,7 +55,7 @@ Device OfCommandLine(const Arguments& arguments, int local_rank) {
   const std::string text = arguments.Get("gpu");
   if (const std::optional<int> index = IndexOf(text)) return Required({DeviceKind::kCuda, *index});
   throw Error(ErrorKind::kUsage, {}, StrCat("--gpu wants the number of one GPU, found \"", Printable(text), "\""),
-              "--gpu=0,1 is for moka train: a rank for each; --device=gpu is the first GPU");
+              "moka train alone takes several, --gpu=0,1 or --gpu=all: a rank for each; --device=gpu is the first GPU");
 }
 
 }  // namespace

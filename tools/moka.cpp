@@ -63,6 +63,14 @@ void CheckTraceFile(const std::string& file) {
   if (!file.empty()) const AtomicFile written(file);  // never committed, so it goes again
 }
 
+// Words that the verb has no place for are told before its work, not behind it.
+void RefuseMoreWords(const Verb& verb, const std::string& path, const Arguments& arguments) {
+  if (!verb.most_words || arguments.positionals.size() <= *verb.most_words) return;
+  throw Error(ErrorKind::kUsage, {},
+              StrCat("\"", Printable(arguments.positionals[*verb.most_words]), "\" has no use here: nothing reads it"),
+              StrCat("see moka ", path, " --help"));
+}
+
 int RunVerb(const Verb& verb, const std::string& path, std::vector<std::string> words, bool& colour) {
   if (!verb.subverbs.empty()) {
     if (!words.empty() && !words.front().starts_with("-")) {
@@ -93,10 +101,37 @@ int RunVerb(const Verb& verb, const std::string& path, std::vector<std::string> 
   if (arguments.Has("verbose")) SetStderrLevel(LogLevel::kDebug);
   ConfineOutputs(arguments.Get("allow-outputs"));
   CheckTraceFile(arguments.Peek("trace"));
+  RefuseMoreWords(verb, path, arguments);
   SetUpTeam(arguments, verb.computes);
   const int code = verb.run(arguments);
   if (code == 0) arguments.RefuseUnread();  // a verb that knows it earlier says it before its work
   return code;
+}
+
+// `moka help VERB [SUBVERB]` is `moka VERB [SUBVERB] --help`.
+void PrintHelp(const std::vector<std::string>& words) {
+  const std::vector<Verb>* verbs = &AllVerbs();
+  const Verb* verb = nullptr;
+  std::string path;
+  for (const std::string& word : words) {
+    if (word == "--help" || word == "-h") continue;
+    if (verb != nullptr && verbs->empty()) {
+      throw Error(ErrorKind::kUsage, {}, StrCat("moka", path, " has no subverbs, found \"", Printable(word), "\""),
+                  StrCat("moka help", path, " is its whole help"));
+    }
+    const Verb* named = FindVerb(*verbs, word);
+    if (named == nullptr) RefuseVerb(*verbs, path, word);
+    verb = named;
+    verbs = &verb->subverbs;
+    path += " " + verb->name;
+  }
+  PrintLines(verb == nullptr ? OverviewText() : HelpText(*verb, path.substr(1)));
+}
+
+// What a launcher's ranks are told that are no ranks here: before the work where it is known so early.
+void TellAlone(const std::string& verb, std::string_view works, std::string_view why) {
+  LogWarning(StrCat("a launcher started this as rank ", LaunchedRank(), " of ", LaunchedRanks(), ", and moka ", verb,
+                    " ", works, " alone: ", why));
 }
 
 constexpr const char* kOurDefect = "  this is a defect of moka, please report it with the command and its files\n";
@@ -126,20 +161,20 @@ int Main(std::vector<std::string> words) {
       return static_cast<int>(ErrorKind::kUsage);
     }
     if (words.front() == "--help" || words.front() == "-h" || words.front() == "help") {
-      PrintLines(OverviewText());
+      PrintHelp({words.begin() + 1, words.end()});
       FlushStandardOutput();
       return 0;
     }
     if (words.front() == "--version") words.front() = "version";
     const Verb* verb = FindVerb(AllVerbs(), words.front());
     if (verb == nullptr) RefuseVerb(AllVerbs(), "", words.front());
-    const int code = RunVerb(*verb, verb->name, {words.begin() + 1, words.end()}, colour);
-    if (LaunchedRanks() > 1 && !HasOpenedWorld()) {
-      const std::string why = IsLaunched() ? "ranks work together in moka train and moka bench comm"
-                                           : "the launcher has given no MPI to join the ranks by (srun --mpi=pmix)";
-      LogWarning(StrCat("a launcher started this as rank ", LaunchedRank(), " of ", LaunchedRanks(), ", and moka ",
-                        verb->name, " has worked alone: ", why));
+    if (LaunchedRanks() > 1 && !IsLaunched()) {
+      TellAlone(verb->name, "works",
+                "the launcher has given no MPI to join the ranks by (mpirun -np N, or srun --mpi=pmix)");
     }
+    const int code = RunVerb(*verb, verb->name, {words.begin() + 1, words.end()}, colour);
+    if (LaunchedRanks() > 1 && IsLaunched() && !HasOpenedWorld())
+      TellAlone(verb->name, "has worked", "ranks work together in moka train and moka bench comm");
     FlushStandardOutput();
     return code;
   } catch (const Error& error) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -107,6 +108,21 @@ std::string MissingData(const NetParameter& net, const NetState& state) {
   return StrCat("; the net has data layers for ", Phase_Name(other.phase()), " only");
 }
 
+// Whether data begins the net in the phase, with some of the sets of stages.
+bool IsFed(const NetParameter& net, Phase phase, const std::set<Stages>& stage_sets) {
+  NetState state = net.state();
+  state.set_phase(phase);
+  try {
+    return std::ranges::any_of(stage_sets, [&](const Stages& stages) {
+      NetState one = state;
+      for (const std::string& stage : stages) one.add_stage(stage);
+      return HasData(net, one);
+    });
+  } catch (const Error&) {
+    return true;  // rules that contradict themselves are told of when the net is built
+  }
+}
+
 std::string PythonName(const PythonParameter& p) { return StrCat(p.module(), ".", p.layer()); }
 
 std::vector<std::string> Names(const std::set<std::string>& names) { return {names.begin(), names.end()}; }
@@ -153,15 +169,14 @@ std::vector<NetState> DeclaredStates(const NetParameter& net) {
     rules.insert(rules.end(), layer.include().begin(), layer.include().end());
     rules.insert(rules.end(), layer.exclude().begin(), layer.exclude().end());
   }
-  std::set<Phase> phases;
-  for (const NetStateRule& rule : rules) {
-    if (rule.has_phase()) phases.insert(rule.phase());
-  }
+  const std::set<Stages> stage_sets = StageSets(rules);
+  std::set<Phase> phases = {TRAIN, TEST};
+  const auto is_fed = [&](Phase phase) { return IsFed(net, phase, stage_sets); };
+  if (std::ranges::any_of(phases, is_fed)) std::erase_if(phases, std::not_fn(is_fed));
   if (net.state().has_phase()) phases = {net.state().phase()};
-  if (phases.empty()) phases = {TRAIN, TEST};
   std::vector<NetState> states;
   for (const Phase phase : phases) {
-    for (const Stages& stages : StageSets(rules)) {
+    for (const Stages& stages : stage_sets) {
       NetState state = net.state();
       state.set_phase(phase);
       for (const std::string& stage : stages) state.add_stage(stage);

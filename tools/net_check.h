@@ -32,8 +32,8 @@ struct StateCheck {
 
 constexpr int kAssumedClasses = 10;
 
-// The phases that rules name (both if none does), each with no stage, with each stage alone, with each pair of them
-// (with any of them, if there are at most four), and with the stages of each rule together.
+// Both phases, or those for which the net has data layers; each with no stage, with each stage alone, with each pair of
+// them (with any of them, if there are at most four), and with the stages of each rule together.
 std::vector<NetState> DeclaredStates(const NetParameter& net);
 
 // Builds the net in one state. `shapes` sets tops of data layers by name. An error in a phase without any data layer

@@ -9,8 +9,23 @@ namespace {
 
 constexpr int kMostThreadRanks = 256;
 
+// Caffe's --gpu=all.
+bool WantsAllGpus(const Arguments& arguments) { return !arguments.Has("device") && arguments.Get("gpu") == "all"; }
+
+std::vector<std::string> AllGpus() {
+  const CudaFacts facts = FindCuda();
+  if (facts.gpus.empty()) {
+    throw Error(ErrorKind::kUnavailable, {}, StrCat("--gpu=all: there is no GPU (", facts.missing, ")"),
+                "`moka device` lists the GPUs and says what is missing; --device=cpu computes on the CPU");
+  }
+  std::vector<std::string> numbers;
+  for (size_t i = 0; i < facts.gpus.size(); ++i) numbers.push_back(std::to_string(i));
+  return numbers;
+}
+
 // The flag that lists several devices; empty if none does.
 std::string ListingFlag(const Arguments& arguments) {
+  if (WantsAllGpus(arguments)) return "gpu";
   const std::string flag = arguments.Has("device") ? "device" : "gpu";  // DeviceOf looks at them in this order
   return arguments.Get(flag).find(',') == std::string::npos ? std::string() : flag;
 }
@@ -38,7 +53,7 @@ ProcessRanks RanksOfProcess(const Arguments& arguments, const SolverParameter& s
   if (has_count) ranks.count = static_cast<int>(arguments.Int("ranks", 1, 1, kMostThreadRanks));
   ranks.flag = ListingFlag(arguments);
   if (!ranks.flag.empty()) {
-    ranks.devices = Split(arguments.Get(ranks.flag), ',');
+    ranks.devices = WantsAllGpus(arguments) ? AllGpus() : Split(arguments.Get(ranks.flag), ',');
   } else if (!has_count && solver.device_id_size() > 1 && !arguments.Has("device") && !arguments.Has("gpu") &&
              solver.solver_mode() != SolverParameter::CPU && !FindCuda().gpus.empty()) {
     ranks.flag = "device";

@@ -16,9 +16,9 @@ struct ProcessRanks {
   std::vector<std::string> devices{};
 };
 
-// --ranks=N, as many devices as --device=gpu:0,gpu:1 or Caffe's --gpu=0,1 list, or as many as the solver's device_id
-// names where there are GPUs. Errors: kUsage for other numbers, when --ranks and a list contradict each other, and for
-// a list of CPUs and GPUs; kUnavailable for a GPU that is not there.
+// --ranks=N, as many devices as --device=gpu:0,gpu:1 or Caffe's --gpu=0,1 and --gpu=all list, or as many as the
+// solver's device_id names where there are GPUs. Errors: kUsage for other numbers, when --ranks and a list contradict
+// each other, and for a list of CPUs and GPUs; kUnavailable for a GPU that is not there.
 ProcessRanks RanksOfProcess(const Arguments& arguments, const SolverParameter& solver);
 
 // Whether the arguments list several devices.

@@ -150,6 +150,13 @@ void AddEnvironment(Fields& fields) {
   }
 }
 
+// Of GPUs each rank may have its own.
+std::string DeviceKindOf(const Arguments& arguments) {
+  if (arguments.Has("gpu")) return "a GPU";
+  if (!arguments.Has("device")) return "not given";
+  return arguments.Get("device").starts_with("gpu") ? "a GPU" : arguments.Get("device");
+}
+
 void AddBuild(Fields& fields) {
   for (const auto& [name, version] : VersionParts()) fields.Add(StrCat("build: version of ", name), version);
   fields.Add("build: checksum of the program", BuildChecksum());
@@ -165,6 +172,11 @@ std::vector<RankField> FieldsOfStart(const Arguments& arguments) {
   for (const auto& [name, value] : arguments.options) {
     if (!OwnFlags().contains(name)) fields.Add(StrCat("flag --", name), value.empty() ? "given" : value);
   }
+  // The first rank's run is made; what another names is told.
+  fields.Add("flag --run", arguments.Get("run", "not given"), true);
+  fields.Add("flag --runs", arguments.Get("runs", "runs"), true);
+  fields.Add("flag --resume", arguments.Has("resume") ? StrCat("given ", arguments.Get("resume")) : "not given", true);
+  fields.Add("flag --device", DeviceKindOf(arguments), true);
   // All measure their clocks for a trace together.
   if (arguments.Has("trace")) fields.Add("flag --trace", "given");
   AddEnvironment(fields);
@@ -174,6 +186,8 @@ std::vector<RankField> FieldsOfStart(const Arguments& arguments) {
 std::vector<RankField> FieldsOfSetup(const TrainSetup& setup, const Arguments& arguments) {
   Fields fields;
   fields.AddMessage(setup.solver, "solver", OwnSolverFields());
+  const std::string& prefix = setup.solver.snapshot_prefix();
+  fields.Add("solver.snapshot_prefix", prefix.empty() ? "not given" : StrCat("\"", prefix, "\""), true);
   const int64_t threads = setup.solver.threads();
   fields.Add("threads", threads > 0 ? std::to_string(threads) : "those that the rank may use");
   fields.Add("threads of the team", std::to_string(ThreadCount()), true);

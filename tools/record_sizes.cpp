@@ -20,11 +20,18 @@ std::string RecordSizesText(const std::vector<const NetParameter*>& nets) {
   nlohmann::ordered_json sizes;
   for (const NetParameter* net : nets) {
     for (const LayerParameter& layer : net->layer()) {
-      if (!NeedsRecords(layer)) continue;
+      if (!HasRecords(layer)) continue;
       try {
-        const std::optional<ImageSize> size = StoredPicturesOf(layer, {});
-        if (size && (size->height > 0 || size->channels > 0))
-          sizes[layer.name()] = {size->height, size->width, size->channels};
+        const std::optional<StoredPictures> found = StoredPicturesOf(layer, {});
+        if (!found || (found->height == 0 && found->channels == 0 && !found->HasSides())) continue;
+        // Numbers of a table, say, are no pictures.
+        if (std::max({found->height, found->width, found->channels}) > kMostPixelsOfASide) continue;
+        nlohmann::ordered_json entry = {found->height, found->width, found->channels};
+        if (found->are_sides_known) {
+          entry.push_back(found->min_side);
+          entry.push_back(found->max_side);
+        }
+        sizes[layer.name()] = entry;
       } catch (const Error&) {
         continue;  // a damaged record is told, or skipped, by the test that reads it
       }
@@ -34,7 +41,7 @@ std::string RecordSizesText(const std::vector<const NetParameter*>& nets) {
                        : sizes.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-std::optional<ImageSize> KeptRecordSize(const std::filesystem::path& folder, const std::string& layer) {
+std::optional<StoredPictures> KeptRecordSize(const std::filesystem::path& folder, const std::string& layer) {
   const std::filesystem::path file = folder / kRecordSizesFile;
   std::error_code code;
   if (!std::filesystem::is_regular_file(file, code)) return {};
@@ -47,12 +54,21 @@ std::optional<ImageSize> KeptRecordSize(const std::filesystem::path& folder, con
   }
   const int64_t least = kept.size() == 2 ? 1 : 0;
   const auto is_wrong = [&](int64_t number) { return number < least || number > kMostPixelsOfASide; };
-  if ((kept.size() != 2 && kept.size() != 3) || std::ranges::any_of(kept, is_wrong) ||
+  if ((kept.size() != 2 && kept.size() != 3 && kept.size() != 5) || std::ranges::any_of(kept, is_wrong) ||
       (kept[0] == 0) != (kept[1] == 0)) {
-    throw Error(ErrorKind::kBadData,
-                StrCat(file.string(), ": not sizes of records, {\"LAYER\": [height, width, channels]}"));
+    throw Error(
+        ErrorKind::kBadData,
+        StrCat(
+            file.string(),
+            ": not sizes of records, {\"LAYER\": [height, width, channels]}, or with bounds of the sides after them"));
   }
-  return ImageSize{kept.size() == 3 ? kept[2] : 0, kept[0], kept[1]};
+  StoredPictures stored{ImageSize{kept.size() >= 3 ? kept[2] : 0, kept[0], kept[1]}};
+  if (kept.size() == 5) {
+    stored.min_side = kept[3];
+    stored.max_side = kept[4];
+    stored.are_sides_known = true;
+  }
+  return stored;
 }
 
 }  // namespace moka

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "data/image.h"
+#include "data/picture_reader.h"
 #include "proto/moka.pb.h"
 
 namespace moka {
@@ -15,12 +15,13 @@ namespace moka {
 // The file's name in config/.
 inline constexpr const char* kRecordSizesFile = "record_sizes.json";
 
-// The file for the layers of these nets for which it matters: {"mnist": [28, 28, 1]}, height, width and channels, 0
-// where the records differ; empty where there are none.
+// The file for the layers of these nets that read databases of pictures: {"mnist": [28, 28, 1, 0, 0]}, height, width
+// and channels, 0 where the records differ, and the import's bounds of the sides (min_dim, max_dim), if it is known
+// what was done to them; empty where there are none.
 std::string RecordSizesText(const std::vector<const NetParameter*>& nets);
 
 // What the file of a folder says of a layer; none where there is no such file or no word of it. Runs of earlier days
 // kept [height, width]. Errors: kBadData for a file that is none of these.
-std::optional<ImageSize> KeptRecordSize(const std::filesystem::path& folder, const std::string& layer);
+std::optional<StoredPictures> KeptRecordSize(const std::filesystem::path& folder, const std::string& layer);
 
 }  // namespace moka

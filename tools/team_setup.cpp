@@ -1,6 +1,7 @@
 #include "tools/team_setup.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 
 #include "core/cpus.h"
@@ -16,11 +17,48 @@ namespace {
 
 constexpr int kMostThreads = 4096;
 
+// What OMP_NUM_THREADS says: nothing, numbers (a list has one for each level of nesting), or words that are none, which
+// OpenMP passes over. OpenMP itself keeps the last bits of a number that is too large.
+struct SaidThreads {
+  std::string text = {};
+  bool is_said = false;
+  bool is_number = false;
+};
+
+SaidThreads ThreadsOfEnvironment() {
+  const char* value = std::getenv("OMP_NUM_THREADS");  // NOLINT(concurrency-mt-unsafe): nobody writes the environment
+  if (value == nullptr) return {};
+  SaidThreads said{.text = value, .is_said = true, .is_number = true};
+  for (const std::string& part : Split(said.text, ',')) {
+    const std::string_view word = Trim(part);
+    const bool are_digits = !word.empty() && word.find_first_not_of("0123456789") == std::string_view::npos;
+    said.is_number = said.is_number && are_digits && word.find_first_not_of('0') != std::string_view::npos;
+  }
+  return said;
+}
+
+// Requires: its words are numbers.
+void CheckThreads(const SaidThreads& said) {
+  const std::vector<std::string> parts = Split(said.text, ',');
+  const std::string_view first = Trim(parts.front());
+  int threads = 0;
+  const auto [end, code] = std::from_chars(first.data(), first.data() + first.size(), threads);
+  if (code == std::errc() && threads <= kMostThreads) return;
+  throw Error(
+      ErrorKind::kUsage, {},
+      StrCat("OMP_NUM_THREADS is \"", Printable(said.text), "\", expected from 1 to ", kMostThreads, " threads"),
+      "unset it for a thread a core, or give --threads N");
+}
+
 ThreadWish WishOf(const Arguments& arguments) {
   ThreadWish wish;
-  // OpenMP has read its own variable, whatever its form.
-  const bool is_in_environment = std::getenv("OMP_NUM_THREADS") != nullptr;  // NOLINT(concurrency-mt-unsafe)
-  if (is_in_environment) wish.threads = ThreadCount();
+  if (!arguments.Has("threads")) {
+    const SaidThreads said = ThreadsOfEnvironment();
+    if (said.is_number) {
+      CheckThreads(said);
+      wish.threads = ThreadCount();  // as OpenMP has read it
+    }
+  }
   if (arguments.Has("threads")) wish.threads = static_cast<int>(arguments.Int("threads", 1, 1, kMostThreads));
   const std::string pin = arguments.Get("pin", "none");
   if (pin == "none") return wish;
@@ -57,6 +95,11 @@ void SetUpTeam(const Arguments& arguments, bool computes) {
   for (const std::string& warning : plan.warnings) LogWarning(warning);
   if (IsPinned() && !HasPlaces()) LogWarning("--pin: this OpenMP runtime does not pin threads here");
   SetThreadCount(plan.threads);
+  const SaidThreads said = ThreadsOfEnvironment();
+  if (said.is_said && !said.is_number && !arguments.Has("threads")) {
+    LogWarning(StrCat("OMP_NUM_THREADS is \"", Printable(said.text), "\", which is no number of threads: ", TeamText(),
+                      plan.threads == 1 ? " is taken" : " are taken"));
+  }
 }
 
 int SetUpTeams(const Arguments& arguments, int ranks) {

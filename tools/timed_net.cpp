@@ -19,6 +19,7 @@
 #include "optim/update.h"
 #include "proto/overrides.h"
 #include "proto/solver_file.h"
+#include "proto/upgrade.h"
 #include "tools/net_source.h"
 #include "tools/zoo/made_up_data.h"
 
@@ -35,12 +36,12 @@ struct Filling {
 
 SolverParameter SolverOf(const std::vector<std::string>& overrides) {
   SolverParameter solver;
-  solver.set_type("SGD");
   solver.set_base_lr(1e-4F);
   solver.set_lr_policy("fixed");
   solver.set_momentum(0.9F);
   solver.set_weight_decay(5e-4F);
   (void)ApplyOverrides(overrides, solver);
+  UpgradeSolver(solver, "the command line");
   return solver;
 }
 
@@ -86,6 +87,7 @@ BuiltNet BuildTimedNet(const NetParameter& given, Phase phase, const TimedOption
   }
   NetOptions options;
   options.state = param.state();  // a turn's stage
+  options.state.MergeFrom(timed.state);
   options.state.set_phase(phase);
   options.data_types = ProbeDataTypes(phase, {}, timed.shapes);
   options.top_shapes = timed.shapes;
@@ -242,8 +244,9 @@ std::vector<NetParameter> ReadTimedNets(const std::string& config, const NetRead
   std::error_code code;
   if (!std::filesystem::is_directory(config, code) || !std::filesystem::is_regular_file(solver_file, code))
     return {ReadNet(file, read)};
-  const SolverParameter solver = ReadSolver(solver_file);
+  SolverParameter solver = ReadSolver(solver_file);
   if (solver.turn_size() == 0) return {ReadNet(file, read)};
+  solver.mutable_train_state()->MergeFrom(options.state);
   options.turns.assign(solver.turn().begin(), solver.turn().end());
   return ReadSolverNets(solver, read).turns;
 }

@@ -22,6 +22,7 @@ struct TimedOptions {
   std::vector<std::string> solver{};      // overrides of SGD with rate 1e-4, momentum 0.9, decay 5e-4; its
                                           // `recompute` counts as CompileOptions' does
   std::vector<TrainTurn> turns{};         // of each net in TRAIN, which layers it trains (none: all)
+  NetState state{};                       // level and stages, behind those of the nets themselves
   bool has_precision = false;             // CompileOptions' arithmetic stands, whatever solver and net say
 };
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,7 +13,10 @@
 #include "core/text.h"
 #include "data/class_names.h"
 #include "data/text/vocabulary.h"
+#include "proto/filter.h"
+#include "proto/net_file.h"
 #include "proto/places.h"
+#include "tools/checkpoint_source.h"
 #include "tools/zoo/made_up_data.h"
 
 namespace moka {
@@ -39,6 +43,14 @@ std::vector<std::string> ClassNamesOfNet(const NetParameter& net) {
   return {};
 }
 
+// What a run keeps beside its net; empty for what is no run.
+std::vector<std::string> ClassNamesOfRun(const std::filesystem::path& config) {
+  std::error_code code;
+  const std::filesystem::path file = config / "labels.txt";
+  if (!IsRun(config.parent_path()) || !std::filesystem::is_regular_file(file, code)) return {};
+  return ReadNameLines(file);
+}
+
 // The first number that means two things; a split may lack the last classes.
 void CheckClassNames(const std::vector<std::string>& trained, const LayerParameter& layer) {
   if (layer.bottom_size() > 0) return;
@@ -49,7 +61,7 @@ void CheckClassNames(const std::vector<std::string>& trained, const LayerParamet
     throw Error(ErrorKind::kConfig, PlaceOf(layer),
                 StrCat("layer \"", layer.name(), "\": class ", i, " of ", Printable(SourceOf(layer)), " is \"",
                        Printable(tested[i]), "\", in the training's data \"", Printable(trained[i]), "\""),
-                "import both with one list of classes");
+                "import both with one list of classes: moka data import --classes FILE");
   }
 }
 
@@ -134,6 +146,24 @@ void CheckVocabularies(const SolverNets& nets) {
   for (const NetParameter& test : nets.tests) {
     if (const LayerParameter* tested = PairsOf(test)) WarnOfOtherPairs(*trained, *tested);
   }
+}
+
+void CheckTestedClasses(const std::filesystem::path& file, const std::vector<std::string>& overrides,
+                        const NetParameter& tested) {
+  const std::vector<std::string> names = ClassNamesOfNet(tested);
+  if (names.empty()) return;
+  const std::vector<std::string> kept = ClassNamesOfRun(file.parent_path());
+  const auto is_kept = [&](const std::string& name) { return std::ranges::find(kept, name) != kept.end(); };
+  std::vector<std::string> trained = kept;
+  // A model's own list may call the classes otherwise than its database.
+  if (std::ranges::none_of(names, is_kept)) {
+    NetReadOptions read;
+    for (const std::string& text : overrides) {
+      if (!Trim(std::string_view(text).substr(0, text.find('='))).ends_with(".source")) read.overrides.push_back(text);
+    }
+    trained = ClassNamesOfNet(FilterNet(ReadNet(file, read), TRAIN));
+  }
+  for (const LayerParameter& layer : tested.layer()) CheckClassNames(trained, layer);
 }
 
 void CheckTestData(const SolverNets& nets, bool are_overridden) {

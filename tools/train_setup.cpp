@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <tuple>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -25,6 +26,7 @@
 #include "tools/net_source.h"
 #include "tools/program_options.h"
 #include "tools/record_sizes.h"
+#include "tools/run_data.h"
 #include "tools/train_data_checks.h"
 #include "tools/version.h"
 
@@ -158,8 +160,7 @@ fs::path FindRun(const Arguments& arguments, const std::string& name) {
                   StrCat("--from ", Printable(wanted), " starts a new run there"));
     }
     if (run) return fs::weakly_canonical(run->folder, code);
-    throw Error(ErrorKind::kNoInput, {}, StrCat("no run ", Printable(wanted), InRuns(runs)),
-                DidYouMean(wanted, RunNames(runs)));
+    throw NoRunError(wanted, runs);
   }
   fs::path newest;
   RunProgress newest_progress;
@@ -188,7 +189,7 @@ void RefuseDamagedCheckpoints(const fs::path& folder) {
               "to start again, train without --resume; to go on from one of them, restore its files");
 }
 
-// The overrides that a run was started and resumed with.
+// The overrides that a run was started with.
 std::vector<std::string> OverridesOfRun(const fs::path& run) {
   std::vector<std::string> overrides;
   std::error_code code;
@@ -200,18 +201,57 @@ std::vector<std::string> OverridesOfRun(const fs::path& run) {
   return overrides;
 }
 
+// Whether an override gives the solver's field one of the values, those that the flag stands for. Errors: kUsage where
+// one gives it another.
+bool RefuseOtherValues(const Arguments& arguments, const std::string& flag, std::string_view field,
+                       const std::vector<std::string>& values) {
+  bool is_said = false;
+  for (const std::string& text : arguments.overrides) {
+    const size_t equals = text.find('=');
+    std::string_view path = Trim(std::string_view(text).substr(0, equals));
+    path.remove_prefix(path.starts_with("+") || path.starts_with("~") ? 1 : 0);
+    if (path.starts_with("solver.")) path.remove_prefix(7);
+    if (path.substr(0, path.find('[')) != field) continue;
+    std::string_view value =
+        equals == std::string::npos ? std::string_view() : std::string_view(text).substr(equals + 1);
+    value = Trim(value);
+    if (value.size() > 1 && (value.front() == '"' || value.front() == '\'') && value.back() == value.front())
+      value = value.substr(1, value.size() - 2);
+    is_said = std::ranges::find(values, value) != values.end();
+    if (is_said) continue;
+    throw Error(ErrorKind::kUsage, {},
+                StrCat("--", flag, "=", Printable(arguments.Get(flag)), " and ", Printable(text),
+                       " set the same field, ", field),
+                "leave one of them out");
+  }
+  return is_said;
+}
+
 // Which solver a resumed run goes on with. The run's own, in its config/, has its overrides in it already. One that the
 // words name is read as the run once read it, so that what has changed in it or in its nets since either may change on
 // resume and does, or is refused with its lines (CheckResume).
 fs::path SolverOfResumed(const fs::path& named, std::vector<std::string>& overrides, TrainSetup& setup) {
   const std::vector<std::string> before = OverridesOfRun(setup.run_folder);
-  setup.overrides = Layered(before, overrides);
+  const std::vector<std::string> all = Layered(before, overrides);
+  // Those of a later session hold for it, and for what the run's own solver was made to say.
+  setup.overrides = setup.resume ? before : all;
   if (named.empty()) return setup.run_folder / "config" / "solver.prototxt";
-  std::vector<std::string> kept = setup.overrides;
-  kept.resize(setup.overrides.size() - overrides.size());  // those of the words stand behind
+  std::vector<std::string> kept = all;
+  kept.resize(all.size() - overrides.size());  // those of the words stand behind
   if (!kept.empty()) LogInfo(StrCat("as the run was started: ", Printable(Join(kept, " "))));
-  overrides = setup.overrides;
+  overrides = all;
   return named;
+}
+
+// A run that is resumed with --stage has it in its solver by then.
+void DropRepeatedStages(SolverParameter& solver) {
+  std::vector<std::string> stages;
+  for (const std::string& stage : solver.train_state().stage()) {
+    if (std::ranges::find(stages, stage) == stages.end()) stages.push_back(stage);
+  }
+  if (static_cast<int>(stages.size()) == solver.train_state().stage_size()) return;
+  solver.mutable_train_state()->clear_stage();
+  for (const std::string& stage : stages) solver.mutable_train_state()->add_stage(stage);
 }
 
 }  // namespace
@@ -277,24 +317,61 @@ RunChoice ChooseRun(const Arguments& arguments) {
   return choice;
 }
 
+void RefuseBesideFlag(const std::vector<std::string>& overrides, const std::string& flag, const std::string& message,
+                      const std::string& field) {
+  for (const std::string& text : overrides) {
+    std::string_view path = std::string_view(text).substr(0, text.find('='));
+    if (path.starts_with("+")) continue;
+    if (path.starts_with("~")) path.remove_prefix(1);
+    for (const std::string_view target : {"solver.", "net."}) {
+      if (path.starts_with(target)) path.remove_prefix(target.size());
+    }
+    path = Trim(path);
+    const std::string whole = StrCat(message, ".", field);
+    if (path != message && path != whole && !path.starts_with(whole + "[")) continue;
+    throw Error(ErrorKind::kUsage, {}, StrCat("--", flag, " and ", Printable(text), " set the same field, ", whole),
+                "leave one of them out");
+  }
+}
+
+NetState StateOfFlags(const Arguments& arguments) {
+  NetState state;
+  if (arguments.Has("level")) state.set_level(static_cast<int>(arguments.Int("level", 0, INT32_MIN, INT32_MAX)));
+  if (!arguments.Has("stage")) return state;
+  for (const std::string& stage : Split(arguments.Get("stage"), ',')) state.add_stage(stage);
+  return state;
+}
+
 std::vector<std::string> OverridesOf(const Arguments& arguments) {
   std::vector<std::string> overrides = arguments.overrides;
-  for (const auto& [flag, field] :
-       {std::pair("iterations", "max_iter"), {"precision", "precision"}, {"seed", "random_seed"}}) {
+  // As Caffe: stages go behind those of the solver's file, a level takes the place of its level.
+  const NetState state = StateOfFlags(arguments);
+  if (state.stage_size() > 0) RefuseBesideFlag(overrides, "stage", "train_state", "stage");
+  for (const std::string& stage : state.stage()) overrides.push_back(StrCat("+train_state.stage=", stage));
+  if (state.has_level()) {
+    RefuseBesideFlag(overrides, "level", "train_state", "level");
+    overrides.push_back(StrCat("train_state.level=", state.level()));
+  }
+  constexpr bool kIsWritten = true;  // into the solver
+  for (const auto& [flag, field, is_written] : {std::tuple("iterations", "max_iter", kIsWritten),
+                                                {"precision", "precision", kIsWritten},
+                                                {"seed", "random_seed", kIsWritten},
+                                                {"threads", "threads", !kIsWritten},
+                                                {"recompute", "recompute", !kIsWritten},
+                                                {"max-time", "max_time", !kIsWritten},
+                                                {"weights", "weights", !kIsWritten}}) {
     if (!arguments.Has(flag)) continue;
     const std::string value = arguments.Get(flag);
-    const std::string own = StrCat(field, "=", value);
-    bool is_said = false;  // by an override, too
-    for (const std::string& text : arguments.overrides) {
-      if (Layered({text}, {own}).size() > 1) continue;
-      const size_t equals = text.find('=');
-      is_said = equals != std::string::npos && Trim(std::string_view(text).substr(equals + 1)) == value;
-      if (is_said) continue;
-      throw Error(ErrorKind::kUsage, {},
-                  StrCat("--", flag, "=", Printable(value), " and ", Printable(text), " set the same field, ", field),
-                  "leave one of them out");
-    }
-    if (!is_said) overrides.push_back(own);
+    const bool is_said = RefuseOtherValues(arguments, flag, field, {value});
+    if (is_written && !is_said) overrides.push_back(StrCat(field, "=", value));
+  }
+  for (const char* flag : {"device", "gpu"}) {
+    if (!arguments.Has(flag)) continue;
+    const std::string value = arguments.Get(flag);
+    const bool is_cpu = value == "cpu";
+    (void)RefuseOtherValues(arguments, flag, "solver_mode", {is_cpu ? "CPU" : "GPU", is_cpu ? "0" : "1"});
+    (void)RefuseOtherValues(arguments, flag, "device_id",
+                            {value.find(',') == std::string::npos ? value.substr(value.rfind(':') + 1) : value});
   }
   return overrides;
 }
@@ -325,6 +402,7 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
   SolverReadOptions solver_options;
   solver_options.overrides = split.solver;
   setup.solver = ReadSolver(solver_file, solver_options);
+  DropRepeatedStages(setup.solver);
   if (is_named && !setup.run_folder.empty() && !setup.solver.has_threads()) {
     // What KeepThreads wrote there belongs to the run, not to the file.
     const SolverParameter own = ReadSolver(setup.run_folder / "config" / "solver.prototxt");
@@ -345,6 +423,8 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
   CollectNetFiles(net_options, setup);
   CollectCardAndNames(solver_file.parent_path(), setup);
   CollectVocabularies(setup);
+  setup.data = DataOf(setup);
+  if (setup.resume) CheckRunData(setup);
   if (arguments.Has("weights"))
     setup.weights.push_back(ResolveWeights(arguments.Get("weights"), RunsFolder(arguments)));
   if (arguments.Has("from")) {
@@ -378,6 +458,7 @@ void BeginRun(const TrainSetup& setup, const Arguments& arguments, const std::st
   identity.parent = setup.parent;
   identity.argv = arguments.words;
   identity.more["ranks"] = ranks;
+  identity.data = setup.data;
   if (run) {
     run->BeginSession(identity);
   } else {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,7 +24,8 @@ struct TrainSetup {
   std::vector<std::string> weights;
   std::filesystem::path run_folder;  // not empty: resume there
   std::optional<Checkpoint> resume;
-  std::string parent;  // "run@checkpoint" of --from
+  std::string parent;                       // "run@checkpoint" of --from
+  std::map<std::string, std::string> data;  // what the nets read and what it holds (tools/run_data.h)
 };
 
 // Where runs lie: --runs.
@@ -54,6 +56,13 @@ std::optional<RunFolder> TakeRun(const TrainSetup& setup);
 // the training comes before it. `ranks`: what run.json says of them.
 void BeginRun(const TrainSetup& setup, const Arguments& arguments, const std::string& ranks,
               std::optional<RunFolder>& run);
+
+// Errors: kUsage for an override of the field, or of the message that it is in, beside a flag that adds to it or sets
+// it. One that adds too ("+") may stand beside it.
+void RefuseBesideFlag(const std::vector<std::string>& overrides, const std::string& flag, const std::string& message,
+                      const std::string& field);
+// The level and the stages of --level and --stage.
+NetState StateOfFlags(const Arguments& arguments);
 
 // Overrides split by what they speak of: "solver." and plain fields go to the solver, "net." and layer paths to the
 // net.

@@ -71,8 +71,24 @@ class IoTest(FolderTest):
         self.assertRaises(ValueError, t.set_mean, "data", np.zeros(4))
         self.assertRaises(Exception, t.set_transpose, "data", (0, 1))
         self.assertRaises(Exception, t.set_channel_swap, "data", (0, 1))
+        for order in ((2, 1, -1), (2, 1, 1), (2, 1, 5), (2.0, 1, 0)):
+            with self.assertRaisesRegex(ValueError, "channel swap of 'data' is .*expected each of 0 to 2 once"):
+                t.set_channel_swap("data", order)
+            with self.assertRaisesRegex(ValueError, "transpose of 'data' is"):
+                t.set_transpose("data", order)
+        t.set_channel_swap("data", np.array([1, 0, 2]))
         t.set_mean("data", np.random.RandomState(0).rand(3, 12, 12))
         self.assertEqual(t.mean["data"].shape, (3, 6, 6))
+
+    def test_masks_are_refused_where_they_hide_something(self):
+        image = np.ma.array(np.ones((6, 6, 3)), mask=False)
+        self.assertEqual(self.transformer().preprocess("data", image).shape, (3, 6, 6))
+        image[0, 0] = np.ma.masked
+        for call in (lambda: self.transformer().preprocess("data", image), lambda: caffe.io.resize_image(image, (3, 3)),
+                     lambda: caffe.io.array_to_datum(image), lambda: caffe.io.array_to_blobproto(image),
+                     lambda: self.transformer().set_mean("data", image)):
+            with self.assertRaisesRegex(ValueError, "has a mask that hides 3 of its values"):
+                call()
 
     def test_resize(self):
         ramp = np.tile(np.arange(8.0)[None, :, None], (4, 1, 3))
@@ -153,6 +169,15 @@ class IoTest(FolderTest):
             self.assertEqual(found[0]["filename"], self.path("p.png"))
             with self.assertRaisesRegex(ValueError, r"window \[1, 0, 1, 2\] holds no pixel"):
                 net.detect_windows([(self.picture(), np.array([[1, 0, 1, 2]]))])
+            for window in ([0, 0, np.nan, 2], [0, 0, np.inf, 2], [0, 0, 1]):
+                with self.assertRaisesRegex(ValueError, "is no .ymin, xmin, ymax, xmax. of finite numbers"):
+                    net.detect_windows([(self.picture(), np.array([window]))])
+        with self.assertRaisesRegex(ValueError, r"window \[-1, 0, 1, 2\] begins outside the image"):
+            caffe.Detector(*self.models()).detect_windows([(self.picture(), np.array([[-1, 0, 1, 2]]))])
+        side = net.blobs["data"].width
+        for pad in (side // 2, side, -1, float("nan")):
+            with self.assertRaisesRegex(ValueError, "context_pad is .*: the input has {} pixels a side".format(side)):
+                caffe.Detector(*self.models(), context_pad=pad)
 
     def test_one_image_is_no_list(self):
         net = caffe.Classifier(*self.models())

@@ -4,6 +4,7 @@ import gc
 import os
 import sys
 import unittest
+import warnings
 from collections import OrderedDict
 
 import numpy as np
@@ -261,8 +262,35 @@ class NetTest(FolderTest):
         for wrong in (x[:3].T, x[:1], x[:3].reshape(2, 6)):
             with self.assertRaisesRegex(ValueError, "has the shape"):
                 net.forward(x=wrong)
+        masked = np.ma.array(x, mask=x > 2)
+        self.assertTrue(masked.mask.any())
+        for call in (net.forward_all, lambda x: net.forward(x=x[:3])):
+            with self.assertRaisesRegex(ValueError, "has a mask that hides"):
+                call(x=np.ma.array(x, mask=True))
+        with self.assertRaisesRegex(ValueError, "has a mask that hides"):
+            net.forward_all(x=masked)
         values, gradients = net.forward_backward_all(x=x, s=np.ones((7, 5), np.float32))
         self.assertEqual((values["s"].shape, gradients["x"].shape), ((7, 5), (7, 4)))
+
+    def test_gradients_that_go_nowhere_are_told(self):
+        text = """layer { name: 'i' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 3 } } }
+          layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'z' inner_product_param { num_output: 2
+            weight_filler { type: 'constant' value: 1 } } }
+          layer { name: 'prob' type: 'Softmax' bottom: 'z' top: 'prob' }"""
+        x = np.zeros((1, 3), np.float32)
+        net = self.net(text, caffe.TEST)
+        net.forward(x=x)
+        with self.assertWarnsRegex(UserWarning, "no layer reads the gradient of prob, .*force_backward: true"):
+            self.assertFalse(net.backward(prob=np.array([[1, -1]]))["x"].any())
+        with self.assertWarnsRegex(UserWarning, "no layer makes the gradient of x, z"):
+            net.backward(diffs=["x", "z"])
+        net = self.net("force_backward: true " + text, caffe.TEST)
+        net.forward(x=x)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            net.backward(prob=np.array([[1, -1]]), diffs=["z"])
+            np.testing.assert_allclose(net.blobs["z"].diff, [[0.5, -0.5]])
+            self.labelled().backward()
 
     def test_callbacks_see_each_layer(self):
         net = self.labelled()

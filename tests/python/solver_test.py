@@ -157,6 +157,18 @@ class SolverTest(FolderTest):
         solver.param.base_lr = 0.5
         self.assertAlmostEqual(solver.lr, 0.5, places=6)
 
+    def test_what_steps_do_not_do_is_refused(self):
+        for fields in ("max_epochs: 1", "precision: 'bfloat16'", "ema_decay: 0.9", "max_time: '1h'",
+                       "target_metric: 'loss' target_value: 1", "early_stop_patience: 2", "first_solver: 'a.prototxt'",
+                       "loss_scale: 8", "distributed { strategy: 'local' }"):
+            file = self.solver_file(fields)
+            name = fields.split()[0].rstrip(":")
+            with self.assertRaisesRegex(Exception, "solver.prototxt:3:1: %s: a solver in Python" % name):
+                caffe.get_solver(file)
+        solver = caffe.get_solver(self.solver_file("precision: 'float32' loss_scale: 1 keep_last: 2 random_seed: -5"))
+        solver.step(1)
+        self.assertEqual(solver.iter, 1)
+
     def test_the_random_seed_repeats_weights(self):
         file = self.solver_file("random_seed: 3", SIMPLE_NET)
         a, b = caffe.get_solver(file), caffe.get_solver(file)

@@ -1,8 +1,11 @@
 """moka.train and what the package moka gives."""
 
 import os
+import pathlib
 import sys
 import unittest
+
+import numpy as np
 
 sys.path.insert(0, os.path.dirname(__file__))
 from fixture import FolderTest  # noqa: E402
@@ -35,6 +38,19 @@ class TrainTest(FolderTest):
         self.assertLess(one["tests"][0]["loss"], result["loss"] + 0.1)
         with self.assertRaises(moka.Error):
             moka.train(file, max_itr=10)
+
+    def test_fields_are_numbers_arrays_and_paths(self):
+        self.file("net.prototxt", NET)
+        file = pathlib.Path(self.file("s.prototxt", "base_lr: 0.5 lr_policy: 'multistep' max_iter: 1 display: 0 "
+                                      "snapshot_after_train: false"))
+        saved = file.with_name("w.safetensors")
+        for max_iter in (3.0, np.float32(3), np.int64(3)):
+            result = moka.train(file, net=file.with_name("net.prototxt"), max_iter=max_iter, gamma=0.5, save=saved,
+                                stepvalue=np.array([1.0, 2.0]))
+            self.assertEqual(result["iteration"], 3)
+        self.assertEqual(moka.train(file, net=file.with_name("net.prototxt"), gamma=0.5, weights=saved)["iteration"], 1)
+        with self.assertRaisesRegex(moka.Error, '"max_iter" takes an integer .*found "3.5"'):
+            moka.train(file, net=file.with_name("net.prototxt"), max_iter=3.5)
 
     def test_names(self):
         self.assertTrue(all(hasattr(moka, name) for name in moka.__all__))

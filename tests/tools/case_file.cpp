@@ -233,6 +233,8 @@ void MakeFile(const fs::path& folder, const std::vector<std::string>& words) {
   } else if (kind == "copy") {
     fs::create_directories((folder / words.at(2)).parent_path());
     fs::copy_file(fs::path(MOKA_SOURCE_DIR) / "tests" / words.at(1), folder / words.at(2));
+  } else if (kind == "rename") {
+    fs::rename(path, folder / words.at(2));
   } else if (kind == "cut") {
     ASSERT_GT(fs::file_size(path), std::stoull(words.at(2))) << "nothing would be cut";
     fs::resize_file(path, std::stoull(words.at(2)));

@@ -43,7 +43,8 @@ void PlaceCaseFiles(const std::filesystem::path& folder, const std::vector<CaseF
 //   mean FILE 3x8x8[=V,V...]                a .binaryproto
 //   hdf5 FILE NAME:4x3[=V,V...]...          an HDF5 file of those datasets
 //   picture FILE 8x6[x1] [V,V...]           a PNG or JPEG, width x height [x channels], pixels in turn from V (B,G,R)
-//   cut FILE BYTES · put FILE OFFSET HEX · repeat FILE TIMES HEX · folder NAME · copy FILE TO (FILE: below tests/)
+//   cut FILE BYTES · put FILE OFFSET HEX · repeat FILE TIMES HEX · folder NAME · copy FILE TO (FILE: below tests/) ·
+//   rename FILE TO
 void MakeFile(const std::filesystem::path& folder, const std::vector<std::string>& words);
 
 struct MokaOutcome {

@@ -219,6 +219,18 @@ TEST_F(CliTest, CaffesProgramsWorkUnderTheirNames) {
   EXPECT_EQ(made.out, "Processed 12 files.\n") << made.err;
   EXPECT_NE(Moka("data inspect db").out.find("shape 1x20x16"), std::string::npos);
   EXPECT_EQ(Moka("convert_imageset drawn/ list.txt db2 --backend=leveldb").code, 64);
+  EXPECT_EQ(Moka("convert_imageset drawn/ list.txt db3 -noshuffle -nogray").code, 0);
+  EXPECT_EQ(Moka("convert_imageset drawn/ list.txt db3 -noshuffle -shuffle").code, 64);
+  // What --check_size refuses is not left behind: a second try says the same.
+  ASSERT_EQ(Moka("data export db small --limit 1").code, 0);
+  const std::string small = ListFiles(folder_ / "small", ".png").front().filename().string();
+  const std::string drawn = ListFiles(folder_ / "drawn", ".png").front().filename().string();
+  WriteFileAtomically(folder_ / "two.txt", StrCat("drawn/", drawn, " 0\nsmall/", small, " 0\n"));
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(Moka("convert_imageset ./ two.txt db4 --check_size").code, 65);
+  EXPECT_FALSE(fs::exists(folder_ / "db4"));
+  WriteFileAtomically(folder_ / "none.txt", "none.png 0\n");
+  EXPECT_NE(Moka("convert_imageset ./ none.txt db5").err.find("none was good; the first is none.png: none.txt:1: "),
+            std::string::npos);
   const Outcome mean = Moka("compute_image_mean db mean.binaryproto");
   EXPECT_NE(mean.out.find("Number of channels: 1\nmean_value channel [0]: "), std::string::npos) << mean.err;
   EXPECT_TRUE(fs::exists(folder_ / "mean.binaryproto"));

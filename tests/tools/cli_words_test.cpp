@@ -56,6 +56,78 @@ TEST_F(CliTest, BashCompletesBeyondTheFirstWord) {
       << outcome.err;
 }
 
+TEST_F(CliTest, HelpOfAVerbIsItsHelp) {
+  for (const std::string verb : {"train", "data", "data import"}) {
+    const std::string text = Moka(verb + " --help").out;
+    EXPECT_TRUE(text.starts_with(StrCat("moka ", verb, ": "))) << text;
+    for (const char* help : {"help ", "-h ", "--help "}) EXPECT_EQ(Moka(help + verb).out, text) << help << verb;
+  }
+  for (const auto& [line, hint] : {std::pair("help trian", "train"),
+                                   {"help --nope", "no verb \"--nope\""},
+                                   {"-h nope", "no verb \"nope\""},
+                                   {"help data imprt", "import"},
+                                   {"help train x", "moka train has no subverbs, found \"x\""}}) {
+    const Outcome outcome = Moka(line);
+    EXPECT_EQ(outcome.code, 64) << line;
+    EXPECT_EQ(outcome.out, "") << line;
+    EXPECT_NE(outcome.err.find(hint), std::string::npos) << outcome.err;
+  }
+  EXPECT_EQ(Moka("completion --line='help data im'").out, "import\n");
+}
+
+TEST_F(CliTest, WordsWithoutUseAreToldBeforeTheAnswer) {
+  for (const char* line : {"version foo", "--version foo", "version a=b", "device foo", "explain layer ReLU foo",
+                           "explain layer ReLU a=b", "completion bash foo"}) {
+    const Outcome outcome = Moka(line);
+    EXPECT_EQ(outcome.code, 64) << line;
+    EXPECT_EQ(outcome.out, "") << line;
+  }
+}
+
+// Such as a script's --resume=$RUN where RUN is not set.
+TEST_F(CliTest, AnEmptyRunIsNoRun) {
+  for (const char* flag : {"--resume=", "--resume ''", "-resume="}) {
+    const Outcome outcome = Moka(StrCat("train ", flag));
+    EXPECT_EQ(outcome.code, 64) << flag;
+    EXPECT_NE(outcome.err.find("--resume= has no value"), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find("write --resume=RUN, or --resume alone"), std::string::npos) << outcome.err;
+  }
+}
+
+TEST_F(CliTest, RanksThatWorkAloneAreTold) {
+  const std::string told = "a launcher started this as rank 1 of 2, and moka version works alone";
+  EXPECT_NE(Moka("version", "WORLD_SIZE=2 RANK=1").err.find(told), std::string::npos);
+  EXPECT_NE(Moka("version", "SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=1").err.find(told), std::string::npos);
+  EXPECT_NE(Moka("version", "SLURM_STEP_NUM_TASKS=1 SLURM_PROCID=0 WORLD_SIZE=2 RANK=1").err.find(told),
+            std::string::npos)
+      << "torchrun in a step of one task";
+  EXPECT_NE(Moka("version", "OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=1").err.find("has worked alone"),
+            std::string::npos);
+  for (const char* variables : {"WORLD_SIZE=2", "RANK=1", "WORLD_SIZE=1 RANK=0", "WORLD_SIZE=two RANK=1"})
+    EXPECT_EQ(Moka("version", variables).err, "") << variables;
+}
+
+TEST_F(CliTest, ThreadsOfTheEnvironmentAreANumberInRange) {
+  for (const std::string value : {"5000", "99999999999999", "4294967297", "4097,1"}) {
+    const Outcome outcome = Moka("device", "OMP_NUM_THREADS=" + value);
+    EXPECT_EQ(outcome.code, 64) << value;
+    EXPECT_NE(outcome.err.find(StrCat("OMP_NUM_THREADS is \"", value, "\", expected from 1 to 4096 threads")),
+              std::string::npos)
+        << outcome.err;
+  }
+  for (const std::string value : {"0", "abc", "", "-3", "2,x"}) {
+    const Outcome outcome = Moka("device --json", StrCat("OMP_NUM_THREADS='", value, "'"));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const std::string told =
+        StrCat("OMP_NUM_THREADS is \"", value,
+               "\", which is no number of threads: ", Json::parse(outcome.out).at("threads").get<int>(), " thread");
+    EXPECT_NE(outcome.err.find(told), std::string::npos) << outcome.err;
+    EXPECT_EQ(Moka("device --threads 1", StrCat("OMP_NUM_THREADS='", value, "'")).err.find("which is no"),
+              std::string::npos);
+  }
+  EXPECT_EQ(Json::parse(Moka("device --json", "OMP_NUM_THREADS=' 3 ,2'").out).at("threads"), 3);
+}
+
 TEST_F(CliTest, WordsOfOtherToolsHaveHints) {
   const std::string lenet = StrCat("train '", MOKA_SOURCE_DIR, "/models/lenet' ");
   for (const auto& [line, hint] :
@@ -108,6 +180,25 @@ TEST_F(CliTest, ProgressComesInLinesAwayFromATerminal) {
   EXPECT_EQ(trained.err.find('\r'), std::string::npos);
   const Outcome silent = Moka(SolverWithoutTests() + " --runs lines max_iter=100000 --max-time 3s --quiet");
   EXPECT_EQ(silent.err.find("iter "), std::string::npos) << silent.err;
+}
+
+TEST_F(CliTest, TrainingEndsBeforeItsJob) {
+  const auto train = [](const std::string& end, const std::string& more) {
+    return Moka(SolverWithoutTests() + " --runs job " + more, "SLURM_JOB_END_TIME=" + end);
+  };
+  const Outcome ended = train("$(($(date +%s) + 5))", "max_iter=100000");
+  EXPECT_EQ(ended.code, 75) << ended.err;
+  EXPECT_NE(ended.err.find("the job ends in 0:0"), std::string::npos) << ended.err;
+  EXPECT_TRUE(fs::exists(folder_ / "job" / "lenet-0001" / "checkpoints" / "last")) << ended.err;
+  const Outcome chosen = train("5", "max_iter=100000 --max-time 2s");
+  EXPECT_EQ(chosen.code, 75) << chosen.err;
+  EXPECT_EQ(chosen.err.find("SLURM_JOB_END_TIME"), std::string::npos) << chosen.err;
+  for (const auto& [end, told] : {std::pair("5", "\"5\", which is past: it limits nothing"),
+                                  {"soon", "\"soon\", expected seconds since 1970: it limits nothing"}}) {
+    const Outcome outcome = train(end, "max_iter=2");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_NE(outcome.err.find(told), std::string::npos) << outcome.err;
+  }
 }
 
 }  // namespace

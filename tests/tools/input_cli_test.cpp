@@ -246,7 +246,7 @@ TEST_F(InputCliTest, OddWeightsNamesAndOutputsAreSaid) {
   Put(folder + "/net.prototxt", ReadFile(folder + "/net.prototxt") +
                                     "layer { name: 'two' type: 'Flatten' bottom: 'data' top: 'two' } "
                                     "layer { name: 'three' type: 'Power' bottom: 'ip' top: 'three' }");
-  EXPECT_THAT(MokaIn(folder, kInfer).err, HasSubstr("2 outputs (three, two): \"two\" is used"));
+  EXPECT_THAT(MokaIn(folder, kInfer).err, HasSubstr("2 outputs (two, three): \"three\", the last in the net, is used"));
 }
 
 constexpr const char* kLabelledNet = R"(
@@ -318,6 +318,101 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
       EXPECT_THAT(unknown.err, HasSubstr("are not there to tell how large pictures are before the crop"));
     }
   }
+}
+
+// Without a crop the records' size is the input's.
+TEST_F(InputCliTest, ARunWithoutACropThatWasMovedInfersTheSameOrAsks) {
+  const std::string folder = Case("infer-mean-file");
+  ASSERT_EQ(MokaIn(folder, "data import photos db --resize 10x16").code, 0);
+  Put(folder + "/net.prototxt", R"(layer { name: "data" type: "Data" top: "data" top: "label"
+                          data_param { source: "db" batch_size: 1 backend: LMDB } }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+        convolution_param { num_output: 3 kernel_size: 3 weight_filler { type: "xavier" } } }
+layer { name: "mean" type: "Pooling" bottom: "conv" top: "mean" pooling_param { pool: AVE global_pooling: true } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "mean" bottom: "label" top: "loss" })");
+  Put(folder + "/solver.prototxt",
+      "net: \"net.prototxt\" base_lr: 1e-6 lr_policy: \"fixed\" max_iter: 2 test_iter: 1 test_interval: 1 "
+      "random_seed: 4");
+  const Outcome trained = MokaIn(folder, "train solver.prototxt --run r --device cpu");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const std::string infer = " photos/a/x.png --top 3 --json";
+  const std::vector<double> before = Scores(MokaIn(folder, "infer runs/r-0001" + infer));
+  ASSERT_EQ(before.size(), 3U);
+  fs::rename(folder + "/runs/r-0001", folder + "/elsewhere");
+  fs::remove_all(folder + "/db");
+  EXPECT_EQ(Scores(MokaIn(folder, "infer elsewhere" + infer)), before);
+  fs::remove(folder + "/elsewhere/config/record_sizes.json");
+  const Outcome unknown = MokaIn(folder, "infer elsewhere" + infer);
+  EXPECT_EQ(unknown.code, 66);
+  EXPECT_THAT(unknown.err, HasSubstr("nothing else says how large the pictures are"));
+  EXPECT_THAT(unknown.err, HasSubstr("--resize HxW"));
+  EXPECT_EQ(Scores(MokaIn(folder, "infer elsewhere --resize 10x16" + infer)), before);
+}
+
+// The shares of classes that a batch lacks, and of labels that are ignored, are of the whole test.
+TEST_F(InputCliTest, AccuraciesDoNotDependOnTheBatch) {
+  ASSERT_EQ(Moka("data import glyphs:40:2 shares").code, 0);
+  Put((folder_ / "shares.prototxt").string(), R"(layer { name: "data" type: "Data" top: "data" top: "label"
+        data_param { source: "shares" batch_size: 40 backend: LMDB } }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+        inner_product_param { num_output: 10 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+layer { name: "acc" type: "Accuracy" bottom: "ip" bottom: "label" top: "acc" top: "of_class" include { phase: TEST } }
+layer { name: "some" type: "Accuracy" bottom: "ip" bottom: "label" top: "some" include { phase: TEST }
+        accuracy_param { ignore_label: 3 } })");
+  Put((folder_ / "shares_solver.prototxt").string(),
+      "net: 'shares.prototxt' base_lr: 1e-4 lr_policy: 'fixed' max_iter: 20 random_seed: 4");
+  const Outcome trained = Moka("train shares_solver.prototxt --run shares --device cpu");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  std::vector<Json> results;
+  for (const char* batch : {"40", "7", "5", "1"}) {
+    const Outcome tested =
+        Moka(StrCat("test shares-0001 --json --device cpu 'layer[data].data_param.batch_size=", batch, "'"));
+    ASSERT_EQ(tested.code, 0) << tested.err;
+    results.push_back(Json::parse(tested.out).at("outputs"));
+    for (const auto& [name, value] : results[0].items()) {
+      if (name == "acc") {  // a mean of batches that count as much as they hold
+        EXPECT_NEAR(results.back().at(name).get<double>(), value.get<double>(), 1e-6) << batch;
+      } else if (name != "loss") {
+        EXPECT_EQ(results.back().at(name).dump(), value.dump()) << name << " with batches of " << batch;
+      }
+    }
+  }
+  EXPECT_GT(results[0].at("some").get<double>(), 0);
+}
+
+TEST_F(InputCliTest, ARegressionsNumbersAreNoClasses) {
+  const std::string folder = Case("infer-mean-file");
+  Put(folder + "/numbers.csv", "image,age,height\nphotos/a/x.png,20,1.5\nphotos/a/x.png,30,1.7\n");
+  const Outcome imported = MokaIn(folder, "data import csv:numbers.csv numbers");
+  ASSERT_EQ(imported.code, 0) << imported.err;
+  Put(folder + "/net.prototxt", R"(layer { name: "data" type: "RecordData" top: "data" top: "t"
+        data_param { source: "numbers" batch_size: 1 }
+        record_data_param { output: PICTURE output: TARGETS height: 8 width: 8 } transform_param { scale: 0.01 } }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+        inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "t" top: "loss" })");
+  Put(folder + "/solver.prototxt", "net: 'net.prototxt' base_lr: 1e-4 lr_policy: 'fixed' max_iter: 2 random_seed: 4");
+  const Outcome trained = MokaIn(folder, "train solver.prototxt --run r --device cpu");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const Outcome inferred = MokaIn(folder, "infer runs/r-0001 photos/a/x.png --json");
+  ASSERT_EQ(inferred.code, 0) << inferred.err;
+  const Json found = Json::parse(inferred.out).at(0);
+  ASSERT_EQ(found.at("targets").size(), 2U) << found;
+  EXPECT_EQ(found.at("targets").at(1).at("index"), 1);
+  EXPECT_FALSE(found.contains("top"));
+  EXPECT_EQ(MokaIn(folder, "infer runs/r-0001 photos/a/x.png --top 1").code, 64);
+}
+
+TEST_F(InputCliTest, ListsOfPicturesGoInOnStandardInput) {
+  const std::string folder = Case("infer-resize-crop");
+  Put(folder + "/names.txt", "p/a.png 0\np/a.png 1\n");
+  const std::string infer = "infer net.prototxt --weights pixels.safetensors ";
+  EXPECT_THAT(MokaIn(folder, infer + "names.txt").err, HasSubstr("a path a line, goes in on the standard input"));
+  const Outcome labelled =
+      RunShell(StrCat("cd '", folder, "' && '", MOKA_BINARY, "' ", infer, "-"), folder_, folder + "/names.txt");
+  EXPECT_EQ(labelled.code, 66);
+  EXPECT_THAT(labelled.err, HasSubstr("a line holds a path alone"));
 }
 
 TEST_F(InputCliTest, FlagsTakeThePlaceOfCaffesFirstFields) {

@@ -74,6 +74,26 @@ TEST(MootFields, AreSaidWithWhatKeepsThemFromBeingRead) {
       << "read in TRAIN alone";
 }
 
+TEST(MootFields, WindowsAtTheirDefaultsAreNot) {
+  const auto pooling = [](const std::string& fields) {
+    return MootOf(StrCat("type: \"Pooling\" bottom: \"x\" pooling_param { ", fields, " }"), {Shape{2, 4, 6, 6}});
+  };
+  EXPECT_THAT(pooling("kernel_size: 1 stride: 2 pad: 0"), IsEmpty());
+  EXPECT_THAT(pooling("kernel_size: 1 stride: 2 pad: 0 pad: 0"), IsEmpty());
+  const auto convolution = [](const std::string& fields, const Shape& maps) {
+    return MootOf(StrCat("type: \"Convolution\" bottom: \"x\" convolution_param { num_output: 2 ", fields, " }"),
+                  {maps});
+  };
+  EXPECT_THAT(convolution("kernel_size: 3 pad: 1 dilation: 1", Shape{1, 3, 1, 1}), IsEmpty());
+  EXPECT_THAT(convolution("kernel_size: 1 dilation: 1", Shape{1, 3, 6, 6}), IsEmpty());
+  const auto depthwise = [](int channels) {
+    return MootOf(
+        "type: \"ConvolutionDepthwise\" bottom: \"x\" convolution_param { kernel_size: 3 num_output: 4 group: 4 }",
+        {Shape{2, channels, 6, 6}});
+  };
+  EXPECT_THAT(depthwise(4), IsEmpty());
+}
+
 TEST(MootFields, LayersOfOneKindAreOneSentence) {
   const std::string text =
       "type: \"InnerProduct\" bottom: \"x\" inner_product_param { num_output: 2 bias_term: false "

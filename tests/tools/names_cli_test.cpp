@@ -174,9 +174,9 @@ TEST_F(NamesTest, OfFiles) {
   const std::string net = StrCat(f, "/", f, ".prototxt");
   Shown(StrCat("infer conv-0001 ", f), {0, 65});
   Shown(StrCat("infer conv-0001 ", f, " --json"), {0, 65});
-  Shown(StrCat("data import ", f, " ", f, "/imported"), {0, 65, 74});
-  Shown(StrCat("data import ", f, " ", f, "/imported2 --skip-bad"), {0});
-  Shown(StrCat("data import ", f, " ", f, "/imported3 --skip-bad --json"), {0});
+  Shown(StrCat("data import ", f, " ", f, "/imported"), {65});
+  Shown(StrCat("data import ", f, " ", f, "/imported2 --skip-bad"), {65});
+  Shown(StrCat("data import ", f, " ", f, "/imported3 --skip-bad --json"), {65});
   Shown(StrCat("data inspect ", f, "/db"));
   Shown(StrCat("data inspect ", f, "/db --json"));
   Shown(StrCat("data verify ", f, "/db"));

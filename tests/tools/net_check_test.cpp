@@ -43,13 +43,33 @@ TEST(NetCheckTest, APhaseWithoutDataIsSaidToBeOne) {
   const std::string data = "layer { name: 'd' type: 'Data' top: 'data' data_param { source: 'x' batch_size: 2 } ";
   const std::string reader = "layer { name: 'r' type: 'ReLU' bottom: 'data' top: 'r' } ";
   EXPECT_THAT(check(data + "include { phase: TRAIN } } " + reader, TEST),
-              HasSubstr("no layer produces bottom \"data\"; the net has data layers for TRAIN only"));
+              HasSubstr("bottom \"data\" is not in this net: the layer \"d\" at net.prototxt:1:1 makes it by include { "
+                        "phase: TRAIN }, and this is phase TEST, level 0, no stage; the net has data layers for TRAIN "
+                        "only"));
   EXPECT_EQ(check(data + "include { phase: TRAIN } } " + reader, TRAIN), "");
   EXPECT_THAT(check(data + "exclude { phase: TRAIN } } " + reader, TRAIN), HasSubstr("data layers for TEST only"));
   // No data in either, or other mistakes: nothing is said.
   EXPECT_THAT(check(reader, TEST), testing::Not(HasSubstr("only")));
   EXPECT_THAT(check(data + "} layer { name: 'o' type: 'Odd' bottom: 'data' top: 'o' }", TEST),
               testing::Not(HasSubstr("only")));
+}
+
+TEST(NetCheckTest, OnlyPhasesWithoutDataAreLeftOut) {
+  const auto phases = [](const std::string& text) {
+    std::vector<Phase> found;
+    for (const NetState& state : DeclaredStates(NetFromText(text, "net.prototxt"))) found.push_back(state.phase());
+    return found;
+  };
+  const auto data = [](const std::string& rule) {
+    return StrCat("layer { name: 'd' type: 'Data' top: 'data' ", rule, " } ");
+  };
+  const std::string accuracy = "layer { name: 'a' type: 'Accuracy' bottom: 'data' include { phase: TEST } } ";
+  EXPECT_THAT(phases(data("") + accuracy), ElementsAre(TRAIN, TEST));
+  EXPECT_THAT(phases(data("include { phase: TEST }") + accuracy), ElementsAre(TEST));
+  EXPECT_THAT(phases(data("exclude { phase: TEST }")), ElementsAre(TRAIN));
+  EXPECT_THAT(phases(data("include { phase: TRAIN stage: 's' }")), ElementsAre(TRAIN, TRAIN));
+  EXPECT_THAT(phases(accuracy), ElementsAre(TRAIN, TEST));
+  EXPECT_THAT(phases("state { phase: TRAIN } " + data("") + accuracy), ElementsAre(TRAIN));
 }
 
 TEST(NetCheckTest, FewStagesAreTriedInAllTheirCombinations) {
@@ -59,10 +79,10 @@ TEST(NetCheckTest, FewStagesAreTriedInAllTheirCombinations) {
     return DeclaredStates(NetFromText(text + "}", "net.prototxt"));
   };
   EXPECT_EQ(states(0).size(), 2U);  // both phases
-  EXPECT_EQ(states(3).size(), 8U);
-  EXPECT_EQ(states(4).size(), 16U);
-  EXPECT_EQ(states(5).size(), 1U + 5 + 10);  // pairs
-  EXPECT_EQ(states(9).size(), 1U + 9);
+  EXPECT_EQ(states(3).size(), 2 * 8U);
+  EXPECT_EQ(states(4).size(), 2 * 16U);
+  EXPECT_EQ(states(5).size(), 2 * (1U + 5 + 10));  // pairs
+  EXPECT_EQ(states(9).size(), 2 * (1U + 9));
 }
 
 TEST(NetCheckTest, TrialsOfShapesDoNotWarn) {

@@ -136,8 +136,14 @@ TEST_F(RanksDifferTest, WhatIsARanksOwnMayDiffer) {
       Program() + Words(""),
       StrCat("'", MOKA_BINARY, "' train ./solver.prototxt --run elsewhere --threads=1 --runs other --data-threads=2 ",
              "--quiet --progress=off --device=cpu layer[data].data_param.source=same ",
-             "layer[data].data_param.prefetch=2"));
+             "layer[data].data_param.prefetch=2 snapshot_prefix=s"));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* told :
+       {"rank 1: flag --run is elsewhere, rank 0 has r", "rank 1: flag --runs is other, rank 0 has runs",
+        "rank 1: flag --device is cpu, rank 0 has not given",
+        "rank 1: solver.snapshot_prefix is \"s\", rank 0 has not given"}) {
+    EXPECT_NE(outcome.err.find(told), std::string::npos) << told << "\n" << outcome.err;
+  }
   EXPECT_TRUE(fs::exists(folder_ / "runs/r-0001/status.json"));
 }
 

@@ -266,6 +266,13 @@ TEST_F(RefusalsCli, AResumedRunReadsTheSolverThatIsNamed) {
   const Outcome kept = moka("train longer.prototxt --resume=k-0001 --device cpu");
   EXPECT_EQ(kept.code, 0) << kept.err;
   EXPECT_NE(kept.err.find("as the run was started: base_lr=0.2\n"), std::string::npos) << kept.err;
+  // What a later session was given holds for it, not for a solver that is named after it.
+  ASSERT_EQ(moka("train solver.prototxt --run m --device cpu").code, 0);
+  ASSERT_EQ(moka("train --resume=m-0001 --device cpu max_iter=3").code, 0);
+  const Outcome later = moka("train longer.prototxt --resume=m-0001 --device cpu");
+  EXPECT_EQ(later.code, 0) << later.err;
+  EXPECT_NE(later.err.find("finished at iteration 4"), std::string::npos) << later.err;
+  EXPECT_EQ(later.err.find("as the run was started"), std::string::npos) << later.err;
 }
 
 TEST_F(RefusalsCli, WeightsInTheTextOfANetAreItsFirst) {

@@ -127,6 +127,11 @@ TEST_F(RunStates, WhatEndsAStartIsInTheStatus) {
     const Json status = StatusOf(run.filename().string());
     EXPECT_EQ(status.at("state"), "failed") << blocks << ": " << outcome.err;
     EXPECT_EQ(status.at("exit_code"), outcome.code) << blocks;
+    const bool has_checkpoint = !ListFiles(run / "checkpoints", ".sha256").empty();
+    EXPECT_EQ(status.at("last_checkpoint").is_string(), has_checkpoint) << blocks << ": " << outcome.err;
+    if (has_checkpoint) {
+      EXPECT_EQ(status.at("max_iter"), 4) << blocks;
+    }
   }
   EXPECT_GT(failed, 2);
 }

@@ -10,6 +10,9 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "data/image.h"
+#include "data/import.h"
+#include "tools/record_sizes.h"
 
 namespace moka {
 namespace {
@@ -56,8 +59,60 @@ TEST_F(TrainDataChecks, ClassesHaveOneNumber) {
     EXPECT_EQ(error.kind(), ErrorKind::kConfig);
     EXPECT_EQ(error.text(), StrCat("layer \"pictures\": class 0 of ", (folder_ / "other").string(),
                                    " is \"dog\", in the training's data \"cat\""));
-    EXPECT_EQ(error.hint(), "import both with one list of classes");
+    EXPECT_EQ(error.hint(), "import both with one list of classes: moka data import --classes FILE");
   }
+}
+
+// What a training refuses a test of the trained net refuses, too.
+TEST_F(TrainDataChecks, ATestNumbersTheClassesAsTheRunDid) {
+  const auto text_of = [&](const std::string& database) {
+    return StrCat("layer { name: 'pictures' type: 'Data' top: 'data' include { phase: TRAIN } data_param { source: '",
+                  (folder_ / database).string(), "' batch_size: 1 } }");
+  };
+  Reading("train", "cat\ndog\nhorse\n");
+  const NetParameter same = Reading("same", "cat\ndog\n");
+  const NetParameter other = Reading("other", "dog\nhorse\n");
+  PlaceFile(folder_ / "net.prototxt", text_of("train"));
+  CheckTestedClasses(folder_ / "net.prototxt", {}, same);
+  EXPECT_THROW(CheckTestedClasses(folder_ / "net.prototxt", {}, other), Error);
+  // The override is for the layers of that name in all phases, and says nothing of what was trained on.
+  const std::vector<std::string> overrides = {
+      StrCat("layer[pictures].data_param.source=\"", folder_.string(), "/other\"")};
+  EXPECT_THROW(CheckTestedClasses(folder_ / "net.prototxt", overrides, other), Error);
+  // A run's list stands although its data are gone.
+  std::filesystem::create_directories(folder_ / "r-0001/checkpoints");
+  std::filesystem::create_directories(folder_ / "r-0001/config");
+  PlaceFile(folder_ / "r-0001/config/net.prototxt", text_of("gone"));
+  PlaceFile(folder_ / "r-0001/config/labels.txt", "cat\ndog\nhorse\n");
+  CheckTestedClasses(folder_ / "r-0001/config/net.prototxt", {}, same);
+  EXPECT_THROW(CheckTestedClasses(folder_ / "r-0001/config/net.prototxt", {}, other), Error);
+  PlaceFile(folder_ / "r-0001/config/labels.txt", "tabby\npoodle\n");
+  CheckTestedClasses(folder_ / "r-0001/config/net.prototxt", {}, other);
+}
+
+// A run that was moved away from its data knows the size of its records, whether or not a crop is cut from them.
+TEST_F(TrainDataChecks, SizesOfRecordsAreKept) {
+  NetParameter net = Reading("empty", "");
+  std::filesystem::remove_all(folder_ / "empty");
+  EXPECT_EQ(RecordSizesText({&net}), "") << "there is no database";
+  Image picture;
+  picture.Resize(30, 20, 3);
+  std::filesystem::create_directories(folder_ / "set/a");
+  PlaceFile(folder_ / "set/a/1.png", EncodePng(picture));
+  Import((folder_ / "set").string(), folder_ / "empty", {});
+  NetParameter bounded = Reading("bounded", "");
+  std::filesystem::remove_all(folder_ / "bounded");
+  Import((folder_ / "set").string(), folder_ / "bounded", {.max_dim = 15});
+  bounded.mutable_layer(0)->set_name("small");
+  PlaceFile(folder_ / kRecordSizesFile, RecordSizesText({&net, &bounded}));
+  const std::optional<StoredPictures> kept = KeptRecordSize(folder_, "pictures");
+  ASSERT_TRUE(kept);
+  EXPECT_EQ(std::vector<int64_t>({kept->channels, kept->height, kept->width, kept->max_side}),
+            std::vector<int64_t>({3, 20, 30, 0}));
+  const std::optional<StoredPictures> small = KeptRecordSize(folder_, "small");
+  ASSERT_TRUE(small);
+  EXPECT_EQ(std::vector<int64_t>({small->channels, small->height, small->width, small->max_side}),
+            std::vector<int64_t>({3, 10, 15, 15}));
 }
 
 TEST_F(TrainDataChecks, ATestOfWhatIsTrainedOnIsTold) {

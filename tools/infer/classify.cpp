@@ -1,4 +1,4 @@
-// Classification: pictures in, ranked classes out.
+// Classification: pictures in, ranked classes out; of a net that learns numbers, these.
 #include <algorithm>
 #include <numeric>
 
@@ -20,6 +20,17 @@ struct RankedClass {
   std::string name;
   double score = 0;
 };
+
+// What a regression gives for a picture, in the order of its targets.
+std::vector<RankedClass> TargetsOf(const Tensor& values, int64_t slot, const InferSource& source) {
+  const int64_t count = values.shape().Count(1, values.shape().rank());
+  std::vector<RankedClass> targets;
+  for (int64_t i = 0; i < count; ++i) {
+    const float value = values.as<const float>()[static_cast<size_t>(slot * count + i)];
+    targets.push_back({i, NameOf(source, i), static_cast<double>(value)});
+  }
+  return targets;
+}
 
 // The best classes of a picture, best first. `scores` is [N,classes].
 std::vector<RankedClass> RankClasses(const Tensor& scores, int64_t slot, int64_t top, const InferSource& source) {
@@ -48,14 +59,25 @@ PictureJson ClassesJson(const fs::path& file, const std::vector<RankedClass>& be
   return {{"file", file.string()}, {"top", top}};
 }
 
+PictureJson TargetsJson(const fs::path& file, const std::vector<RankedClass>& targets) {
+  PictureJson values = PictureJson::array();
+  for (const RankedClass& t : targets) values.push_back({{"target", t.name}, {"index", t.label}, {"value", t.score}});
+  return {{"file", file.string()}, {"targets", values}};
+}
+
+void PrintTargets(const fs::path& file, const std::vector<RankedClass>& targets) {
+  Print("{}\n", file.string());
+  for (const RankedClass& t : targets) Print("  {} = {:g}\n", t.name, t.score);
+}
+
 void PrintClasses(const fs::path& file, const std::vector<RankedClass>& best) {
   Print("{}\n", file.string());
   for (const RankedClass& p : best) Print("  {:.4f} - \"{}\"\n", p.score, p.name);
 }
 
-// Errors: kConfig unless the last output is a score of each class.
+// Errors: kConfig unless the answer is a score of each class.
 void CheckScoresOf(const PictureNet& net, const Shape& shape) {
-  const std::string& output = net.outputs().back();
+  const std::string& output = net.answer();
   RefuseIndices(net, output);
   if (shape.rank() < 2 || shape[0] != net.batch())
     throw Error(ErrorKind::kConfig, StrCat("output \"", output, "\" is ", shape.ToString(), ", not [N,classes]"));
@@ -71,14 +93,25 @@ int RunClassify(const InferSource& source, const std::vector<std::string>& input
   const int64_t batch = PicturesARun(files, arguments);
   const int64_t top = arguments.Int("top", 5, 1, INT64_MAX);
   PictureNet net(source, batch);
-  const Tensor scores = net.output(net.outputs().back());
-  TellOutput(net, net.outputs().back());
+  const Tensor scores = net.output(net.answer());
+  TellOutput(net, net.answer());
   CheckScoresOf(net, scores.shape());
-  CheckNames(source, net.outputs().back(), scores.shape().Count(1, scores.shape().rank()));
+  const bool is_regression = net.scores() && net.scores()->is_regression;
+  if (is_regression && arguments.Has("top")) {
+    throw Error(ErrorKind::kUsage, {},
+                StrCat("--top is of ranked classes, and loss \"", net.scores()->loss,
+                       "\" trains numbers, all of which are shown"),
+                "leave it out");
+  }
+  CheckNames(source, net.answer(), scores.shape().Count(1, scores.shape().rank()));
   RefuseUnreadBeforeLook(arguments, {"json", "trace"});
   if (LookInside(arguments, "infer", net.program())) return 0;
   PictureReport report(arguments);
   const FilesSeen done = ForEachPicture(net, files, [&](const fs::path& file, const Image&, int64_t slot) {
+    if (is_regression) {
+      const std::vector<RankedClass> targets = TargetsOf(scores, slot, source);
+      return report.as_json() ? report.Add(TargetsJson(file, targets)) : PrintTargets(file, targets);
+    }
     const std::vector<RankedClass> best = RankClasses(scores, slot, top, source);
     if (report.as_json()) return report.Add(ClassesJson(file, best));
     PrintClasses(file, best);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <optional>
 #include <utility>
@@ -63,6 +64,20 @@ std::map<std::string, InputTop> UnfilledBehind(const Program& program, const Net
   return unfilled;
 }
 
+// Caffe's order, which BuildNet keeps, is that of the names; the last of a net's text is what it is for.
+void SortByPlace(BuiltNet& built) {
+  const auto place_of = [&](const BuiltNet::Output& output) {
+    std::pair<int, int> place;
+    for (int i = 0; i < built.param.layer_size(); ++i) {
+      for (int top = 0; top < built.param.layer(i).top_size(); ++top) {
+        if (built.param.layer(i).top(top) == output.name) place = {i, top};
+      }
+    }
+    return place;
+  };
+  std::ranges::stable_sort(built.outputs, std::less<>(), place_of);
+}
+
 [[noreturn]] void RefuseUnfilled(const InputTop& input, const std::vector<std::string>& filled) {
   const std::string& top = input.layer->top(input.index);
   const std::string others = filled.empty() ? "" : StrCat(" beside \"", Join(filled, "\", \""), "\"");
@@ -97,6 +112,7 @@ InferProgram CompileForInference(const InferSource& source, const NetParameter& 
   // An input that no layer reads is an output, too, as Caffe sees it, and says nothing.
   std::erase_if(built.outputs, [&](const BuiltNet::Output& output) { return IsInputTop(deploy, output.name); });
   if (built.outputs.empty()) throw Error(ErrorKind::kConfig, StrCat("net \"", deploy.name(), "\" has no output"));
+  SortByPlace(built);
   AddBlobs(built.blobs, kInferSeed, store);
   AddKept(built, "infer", store);
   LoadWeightsFor(source.compile, source.weights, built.blobs, store);

@@ -1,6 +1,7 @@
 #include "tools/infer/picture_net.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "core/error.h"
@@ -11,28 +12,21 @@
 #include "proto/places.h"
 #include "tools/deploy_net.h"
 #include "tools/infer/infer_program.h"
+#include "tools/infer/input_shape.h"
 #include "tools/infer/picture_way.h"
-#include "tools/net_source.h"
 
 namespace moka {
-namespace {
 
 namespace fs = std::filesystem;
 
-// What the net's data layer gives a batch of one, in the test phase.
-Shape InputShape(const NetParameter& net, int64_t batch) {
-  for (const LayerParameter& layer : net.layer()) {
-    if (layer.type() == "Input") {
-      if (layer.input_param().shape_size() == 0)
-        throw Error(ErrorKind::kConfig, StrCat("layer \"", layer.name(), "\" has no shape"));
-      const BlobShape& shape = layer.input_param().shape(0);
-      return Shape(std::vector<int64_t>(shape.dim().begin(), shape.dim().end())).With(0, batch);
-    }
-    if (layer.top_size() > 0 && layer.bottom_size() == 0) {
-      return ProbeDataTypes(TEST, {})(layer)[0].shape.With(0, batch);
-    }
-  }
-  throw Error(ErrorKind::kConfig, StrCat("net \"", net.name(), "\" has no input"));
+namespace {
+
+// Whether a file that is no picture begins as lines of words do.
+bool IsText(std::string_view bytes) {
+  constexpr size_t kLookedAt = 256;
+  const std::string_view start = bytes.substr(0, kLookedAt);
+  const auto is_of_text = [](unsigned char c) { return c >= ' ' || c == '\n' || c == '\r' || c == '\t'; };
+  return !start.empty() && std::ranges::all_of(start, is_of_text);
 }
 
 }  // namespace
@@ -41,12 +35,18 @@ PictureNet::PictureNet(const InferSource& source, int64_t batch, const std::stri
     : batch_(batch), store_(source.compile.device) {
   const SlowPhase phase("building the net");
   const NetParameter net = InferNet(source);
-  deploy_ = DeployNet(net, InputShape(net, batch_));
-  InferProgram made =
-      CompileForInference(source, deploy_, blob.empty() ? std::vector<std::string>{} : std::vector{blob}, store_);
+  deploy_ = DeployNet(net, InputShapeOf(source, net, batch_));
+  std::vector<std::string> kept;
+  if (!blob.empty()) kept = {blob};
+  if (blob.empty()) scores_ = DeployedScoresOf(net);
+  if (scores_) kept = {scores_->top};  // though a layer behind them reads them
+  InferProgram made = CompileForInference(source, deploy_, kept, store_);
   program_ = std::move(made.program);
   const std::string input = ImageInput(deploy_).top(0);
   outputs_ = FilledOutputs(*program_, deploy_, {input}, blob.empty() ? made.outputs : std::vector{blob});
+  // Scores that another input reaches answer nothing.
+  if (scores_ && FilledOutputs(*program_, deploy_, {input}, {scores_->top, outputs_.back()}).front() != scores_->top)
+    scores_.reset();
   if (!program_->HasInput(input))
     throw Error(ErrorKind::kConfig, StrCat("input \"", input, "\" does not reach the output"));
   input_ = program_->input(input);
@@ -78,7 +78,9 @@ const LayerParameter& PictureNet::WriterOf(const std::string& output) const {
 
 void PictureNet::Run(int64_t used) {
   program_->Run();
-  for (const std::string& name : outputs_) {
+  std::vector<std::string> checked = outputs_;
+  if (std::ranges::find(outputs_, answer()) == outputs_.end()) checked.push_back(answer());
+  for (const std::string& name : checked) {
     const Tensor output = program_->output(name);
     const Shape& shape = output.shape();
     const bool is_of_pictures = shape.rank() > 0 && shape[0] == batch_;
@@ -97,14 +99,20 @@ std::span<float> PictureNet::SlotOf(int64_t slot) const {
 }
 
 Image PictureNet::Load(const fs::path& file, int64_t slot) {
+  std::string bytes;
   try {
-    Image image = reader_->Load(ReadFile(file), SlotOf(slot));
+    bytes = ReadFile(file);
+    Image image = reader_->Load(bytes, SlotOf(slot));
     TellLosses(reader_->TakeLosses(), Printable(file.string()));
     shown_[static_cast<size_t>(slot)] = reader_->shown();
     return image;
   } catch (const Error& error) {
     if (error.text().find(file.string()) != std::string::npos) throw;
-    throw Error(error.kind(), error.place(), StrCat(Printable(file.string()), ": ", error.text()), error.hint());
+    const bool is_list = error.kind() == ErrorKind::kBadData && IsText(bytes) && !IsImageName(file.filename().string());
+    const std::string hint =
+        is_list ? "a list of pictures, a path a line, goes in on the standard input: - < LIST" : "";
+    throw Error(error.kind(), error.place(), StrCat(Printable(file.string()), ": ", error.text()),
+                hint.empty() ? error.hint() : hint);
   }
 }
 

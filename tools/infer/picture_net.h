@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "data/picture_reader.h"
 #include "graph/parameter_store.h"
 #include "graph/program.h"
+#include "tools/deploy_net.h"
 #include "tools/infer/source.h"
 
 namespace moka {
@@ -29,6 +31,10 @@ class PictureNet {
   // Of the net's outputs, in the order of its text, those that the pictures alone give.
   const std::vector<std::string>& outputs() const { return outputs_; }
   Tensor output(const std::string& name) const { return program_->output(name); }
+  // The output that answers: the scores of a training net's loss (tools/deploy_net.h), else the last of outputs().
+  const std::string& answer() const { return scores_ ? scores_->top : outputs_.back(); }
+  // Which loss's scores answer; nothing where they are those of no loss.
+  const std::optional<DeployedScores>& scores() const { return scores_; }
   // The layer that writes an output last. Requires: the net has that output.
   const LayerParameter& WriterOf(const std::string& output) const;
   // Of the input: [N,C,H,W].
@@ -43,7 +49,8 @@ class PictureNet {
   void PutAsIs(Image image, int64_t slot);
   // What part of the picture in a slot the input shows (PictureReader::shown).
   const ImageBox& shown(int64_t slot) const { return shown_.at(static_cast<size_t>(slot)); }
-  // Of the pictures in the first `used` slots. Errors: those of CheckScores of their outputs.
+  // Of the pictures in the first `used` slots. Errors: those of CheckScores of their outputs and
+  // of the answer.
   void Run(int64_t used);
 
  private:
@@ -56,6 +63,7 @@ class PictureNet {
   std::unique_ptr<Program> program_;
   std::unique_ptr<PictureReader> reader_;
   std::vector<std::string> outputs_;
+  std::optional<DeployedScores> scores_;
   Tensor input_;
   bool told_infinite_ = false;
 };

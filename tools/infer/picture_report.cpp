@@ -36,6 +36,12 @@ std::string PhaseOfPictures(size_t count) {
   return StrCat("the net looks at ", count, count == 1 ? " picture" : " pictures");
 }
 
+// "what loss "loss2" makes of "main"".
+std::string OriginOf(const DeployedScores& scores) {
+  const bool is_raw = scores.top == scores.bottom;
+  return StrCat("what loss \"", scores.loss, is_raw ? "\" trains" : StrCat("\" makes of \"", scores.bottom, "\""));
+}
+
 void TellLeftOut(size_t count, const FilesSeen& done) {
   if (done.files.size() < count) LogWarning(StrCat(count - done.files.size(), " of ", count, " left out"));
 }
@@ -83,9 +89,21 @@ FilesSeen ForEachPicture(PictureNet& net, const std::vector<std::filesystem::pat
 }
 
 void TellOutput(const PictureNet& net, const std::string& used) {
-  if (net.outputs().size() < 2) return;
-  LogWarning(StrCat("the net has ", net.outputs().size(), " outputs (", Join(net.outputs(), ", "), "): \"", used,
-                    "\" is used"));
+  const bool is_of_loss = net.scores() && net.scores()->top == used;
+  const bool is_alone = net.outputs().size() == 1 && net.outputs().front() == used;
+  if (is_of_loss && !net.scores()->other_losses.empty()) {
+    const DeployedScores& scores = *net.scores();
+    const bool has_one = scores.other_losses.size() == 1;
+    LogWarning(StrCat("the net learns by several losses: \"", used, "\", ", OriginOf(scores), ", is used; '~layer[",
+                      scores.loss, "]' leaves it out, for ", has_one ? "\"" : "one of \"",
+                      Join(scores.other_losses, "\", \""), "\""));
+  } else if (!is_alone) {
+    const std::string why =
+        is_of_loss ? StrCat(OriginOf(*net.scores()), ", is used")
+                   : StrCat("the last in the net, is used; '~layer[", net.WriterOf(used).name(), "]' leaves it out");
+    LogWarning(StrCat("the net has ", net.outputs().size(), net.outputs().size() == 1 ? " output (" : " outputs (",
+                      Join(net.outputs(), ", "), "): \"", used, "\", ", why));
+  }
 }
 
 void RefuseIndices(const PictureNet& net, const std::string& used) {

@@ -213,18 +213,24 @@ void GatherFields(LayerParameter& layer) {
 }
 
 // The layer's records, or where they cannot be looked at, as those of a run that was moved, what it kept of them.
-std::optional<ImageSize> StoredOf(const fs::path& folder, const LayerParameter& layer) {
-  if (!NeedsRecords(layer)) return {};
+std::optional<StoredPictures> StoredOf(const fs::path& folder, const LayerParameter& layer) {
+  if (!HasRecords(layer)) return {};
   std::error_code code;
   if (!fs::exists(layer.data_param().source(), code)) return KeptRecordSize(folder, layer.name());
-  return StoredPicturesOf(layer, {});
+  return NeededPicturesOf(layer, {});
 }
 
-// Says that pictures are cut as they are where no record tells how large they should be.
+// Says that pictures are cut as they are where nothing tells how large they should be.
 void TellUnknownSize(const PictureWay& way) {
   std::error_code code;
   const std::string& source = way.layer.data_param().source();
-  if (way.stored || !NeedsRecordSize(way.layer) || fs::exists(source, code)) return;
+  if (!NeedsRecordSize(way.layer)) return;
+  if (way.stored && way.stored->height == 0 && !way.stored->are_sides_known) {
+    LogWarning(StrCat("the records of layer \"", way.layer.name(), "\" (", Printable(source),
+                      ") have several sizes, and nothing says how they came to them: pictures are cut at their own ",
+                      "size; --resize-short N, or --resize HxW, says another"));
+  }
+  if (way.stored || fs::exists(source, code)) return;
   LogWarning(StrCat("the records of layer \"", way.layer.name(), "\" (", Printable(source),
                     ") are not there to tell how large pictures are before the crop: they are cut at their own size; ",
                     "--resize HxW says another"));

@@ -18,7 +18,7 @@ namespace moka {
 struct PictureWay {
   LayerParameter layer;  // a data layer, or the input with the fields of one
   PictureReader::Order order = PictureReader::Order::kBgr;
-  std::optional<ImageSize> stored;  // what the layer's database holds, as far as it matters and is known
+  std::optional<StoredPictures> stored;  // what the layer's database holds, as far as it matters and is known
 };
 
 // --mean, --scale, --resize and --resize-short. Errors: kUsage.

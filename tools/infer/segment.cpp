@@ -93,7 +93,7 @@ void WriteClassMap(const ClassMap& map, const fs::path& file) {
 
 MapOptions SegmentOptionsOf(const PictureNet& net, const InferSource& source, const Arguments& arguments) {
   const SegmentationCard& card = source.card.segmentation();
-  MapOptions options{.output = net.outputs().back(), .margin = card.margin()};
+  MapOptions options{.output = net.answer(), .margin = card.margin()};
   const int64_t side = std::min(net.input_shape()[2], net.input_shape()[3]);
   const int64_t overlap = card.overlap() > 0 ? card.overlap() : std::max<int64_t>(side / 8, card.margin());
   // A map that leaves out a margin says nothing of the border of a picture that fills the input.
@@ -118,8 +118,8 @@ PictureJson SegmentJson(const fs::path& file, const ClassMap& map, const std::ve
 int RunSegment(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
   const std::vector<fs::path> files = PicturesToInfer(inputs, arguments);
   PictureNet net(source, arguments.Int("batch", 1, 1, 65536));
-  TellOutput(net, net.outputs().back());
-  RefuseIndices(net, net.outputs().back());
+  TellOutput(net, net.answer());
+  RefuseIndices(net, net.answer());
   const MapOptions options = SegmentOptionsOf(net, source, arguments);
   CheckNames(source, options.output, net.output(options.output).shape()[1]);
   RefuseUnreadBeforeLook(arguments, {"out", "json", "trace"});

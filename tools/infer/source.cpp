@@ -41,6 +41,18 @@ std::vector<fs::path> PicturesBelow(const fs::path& folder) {
   return pictures;
 }
 
+// A line as a training's list has it, PATH LABEL, of a picture that is there.
+void RefuseLabelBehind(const std::string& line) {
+  std::error_code code;
+  const size_t space = line.find_last_of(" \t");
+  if (space == std::string::npos || fs::exists(line, code)) return;
+  const std::string path(Trim(line.substr(0, space)));
+  if (!fs::is_regular_file(path, code)) return;
+  throw Error(ErrorKind::kNoInput, {},
+              StrCat("the standard input names ", Printable(line), ", and there is no such file"),
+              StrCat("a line holds a path alone, here ", Printable(path)));
+}
+
 // The picture that standard input holds, or the files that its lines name.
 std::vector<fs::path> InputsOfStdin(const fs::path& folder) {
   std::string all;
@@ -55,7 +67,9 @@ std::vector<fs::path> InputsOfStdin(const fs::path& folder) {
   if (const std::optional<fs::path> picture = WritePictureBytes(all, folder)) return {*picture};
   std::vector<fs::path> files;
   for (const std::string& line : Split(all, '\n')) {
-    if (!Trim(line).empty()) files.emplace_back(Trim(line));
+    if (Trim(line).empty()) continue;
+    RefuseLabelBehind(std::string(Trim(line)));
+    files.emplace_back(Trim(line));
   }
   return files;
 }

@@ -3,7 +3,9 @@
 // Moka's verbs' own functions.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
+#include <filesystem>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -64,8 +66,12 @@ ImportOptions ConvertOptions(const Arguments& arguments) {
   return options;
 }
 
-void CheckOneSize(const ImportReport& report) {
+// A database that is refused does not stay, so that the same command may be given again.
+void CheckOneSize(const ImportReport& report, const std::string& database) {
   if (report.shapes.size() <= 1) return;
+  std::error_code code;
+  std::filesystem::remove_all(database, code);
+  if (code) LogWarning(StrCat(Printable(database), " could not be removed: ", code.message()));
   throw Error(ErrorKind::kBadData,
               StrCat("the records have ", report.shapes.size(), " sizes (", *report.shapes.begin(), ", ",
                      *std::next(report.shapes.begin()), " ...), and --check_size wants one"));
@@ -78,7 +84,7 @@ int RunConvertImageset(const Arguments& arguments) {
   RequireLmdb(arguments.Get("backend", "lmdb"));
   const ImportReport report = ImportList(list, root, out, ConvertOptions(arguments));
   for (const std::string& skipped : report.skipped) LogWarning(StrCat("skipped ", skipped));
-  if (IsOn(arguments, "check_size")) CheckOneSize(report);
+  if (IsOn(arguments, "check_size")) CheckOneSize(report, out);
   Print("Processed {} files.\n", report.records);
   return 0;
 }
@@ -111,7 +117,7 @@ int RunConvertAnnoset(const Arguments& arguments) {
   }
   for (const std::string& warning : report.warnings) LogWarning(warning);
   for (const std::string& skipped : report.skipped) LogWarning(StrCat("skipped ", skipped));
-  if (IsOn(arguments, "check_size")) CheckOneSize(report);
+  if (IsOn(arguments, "check_size")) CheckOneSize(report, out);
   Print("Processed {} files.\n", report.records);
   return 0;
 }
@@ -244,6 +250,8 @@ Verb Tool(std::string name, std::string summary, std::string usage, int (*run)(c
   verb.examples = {StrCat("moka ", name, " ", usage)};
   verb.name = std::move(name);
   verb.summary = std::move(summary);
+  const std::vector<std::string> words = Split(usage, ' ');
+  verb.most_words = words.size() - static_cast<size_t>(std::ranges::count(words, "[--flags]"));
   verb.usage = std::move(usage);
   verb.run = run;
   verb.is_caffe_tool = true;

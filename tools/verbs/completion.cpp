@@ -38,6 +38,7 @@ complete -c moka -F
 
 int RunCompletion(const Arguments& arguments) {
   if (arguments.Has("line")) {
+    arguments.RefuseUnread();
     for (const std::string& word : CompletionsOf(AllVerbs(), arguments.Get("line"))) {
       if (Printable(word) == word) Print("{}\n", word);  // no shell could type what is escaped
     }
@@ -50,6 +51,7 @@ int RunCompletion(const Arguments& arguments) {
                 StrCat("completion is there for bash, zsh and fish, not \"", Printable(shell), "\""),
                 DidYouMean(shell, {"bash", "zsh", "fish"}));
   }
+  arguments.RefuseUnread();
   PrintLines(script);
   return 0;
 }

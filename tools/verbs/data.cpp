@@ -74,12 +74,23 @@ ImportOptions DataOptionsOf(const Arguments& arguments) {
   if (arguments.Has("gray")) options.channels = ImageChannels::kGrey;
   if (arguments.Has("shuffle")) options.shuffle_seed = static_cast<uint64_t>(arguments.Int("shuffle", 0, 0, INT64_MAX));
   options.limit = arguments.Int("limit", 0, 0, INT64_MAX);
+  if (arguments.Has("classes")) {
+    options.classes = arguments.Get("classes");
+    if (options.classes.empty()) throw Error(ErrorKind::kUsage, "--classes is empty, expected a file or a database");
+  }
   if (arguments.Has("skip-bad")) options.on_bad_record = ImportOptions::OnBadRecord::kSkip;
   constexpr int64_t kMostWorkers = 1024;
   options.workers = arguments.Int("workers", 0, 1, kMostWorkers);
   options.batch_records = arguments.Int("batch", 0, 1, INT64_MAX);
   if (arguments.Has("restart")) options.unfinished = ImportOptions::Unfinished::kRestart;
   return options;
+}
+
+// "4 classes", or "1 of 4 classes" where the records are of fewer.
+std::string Classes(const ImportReport& report) {
+  const auto named = std::ssize(report.labels);
+  const bool are_fewer = report.classes_met && *report.classes_met < named;
+  return StrCat(are_fewer ? StrCat(*report.classes_met, " of ") : "", named, named == 1 ? " class" : " classes");
 }
 
 int RunImport(const Arguments& arguments) {
@@ -111,8 +122,7 @@ int RunImport(const Arguments& arguments) {
                    {"warnings", report.warnings},
                    {"labels", report.labels}});
   } else {
-    Print("{}: {} records{}{}{}{}\n", out, report.records,
-          report.labels.empty() ? "" : StrCat(", ", report.labels.size(), " classes"),
+    Print("{}: {} records{}{}{}{}\n", out, report.records, report.labels.empty() ? "" : StrCat(", ", Classes(report)),
           report.resumed_at == 0 ? "" : StrCat(", ", report.resumed_at, " of an earlier, unfinished import"),
           report.skipped.empty() ? "" : StrCat(", ", report.skipped.size(), " skipped"),
           report.warnings.empty() ? "" : StrCat(", ", report.warnings.size(), " warnings"));
@@ -353,6 +363,7 @@ Verb DataVerb() {
                     {"max-side", "N", "make images smaller whose longer side has more pixels; their shape stays"},
                     {"storage", "KIND", "source (keep file bytes), raw, jpeg or png"},
                     {"gray", "", "store one channel"},
+                    {"classes", "FILE", "names that number the classes of folders, one a line; or a database's"},
                     {"shuffle", "SEED", "shuffle the records"},
                     {"limit", "N", "at most N records"},
                     {"skip-bad", "", "skip unreadable records (they are listed) instead of stopping"},

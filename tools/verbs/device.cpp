@@ -73,6 +73,7 @@ std::string GpuText(const CudaFacts& facts) {
 }
 
 int RunDevice(const Arguments& arguments) {
+  arguments.RefuseUnread({"ceilings", "json"});
   const int64_t memory = MachineMemoryBytes();
   nlohmann::ordered_json json = {
       {"cpu", CpuName()},         {"isa", IsaName()},       {"cores", sysconf(_SC_NPROCESSORS_ONLN)},
@@ -118,6 +119,7 @@ Verb DeviceVerb() {
   verb.options = {{"ceilings", "", "measure peak arithmetic and memory bandwidths (about two seconds)"},
                   {"json", "", "print as JSON"}};
   verb.run = RunDevice;
+  verb.most_words = 0;
   return verb;
 }
 

@@ -55,12 +55,17 @@ void ExplainOp(const std::string& name) {
 int RunExplain(const Arguments& arguments) {
   const std::string kind = arguments.positionals.empty() ? "" : arguments.positionals[0];
   const std::string name = arguments.positionals.size() > 1 ? arguments.positionals[1] : "";
+  arguments.RefuseUnread({"write"});
   if (kind != "layer" && kind != "op") {
     throw Error(ErrorKind::kUsage, {},
                 StrCat("moka explain wants \"layer\" or \"op\", found \"", Printable(kind), "\""),
                 DidYouMean(kind, {"layer", "op"}));
   }
   if (arguments.Has("write")) {
+    if (!name.empty())
+      throw Error(ErrorKind::kUsage, {},
+                  StrCat("--write writes the pages of all layers, found \"", Printable(name), "\""),
+                  StrCat("leave one of them out: moka explain layer ", Printable(name)));
     if (kind != "layer") throw Error(ErrorKind::kUsage, "only layers have pages to write");
     WritePages(arguments.Get("write"));
     return 0;
@@ -89,6 +94,7 @@ Verb ExplainVerb() {
   verb.options = {{"write", "FOLDER", "the reference pages of all layers as Markdown files"}};
   verb.computes = false;
   verb.run = RunExplain;
+  verb.most_words = 2;
   return verb;
 }
 

@@ -108,6 +108,7 @@ Verb ModelVerb() {
                   {"shape", "SHAPES", "shapes of data layers' tops: 'data=1,3,32,32;label=1'", ';'}};
   show.computes = false;
   show.run = RunShow;
+  show.most_words = 1;
 
   Verb expand;
   expand.name = "expand";
@@ -116,6 +117,7 @@ Verb ModelVerb() {
   expand.examples = {"moka model expand models/resnet50 > plain.prototxt"};
   expand.computes = false;
   expand.run = RunExpand;
+  expand.most_words = 2;
 
   Verb draw;
   draw.name = "draw";

@@ -20,6 +20,7 @@
 #include "tools/program_options.h"
 #include "tools/progress.h"
 #include "tools/test_source.h"
+#include "tools/train_data_checks.h"
 #include "tools/train_setup.h"
 #include "tools/verbs/verbs.h"
 
@@ -141,6 +142,7 @@ int RunQuantise(const Arguments& arguments) {
   NetReadOptions read;
   read.overrides = NetOverridesOf(arguments, "quantise");
   const NetParameter param = ReadNet(source.net, read);
+  CheckTestedClasses(source.net, read.overrides, FilterNet(param, TEST));
   const std::filesystem::path out =
       arguments.Get("out", std::filesystem::path(source.net).replace_extension(".int8.json").string());
   CompileOptions compile = CompileOptionsOf(arguments);

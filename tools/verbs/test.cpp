@@ -18,6 +18,7 @@
 #include "tools/program_options.h"
 #include "tools/progress.h"
 #include "tools/test_source.h"
+#include "tools/train_data_checks.h"
 #include "tools/train_setup.h"
 #include "tools/verbs/verbs.h"
 
@@ -73,6 +74,7 @@ int RunTest(const Arguments& arguments) {
   for (const std::string& sentence : UnknownStages(whole, state, "--stage")) LogWarning(sentence);
   const NetParameter param = FilterNet(whole, state);
   if (!LooksInside(arguments)) RefuseUnfed(param);
+  CheckTestedClasses(source.net, read.overrides, param);
   if (!arguments.Has("precision")) {
     options.compile.compute = PrecisionOf(source.solver, param, options.compile.compute);
   }

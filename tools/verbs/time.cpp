@@ -8,6 +8,7 @@
 #include "core/median.h"
 #include "core/parallel.h"
 #include "core/text.h"
+#include "proto/filter.h"
 #include "proto/net_file.h"
 #include "tools/ceilings.h"
 #include "tools/net_source.h"
@@ -106,8 +107,14 @@ int RunTime(const Arguments& arguments) {
   const SplitOverrides overrides = SplitByTarget(arguments.overrides);
   read.overrides = phase_text == "TEST" ? NetOverridesOf(arguments, "time --phase TEST") : overrides.net;
   TimedOptions timed;
+  timed.state = StateOfFlags(arguments);
+  if (arguments.Has("stage")) RefuseBesideFlag(arguments.overrides, "stage", "state", "stage");
+  if (arguments.Has("level")) RefuseBesideFlag(arguments.overrides, "level", "state", "level");
   const std::vector<NetParameter> nets =
       phase_text == "TRAIN" ? ReadTimedNets(config, read, timed) : std::vector{ReadNet(FindInferenceNet(config), read)};
+  if (timed.turns.empty()) {  // those of turns are told of as they are read
+    for (const std::string& sentence : UnknownStages(nets.front(), timed.state, "--stage")) LogWarning(sentence);
+  }
   CompileOptions compile = CompileOptionsOf(arguments);
   if (phase_text == "TRAIN") {
     RefuseInt8InTraining(arguments);
@@ -179,6 +186,8 @@ Verb TimeVerb() {
                   {"warmup", "N", "runs before them (default 2)"},
                   {"phase", "PHASE", "TRAIN (forward, backward, update; default) or TEST (inference)"},
                   {"forward_only", "", "the same as --phase TEST"},
+                  {"stage", "LIST", "stages for include/exclude rules"},
+                  {"level", "N", "level for include/exclude rules"},
                   {"json", "", "print as JSON"}};
   for (const OptionSpec& option : ProgramOptionSpecs()) verb.options.push_back(option);
   verb.run = RunTime;

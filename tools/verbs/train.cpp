@@ -37,6 +37,7 @@
 #include "tools/rank_fields.h"
 #include "tools/resumed_flags.h"
 #include "tools/run_kernels.h"
+#include "tools/scheduler_time.h"
 #include "tools/shared_folder.h"
 #include "tools/team_setup.h"
 #include "tools/trace_files.h"
@@ -281,6 +282,7 @@ int TrainInRun(const Arguments& arguments, Training& training, Communicator* wor
     }
     return 0;
   }
+  if (!arguments.Has("max-time") && !setup.solver.has_max_time()) options.max_time_s = SchedulerTimeLimit();
   const CompileOptions compile = options.compile;
   TerminalObserver observer(is_first ? ParseProgressMode(arguments.Get("progress", "auto")) : ProgressMode::kOff);
   if (is_first) options.observer = &observer;
@@ -320,7 +322,7 @@ void EndStatus(const std::optional<RunFolder>& run, const std::string& why, int 
   if (!run || !run->has_begun()) return;
   const std::optional<RunProgress> progress = ReadProgress(run->path());
   if (progress && progress->state != "starting" && progress->state != "running") return;
-  RunStatus status;
+  RunStatus status = run->last_status();
   status.state = exit_code == static_cast<int>(ErrorKind::kInterrupted) ? "interrupted" : "failed";
   status.exit_code = exit_code;
   status.error = why;
@@ -436,9 +438,11 @@ Verb TrainVerb() {
                   {"from", "RUN@WHICH", "a new run that starts from a checkpoint (best, last, iter_N) of another"},
                   {"run", "NAME", "name of the run (default: the solver's folder)"},
                   {"runs", "FOLDER", "where runs lie (default runs); --allow-outputs DIR: where nets may write too"},
-                  {"iterations", "N", "the same as max_iter=N"},
-                  {"seed", "N", "the same as random_seed=N"},
-                  {"max-time", "TIME", "checkpoint and stop after 90m, 1.5h or 01:30:00 (exit 75)"},
+                  {"iterations", "N", "the same as max_iter=N; --seed N: as random_seed=N"},
+                  {"seed", "N", ""},
+                  {"stage", "LIST", "stages of the net for include/exclude rules, as train_state { stage }; --level N"},
+                  {"level", "N", ""},
+                  {"max-time", "TIME", "checkpoint and stop after 90m, 1.5h or 01:30:00 (exit 75; or at Slurm's end)"},
                   {"data-threads", "N", "decoding threads a data layer"},
                   {"baseline", "RUN", "a run of one rank, or fewer, that the scaling report compares with"},
                   {"progress", "MODE", "auto, bar, lines or off"},

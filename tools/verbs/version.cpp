@@ -12,7 +12,9 @@ Verb VersionVerb() {
   verb.examples = {"moka version", "moka version --json"};
   verb.options = {{"json", "", "print as JSON, with a hash that is equal where the same build is installed"}};
   verb.computes = false;
+  verb.most_words = 0;
   verb.run = [](const Arguments& arguments) {
+    arguments.RefuseUnread({"json"});
     PrintLines(arguments.Has("json") ? VersionJson() + "\n" : VersionText());
     return 0;
   };

@@ -38,6 +38,7 @@ const std::string& OneName(const Arguments& arguments, std::string_view verb) {
 
 int RunZooList(const Arguments& arguments) {
   const std::vector<ZooRow> rows = ReadRows(ModelsFolder(arguments));
+  arguments.RefuseUnread({"json", "markdown"});
   if (arguments.Has("json")) {
     for (const ZooRow& row : rows) PrintJsonText(RowJson(row));
   } else if (arguments.Has("markdown")) {
@@ -50,6 +51,7 @@ int RunZooList(const Arguments& arguments) {
 
 int RunZooInfo(const Arguments& arguments) {
   const ZooRow row = ReadRow(ModelsFolder(arguments), OneName(arguments, "info"));
+  arguments.RefuseUnread({"json"});
   arguments.Has("json") ? PrintJsonText(InfoJson(row)) : PrintLines(InfoText(row));
   return 0;
 }
@@ -71,8 +73,8 @@ int RunZooTrain(const Arguments& arguments) {
   specs.insert(specs.end(), CommonOptions().begin(), CommonOptions().end());
   for (const OptionSpec& spec : specs) {
     if (!arguments.Has(spec.name)) continue;
-    words.push_back(spec.value.empty() ? StrCat("--", spec.name)
-                                       : StrCat("--", spec.name, "=", arguments.Get(spec.name)));
+    const bool has_value = !spec.value.empty() && !arguments.Get(spec.name).empty();  // --resume may be alone
+    words.push_back(StrCat("--", spec.name, has_value ? "=" + arguments.Get(spec.name) : std::string()));
   }
   if (!arguments.Has("run")) words.push_back(StrCat("--run=", entry.name));
   return RunTraining(words);

@@ -185,6 +185,16 @@ void BindNets(py::module_& m) {
       .def_property_readonly("_inputs", [](const LayerwiseNet& n) { return n.inputs(); })
       .def_property_readonly("_outputs", [](const LayerwiseNet& n) { return n.outputs(); })
       .def("_bottom_ids", [](const LayerwiseNet& n, int i) { return LayerAt(n, i).bottom_ids; })
+      .def("_visits", [](const LayerwiseNet& n, int i) { return LayerAt(n, i).visits; })
+      .def("_gradient_ids",
+           [](const LayerwiseNet& n, int i) {  // of the bottoms whose gradient the layer makes
+             const LayerwiseNet::Layer& layer = LayerAt(n, i);
+             std::vector<int> ids;
+             for (size_t k = 0; layer.visits && k < layer.bottom_ids.size(); ++k) {
+               if (layer.wanted_bottoms[k] != 0) ids.push_back(layer.bottom_ids[k]);
+             }
+             return ids;
+           })
       .def("_top_ids", [](const LayerwiseNet& n, int i) { return LayerAt(n, i).top_ids; })
       .def("_set_input_arrays", &SetInputArrays);
   for (const HookMethod& method : kHookMethods) {

@@ -10,6 +10,7 @@
 """
 
 import os as _os
+from numbers import Real as _Real
 
 from ._errors import Error
 from ._team import bounded_spin as _bounded_spin
@@ -44,8 +45,13 @@ def _text(value):
     """A value as an override writes it."""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if getattr(value, "ndim", 0):  # an array
+        value = value.tolist()
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_text(v) for v in value) + "]"
+    # 3.0 is an integer for fields that take one; floats beyond are none that a text of digits would keep short.
+    if isinstance(value, _Real) and abs(value) < 2**53 and value == int(value):
+        return str(int(value))
     return str(value)
 
 

@@ -38,10 +38,15 @@ class Detector(Net):
     def crop(self, im, window):
         """The window of an image [H, W, K], with context around it where context_pad asks for it."""
         window = np.asarray(window)
+        if window.shape != (4,) or not np.isfinite(window.astype(float)).all():
+            raise ValueError("window {} is no [ymin, xmin, ymax, xmax] of finite numbers".format(window.tolist()))
         ymin, xmin, ymax, xmax = window.astype(int)
         if ymin >= ymax or xmin >= xmax:
             raise ValueError("window {} holds no pixel, expected [ymin, xmin, ymax, xmax]".format(window.tolist()))
         if not self.context_pad:
+            if ymin < 0 or xmin < 0 or ymin >= im.shape[0] or xmin >= im.shape[1]:
+                raise ValueError("window {} begins outside the image of {} x {} pixels".format(
+                    window.tolist(), *im.shape[:2]))
             return im[ymin:ymax, xmin:xmax]
         size = self.blobs[self.inputs[0]].width  # of the input, a square
         # The window grown so that context_pad pixels of the input lie around it.
@@ -66,6 +71,13 @@ class Detector(Net):
         name = self.inputs[0]
         back = np.argsort(self.transformer.transpose[name])
         self.crop_dims = np.array(self.blobs[name].data.shape[1:])[back]
+        if context_pad:
+            height, width = self.crop_dims[:2]
+            if height != width:
+                raise ValueError("context_pad needs a square input, found one of {} x {} pixels".format(height, width))
+            if not 0 <= context_pad < width / 2:
+                raise ValueError("context_pad is {}, expected from 0 to {}: the input has {} pixels a side, and some "
+                                 "are the window's".format(context_pad, (width - 1) // 2, width))
         self.context_pad = context_pad
         if not context_pad:
             return

@@ -1,10 +1,26 @@
 """Images, arrays and Caffe's messages: loading, resizing, cropping, and the Transformer that prepares a net's input."""
 
+import operator
 import os
 
 import numpy as np
 
 from .. import _moka
+
+
+def refuse_masked(what, array):
+    """ValueError if a mask hides something of the array: nets have no masks, and would read what is hidden."""
+    if np.ma.is_masked(array):
+        raise ValueError("{} has a mask that hides {} of its values, which a net would read: fill them first "
+                         "(array.filled(value))".format(what, np.ma.count_masked(array)))
+
+
+def _is_permutation(order, count):
+    """Whether the order has each of 0 .. count-1 once."""
+    try:
+        return sorted(operator.index(i) for i in order) == list(range(count))
+    except TypeError:
+        return False
 
 
 # ---- messages ----
@@ -29,10 +45,12 @@ def blobproto_to_array(blob, return_diff=False):
 
 def array_to_blobproto(arr, diff=None):
     """A BlobProto of an array, and of a gradient of the same shape."""
+    refuse_masked("the array", arr)
     blob = _messages().BlobProto()
     blob.shape.dim.extend(arr.shape)
     blob.data.extend(np.asarray(arr, float).ravel().tolist())
     if diff is not None:
+        refuse_masked("the gradient", diff)
         blob.diff.extend(np.asarray(diff, float).ravel().tolist())
     return blob
 
@@ -53,6 +71,7 @@ def blobprotovector_str_to_arraylist(str):
 
 def array_to_datum(arr, label=None):
     """A Datum of a [channels, height, width] array: bytes for uint8, else floats."""
+    refuse_masked("the array", arr)
     if arr.ndim != 3:
         raise ValueError("Incorrect array shape: a Datum has 3 dimensions, found {}".format(arr.ndim))
     datum = _messages().Datum()
@@ -98,6 +117,7 @@ class Transformer:
     def preprocess(self, in_, data):
         """An image [H, W, K] as the net takes it, [K, H, W] float32: each step that was set, in the order above."""
         self._check_input(in_)
+        refuse_masked("the image for {!r}".format(in_), data)
         out = data.astype(np.float32, copy=False)
         size = tuple(self.inputs[in_][2:])
         if tuple(out.shape[:2]) != size:
@@ -136,6 +156,9 @@ class Transformer:
         self._check_input(in_)
         if len(order) != len(self.inputs[in_]) - 1:
             raise Exception("Transpose order needs to have the same number of dimensions as the input.")
+        if not _is_permutation(order, len(order)):
+            raise ValueError("the transpose of {!r} is {}, expected each of 0 to {} once".format(
+                in_, order, len(order) - 1))
         self.transpose[in_] = order
 
     def set_channel_swap(self, in_, order):
@@ -143,6 +166,9 @@ class Transformer:
         self._check_input(in_)
         if len(order) != self.inputs[in_][1]:
             raise Exception("Channel swap needs to have the same number of dimensions as the input channels.")
+        if not _is_permutation(order, len(order)):
+            raise ValueError("the channel swap of {!r} is {}, expected each of 0 to {} once".format(
+                in_, order, len(order) - 1))
         self.channel_swap[in_] = order
 
     def set_raw_scale(self, in_, scale):
@@ -153,6 +179,7 @@ class Transformer:
     def set_mean(self, in_, mean):
         """What is subtracted: one number a channel, or an image, which is resized where it must be."""
         self._check_input(in_)
+        refuse_masked("the mean", mean)
         shape = tuple(self.inputs[in_][1:])
         if mean.ndim == 1:
             if mean.shape[0] != shape[0]:
@@ -250,6 +277,7 @@ def resize_image(im, new_dims, interp_order=1):
     if interp_order not in (0, 1):
         raise NotImplementedError("resize_image has interp_order 0 (nearest) and 1 (linear), not {}".format(interp_order))
     height, width = int(new_dims[0]), int(new_dims[1])
+    refuse_masked("the image", im)
     im = np.asarray(im, float)
     if im.shape[-1] in (1, 3):
         low, high = im.min(), im.max()

@@ -5,6 +5,7 @@ The methods are put on the C++ class Net itself, so that nets a solver made have
 
 import os
 import time
+import warnings
 from collections import OrderedDict
 from itertools import zip_longest
 
@@ -14,6 +15,7 @@ from .._moka import Blob, Layer, Net, Solver, __version__, layer_type_list, log,
 from .._moka import refuse_gpu as _refuse_gpu
 from .._moka import set_log_level as _set_log_level
 from .._moka import solver_type as _solver_type
+from .io import refuse_masked
 
 TRAIN = 0
 TEST = 1
@@ -51,6 +53,7 @@ def _layer_index(net, name):
 
 def _real(name, array):
     """The array, if it holds real numbers: what numpy would read from strings or cut off is refused."""
+    refuse_masked(repr(name), array)
     array = np.asarray(array)
     if array.dtype.kind not in "biuf":
         raise TypeError("{!r} holds {}, expected real numbers".format(name, array.dtype))
@@ -92,6 +95,23 @@ def _forward(self, blobs=None, start=None, end=None, **kwargs):
     return {name: self.blobs[name].data for name in dict.fromkeys(wanted)}
 
 
+def _tell_zeros(net, given, asked, layers):
+    """Warns of gradients that are given and read by no layer, and of those asked for that none makes."""
+    made = {net._blob_names[k] for i in layers for k in net._gradient_ids(i)}
+    # The last layer to write a blob is the first to read its gradient.
+    writer = {net._blob_names[k]: i for i in sorted(layers) if net._bottom_ids(i) for k in net._top_ids(i)}
+    # All outputs have to be given: zeros for an accuracy, say, say nothing.
+    unread = [name for name in given if np.any(given[name]) and name in writer and not net._visits(writer[name])]
+    seeds = {net._blob_names[k] for k in net._top_ids(max(layers, default=0))} | set(net.outputs)
+    unmade = [name for name in asked if name not in made and name not in seeds]
+    if unread:
+        warnings.warn("backward: no layer reads the gradient of {}, as nothing before it is trained by a loss: "
+                      "force_backward: true in the net makes gradients of all".format(", ".join(unread)), stacklevel=3)
+    elif unmade:
+        warnings.warn("backward: no layer makes the gradient of {}, which stays as it is (zeros at first): "
+                      "force_backward: true in the net makes it".format(", ".join(unmade)), stacklevel=3)
+
+
 def _backward(self, diffs=None, start=None, end=None, **kwargs):
     """Runs the backward pass from layer start down to end and returns {blob name: gradient}.
 
@@ -103,12 +123,16 @@ def _backward(self, diffs=None, start=None, end=None, **kwargs):
     wanted = (self.inputs if end is None else self.bottom_names[end]) + list(diffs or [])
     if kwargs:
         _fill(self, kwargs, self.outputs, "diff", "Top diff arguments and net outputs")
+    if kwargs or diffs:
+        _tell_zeros(self, kwargs, wanted if kwargs else list(diffs), range(last, first + 1))
     self._backward(first, last)
     return {name: self.blobs[name].diff for name in dict.fromkeys(wanted)}
 
 
 def _batches(self, arrays):
     """Cuts arrays into batches of the net's size; the last one is filled up with zeros."""
+    for name, array in arrays.items():
+        refuse_masked(repr(name), array)
     count = _row_count(arrays)
     size = next(iter(self.blobs.values())).shape[0]
     for begin in range(0, count, size):
@@ -166,6 +190,8 @@ def _forward_backward_all(self, blobs=None, diffs=None, **kwargs):
 
 def _set_input_arrays(self, data, labels):
     """Gives the samples of a net whose first layer is MemoryData: data [n,C,H,W] and labels [n], float32."""
+    refuse_masked("data", data)
+    refuse_masked("labels", labels)
     return self._set_input_arrays(data, np.ascontiguousarray(labels.reshape(labels.shape[0], -1)))
 
 

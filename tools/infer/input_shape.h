@@ -1,0 +1,15 @@
+// The shape of what goes into a net that is inferred from: a data layer's where its data are not there any more.
+#pragma once
+
+#include "core/types.h"
+#include "proto/moka.pb.h"
+#include "tools/infer/source.h"
+
+namespace moka {
+
+// What the net's first input or data layer gives a batch, in the test phase. Without its data a layer's fields say it,
+// else what the run kept of its records (tools/record_sizes.h), else --resize or the model's card. Errors: kNoInput at
+// a data layer whose size nothing says, kConfig for a net without an input.
+Shape InputShapeOf(const InferSource& source, const NetParameter& net, int64_t batch);
+
+}  // namespace moka

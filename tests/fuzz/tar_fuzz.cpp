@@ -5,10 +5,10 @@
 #include <cstdio>
 #include <string>
 
-#include "data/file_tree.h"
 #include "data/gz_file.h"
 #include "tests/fuzz/input_file.h"
 #include "tests/fuzz/one_input.h"
+#include "tests/fuzz/read_tree.h"
 
 namespace moka {
 namespace {
@@ -49,18 +49,6 @@ void ReadMembers(const std::filesystem::path& archive) {
   tar.Warnings();
 }
 
-void ReadTree(const std::filesystem::path& archive) {
-  int members = 0;
-  const FileTree tree(archive, [&] {
-    constexpr int kMostMembers = 64;
-    if (++members > kMostMembers) throw Error(ErrorKind::kBadData, "more members than are looked at here");
-  });
-  for (const std::string& name : tree.FilesIn("")) {
-    if (!tree.Has(name)) std::abort();
-    if (tree.BytesOf(name) <= kMostBytes) tree.Read(name);
-  }
-}
-
 }  // namespace
 }  // namespace moka
 
@@ -68,6 +56,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return moka::RunOneInput(data, size, [](std::string_view bytes) {
     static moka::InputFile file("set.tar");
     file.Write(moka::WithChecksums(bytes));
-    bytes.size() % 2 == 0 ? moka::ReadMembers(file.path()) : moka::ReadTree(file.path());
+    bytes.size() % 2 == 0 ? moka::ReadMembers(file.path()) : moka::ReadTree(file.path(), moka::kMostBytes);
   });
 }

@@ -1,10 +1,10 @@
 // Zip archives as importers read them: member after member, and as a tree of files.
 #include <algorithm>
 
-#include "data/file_tree.h"
 #include "data/zip_members.h"
 #include "tests/fuzz/input_file.h"
 #include "tests/fuzz/one_input.h"
+#include "tests/fuzz/read_tree.h"
 
 namespace moka {
 namespace {
@@ -20,17 +20,6 @@ void ReadMembers(const std::filesystem::path& archive) {
   }
 }
 
-void ReadTree(const std::filesystem::path& archive) {
-  int members = 0;
-  const FileTree tree(archive, [&] {
-    if (++members > kMostMembers) throw Error(ErrorKind::kBadData, "more members than are looked at here");
-  });
-  for (const std::string& name : tree.FilesIn("")) {
-    if (!tree.Has(name)) std::abort();
-    if (tree.BytesOf(name) <= kMostBytes) tree.Read(name);
-  }
-}
-
 }  // namespace
 }  // namespace moka
 
@@ -38,6 +27,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return moka::RunOneInput(data, size, [](std::string_view bytes) {
     static moka::InputFile file("set.zip");
     file.Write(bytes);
-    bytes.size() % 2 == 0 ? moka::ReadMembers(file.path()) : moka::ReadTree(file.path());
+    bytes.size() % 2 == 0 ? moka::ReadMembers(file.path()) : moka::ReadTree(file.path(), moka::kMostBytes);
   });
 }

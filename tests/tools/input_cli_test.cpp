@@ -41,6 +41,18 @@ class InputCliTest : public CliTest {
     for (const Json& one : found) scores.at(one.at("index").get<size_t>()) = one.at("score").get<double>();
     return scores;
   }
+  // Trains the folder's net on its database and gives what `infer` answers; then the run is "elsewhere", the data gone.
+  static std::vector<double> ScoresOfMovedRun(const std::string& folder, const std::string& infer) {
+    PlaceFile(folder + "/solver.prototxt",
+              "net: \"net.prototxt\" base_lr: 1e-6 lr_policy: \"fixed\" max_iter: 2 test_iter: 1 test_interval: 1 "
+              "random_seed: 4");
+    const Outcome trained = MokaIn(folder, "train solver.prototxt --run r --device cpu");
+    EXPECT_EQ(trained.code, 0) << trained.err;
+    std::vector<double> scores = Scores(MokaIn(folder, "infer runs/r-0001" + infer));
+    fs::rename(folder + "/runs/r-0001", folder + "/elsewhere");
+    fs::remove_all(folder + "/db");
+    return scores;
+  }
   // The values of `ip = V` lines.
   static std::vector<double> Tested(const Outcome& tested) {
     EXPECT_EQ(tested.code, 0) << tested.err;
@@ -300,16 +312,9 @@ TEST_F(InputCliTest, ARunThatWasMovedInfersTheSame) {
 layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
         inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" })"));
-    Put(folder + "/solver.prototxt",
-        "net: \"net.prototxt\" base_lr: 1e-6 lr_policy: \"fixed\" max_iter: 2 test_iter: 1 test_interval: 1 "
-        "random_seed: 4");
-    const Outcome trained = MokaIn(folder, "train solver.prototxt --run r --device cpu");
-    ASSERT_EQ(trained.code, 0) << trained.err;
     const std::string infer = " photos/a/x.png --top 3 --json";
-    const std::vector<double> before = Scores(MokaIn(folder, "infer runs/r-0001" + infer));
+    const std::vector<double> before = ScoresOfMovedRun(folder, infer);
     ASSERT_EQ(before.size(), 3U);
-    fs::rename(folder + "/runs/r-0001", folder + "/elsewhere");
-    fs::remove_all(folder + "/db");
     fs::remove(folder + "/mean.binaryproto");
     EXPECT_EQ(Scores(MokaIn(folder, "infer elsewhere" + infer)), before) << way;
     fs::remove(folder + "/elsewhere/config/record_sizes.json");
@@ -330,16 +335,9 @@ layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
         convolution_param { num_output: 3 kernel_size: 3 weight_filler { type: "xavier" } } }
 layer { name: "mean" type: "Pooling" bottom: "conv" top: "mean" pooling_param { pool: AVE global_pooling: true } }
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "mean" bottom: "label" top: "loss" })");
-  Put(folder + "/solver.prototxt",
-      "net: \"net.prototxt\" base_lr: 1e-6 lr_policy: \"fixed\" max_iter: 2 test_iter: 1 test_interval: 1 "
-      "random_seed: 4");
-  const Outcome trained = MokaIn(folder, "train solver.prototxt --run r --device cpu");
-  ASSERT_EQ(trained.code, 0) << trained.err;
   const std::string infer = " photos/a/x.png --top 3 --json";
-  const std::vector<double> before = Scores(MokaIn(folder, "infer runs/r-0001" + infer));
+  const std::vector<double> before = ScoresOfMovedRun(folder, infer);
   ASSERT_EQ(before.size(), 3U);
-  fs::rename(folder + "/runs/r-0001", folder + "/elsewhere");
-  fs::remove_all(folder + "/db");
   EXPECT_EQ(Scores(MokaIn(folder, "infer elsewhere" + infer)), before);
   fs::remove(folder + "/elsewhere/config/record_sizes.json");
   const Outcome unknown = MokaIn(folder, "infer elsewhere" + infer);

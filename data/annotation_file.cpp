@@ -21,6 +21,7 @@
 #include "core/text.h"
 #include "data/class_names.h"
 #include "data/crowd_flag.h"
+#include "data/label_map.h"
 #include "proto/moka.pb.h"
 
 namespace moka {

@@ -92,7 +92,9 @@ std::string ClassFolders::HolderOfClasses() const {
   return best;
 }
 
-uint32_t ClassFolders::Checksum() const { return classes_.empty() ? 0 : Crc32c(Join(labels_, "\n")); }
+uint32_t ClassFolders::Checksum(uint32_t before) const {
+  return classes_.empty() ? before : Crc32c(Join(labels_, "\n"), before);
+}
 
 std::vector<std::string> ClassFolders::Warnings() const {
   if (labels_.size() != 1) return {};

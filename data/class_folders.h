@@ -37,8 +37,8 @@ class ClassFolders {
   // By number; after Number().
   const std::vector<std::string>& labels() const { return labels_; }
   int32_t LabelOf(std::string_view name) const { return numbers_.find(name)->second; }
-  // Of the given classes; 0 where none are given.
-  uint32_t Checksum() const;
+  // What went before, with the given classes behind it.
+  uint32_t Checksum(uint32_t before) const;
   // About the classes, for the import's report.
   std::vector<std::string> Warnings() const;
 

@@ -55,6 +55,7 @@ struct SourceKind {
   size_t most;
   ImportReport (*import)(const Parts& parts, const fs::path& out, const ImportOptions& options);
   char separator = ',';
+  bool has_class_folders = false;
 };
 
 const std::vector<SourceKind>& SourceKinds() {
@@ -110,7 +111,8 @@ const std::vector<SourceKind>& SourceKinds() {
       {"tar", "FILE[,SPLIT]", "members SPLIT/CLASS/PICTURE", 1, 2,
        [](const Parts& parts, const fs::path& out, const Options& options) {
          return ImportTar(parts[0], ImportPartOf(parts, 1), out, options);
-       }},
+       },
+       ',', /*has_class_folders=*/true},
       {"voc", "ROOT,SPLIT[,CLASSES]", "PASCAL VOC's layout: boxes, masks", 2, 3,
        [](const Parts& parts, const fs::path& out, const Options& options) {
          return ImportVoc(parts[0], parts[1], ImportPartOf(parts, 2), out, options);
@@ -123,29 +125,35 @@ const std::vector<SourceKind>& SourceKinds() {
   return kinds;
 }
 
+// Null where there is none.
+const SourceKind* KindNamed(std::string_view name) {
+  const auto& kinds = SourceKinds();
+  const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const SourceKind& k) { return k.kind == name; });
+  return found == kinds.end() ? nullptr : &*found;
+}
+
 // Errors: kUsage for options that this kind of source does not take.
-void CheckTaken(std::string_view kind, const ImportOptions& options) {
-  if (options.classes.empty()) return;
-  const bool has_part = kind == "voc" || kind == "yolo" || kind == "masks";
+void CheckTaken(const SourceKind& kind, const ImportOptions& options) {
+  if (options.classes.empty() || kind.has_class_folders) return;
+  const bool has_part = std::string_view(kind.parts).find("CLASSES") != std::string_view::npos;
   throw Error(ErrorKind::kUsage, {},
-              StrCat("--classes numbers the classes of a folder, a tar or a zip, and not of ", kind),
+              StrCat("--classes numbers the classes of a folder, a tar or a zip, and not of ", kind.kind),
               has_part ? "its own part CLASSES names them" : "its own numbers, or names, are the classes");
 }
 
 // "kind:rest".
 ImportReport ImportKind(std::string_view kind, std::string_view rest, const fs::path& out,
                         const ImportOptions& options) {
-  const auto& kinds = SourceKinds();
-  const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const SourceKind& k) { return k.kind == kind; });
-  if (found != kinds.end()) {
-    if (kind != "tar") CheckTaken(kind, options);
+  const SourceKind* const found = KindNamed(kind);
+  if (found != nullptr) {
+    CheckTaken(*found, options);
     const Parts parts = Split(rest, found->separator);
     if (parts.size() >= found->least && parts.size() <= found->most) return found->import(parts, out, options);
     throw Error(ErrorKind::kUsage, {}, StrCat("cannot import \"", kind, ":", Printable(rest), "\""),
                 StrCat("expected ", found->kind, ":", found->parts));
   }
   std::vector<std::string> forms;
-  for (const SourceKind& k : kinds) forms.push_back(StrCat(k.kind, ":", k.parts));
+  for (const SourceKind& k : SourceKinds()) forms.push_back(StrCat(k.kind, ":", k.parts));
   throw Error(ErrorKind::kUsage, {}, StrCat("cannot import \"", Printable(kind), ":", Printable(rest), "\""),
               StrCat("expected a folder, a file or one of ", Join(forms, " ")));
 }
@@ -165,12 +173,12 @@ ImportReport Import(std::string_view source, const fs::path& out, const ImportOp
   if (fs::exists(path, ignored)) {
     const std::string labels = Replaced(Replaced(path.filename().string(), "images", "labels"), "idx3", "idx1");
     if (!labels.empty()) {
-      CheckTaken("idx", options);
+      CheckTaken(*KindNamed("idx"), options);
       return ImportIdx(path, path.parent_path() / labels, out, options);
     }
     if (IsArchiveName(source)) return ImportTar(path, "", out, options);
     if (source.ends_with(".txt")) {
-      CheckTaken("list", options);
+      CheckTaken(*KindNamed("list"), options);
       return ImportList(path, path.parent_path(), out, options);
     }
     throw Error(ErrorKind::kUsage, {}, StrCat("cannot tell what ", path.string(), " is"),

@@ -8,6 +8,7 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "data/annotation_file.h"
+#include "data/label_map.h"
 #include "data/list_text.h"
 #include "data/record_source.h"
 #include "data/record_writer.h"

@@ -155,7 +155,7 @@ TarContents ListTar(const fs::path& tar, std::string_view split, const ImportOpt
   if (contents.images == 0) RefuseNoImages(tar, split, !reader.name().empty(), folders);
   if (contents.classes.AreNone()) RefuseParts(tar, split, contents.classes);
   contents.classes.Number(tar.string());
-  contents.crc32c ^= contents.classes.Checksum();
+  contents.crc32c = contents.classes.Checksum(contents.crc32c);
   contents.warnings = left_out.Sentences();
   for (std::string& warning : reader.Warnings()) contents.warnings.push_back(std::move(warning));
   for (std::string& warning : contents.classes.Warnings()) contents.warnings.push_back(std::move(warning));
@@ -211,7 +211,7 @@ ImportReport ImportFolder(const fs::path& folder, const fs::path& out, const Imp
   RecordWriter writer(out, options,
                       {.text = StrCat("folder ", folder.string()),
                        .items = count,
-                       .crc32c = crc ^ classes.Checksum(),
+                       .crc32c = classes.Checksum(crc),
                        .bytes = TotalBytes(files)});
   for (const int64_t i : ImportOrder(count, options)) {
     std::string& name = names[static_cast<size_t>(i)];

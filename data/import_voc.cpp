@@ -6,6 +6,7 @@
 #include "core/text.h"
 #include "data/annotation_file.h"
 #include "data/file_tree.h"
+#include "data/label_map.h"
 #include "data/left_out.h"
 #include "data/list_text.h"
 #include "data/record_writer.h"

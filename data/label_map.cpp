@@ -1,9 +1,9 @@
-// Label maps: the classes' names and numbers, as SSD's programs have them.
+#include "data/label_map.h"
+
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "data/annotation_file.h"
 #include "data/class_names.h"
 #include "proto/moka.pb.h"
 #include "proto/text_format.h"

@@ -5,6 +5,7 @@
 #include "data/annotated_record.h"
 #include "data/datum_view.h"
 #include "data/import.h"
+#include "data/label_map.h"
 #include "proto/moka.pb.h"
 #include "tests/data/data_fixture.h"
 

@@ -179,7 +179,6 @@ bool ParameterService::Round() {
           gradients_.subspan(static_cast<size_t>(begin_[s]), static_cast<size_t>(elements_[s]));
       peers_[s].outgoing.push_back({push_, part, 0});
       peers_[s].owes_answer = true;
-      peers_[s].asked_clock = push_.clock;
     }
     Peer& self = peers_[static_cast<size_t>(own)];
     std::ranges::copy(gradients_.subspan(static_cast<size_t>(begin_[static_cast<size_t>(own)]), self.gradients.size()),
@@ -230,15 +229,28 @@ bool ParameterService::SendTo(int peer) {
   return true;
 }
 
-void ParameterService::CheckHeader(const Peer& from, const std::string& name) {
+void ParameterService::CheckHeader(int peer) const {
+  const Peer& from = peers_[static_cast<size_t>(peer)];
   const Header& header = from.incoming;
-  const bool is_known = header.kind == Kind::kPush || header.kind == Kind::kAnswer || header.kind == Kind::kLeave;
-  if (!is_known) throw Error(ErrorKind::kPeer, StrCat(name, " sent what is no message of a parameter server"));
-  const bool is_due = header.kind == Kind::kAnswer ? from.owes_answer && header.clock == from.asked_clock
-                                                   : !from.has_left && !from.is_waiting;
-  const bool is_next = header.kind != Kind::kPush || header.clock == from.clock + 1;
-  if (is_due && is_next) return;
-  throw Error(ErrorKind::kPeer, StrCat(name, " sent a message of clock ", header.clock, " out of turn"));
+  const auto refuse = [&](const std::string& text) {
+    throw Error(ErrorKind::kPeer, StrCat(communicator_.NameOf(peer), " sent ", text));
+  };
+  switch (header.kind) {
+    case Kind::kPush:
+      if (from.has_left || from.is_waiting) refuse("gradients before it was answered, or after it left");
+      if (header.clock != from.clock + 1)
+        refuse(StrCat("gradients of clock ", header.clock, ", expected those of clock ", from.clock + 1));
+      return;
+    case Kind::kAnswer:
+      if (!from.owes_answer) refuse("an answer to nothing");
+      if (header.clock != push_.clock)
+        refuse(StrCat("an answer to clock ", header.clock, ", expected one to clock ", push_.clock));
+      return;
+    case Kind::kLeave:
+      if (from.has_left || from.is_waiting) refuse("that it leaves before it was answered, or twice");
+      return;
+  }
+  refuse("what is no message of a parameter server");
 }
 
 bool ParameterService::ReceiveFrom(int peer) {
@@ -256,7 +268,7 @@ bool ParameterService::ReceiveFrom(int peer) {
     from.at += count;
     transport.Consume(peer, count);
     if (from.at == kHead) {
-      CheckHeader(from, communicator_.NameOf(peer));
+      CheckHeader(peer);
       Take(peer);
     }
     return true;

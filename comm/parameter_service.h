@@ -85,9 +85,7 @@ class ParameterService {
     Header incoming;
     int64_t at = 0;  // bytes of the incoming parcel
     bool has_left = false;
-    // As a server of this worker.
-    bool owes_answer = false;
-    int64_t asked_clock = 0;  // of the push that is to be answered
+    bool owes_answer = false;  // as a server of this worker
     // As a worker of this server.
     std::vector<float> gradients;
     std::vector<float> sent;
@@ -103,7 +101,7 @@ class ParameterService {
   bool SendTo(int peer);
   bool ReceiveFrom(int peer);
   // Errors: kPeer for a header that no rank may send now.
-  static void CheckHeader(const Peer& from, const std::string& name);
+  void CheckHeader(int peer) const;
   void Take(int peer);
   void Pushed(int worker, const Header& header);
   bool Serve();

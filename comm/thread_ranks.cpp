@@ -55,13 +55,12 @@ std::vector<ThrownByRank> ThrownByRanks(int ranks, const std::function<void(int)
       };
       try {
         threads.emplace_back(run);
-      } catch (...) {  // those that are there wait, and are joined
+      } catch (const std::system_error& error) {  // those that are there wait, and are joined
         are_all_there.set_value(false);
-        try {
-          throw;
-        } catch (const std::system_error& error) {
-          throw NoThread(rank, ranks, error);
-        }
+        throw NoThread(rank, ranks, error);
+      } catch (...) {
+        are_all_there.set_value(false);
+        throw;
       }
     }
     are_all_there.set_value(true);

@@ -133,16 +133,15 @@ class Aligner {
     Offsets offsets{};
     for (size_t i = 0; i < 2; ++i) {
       const double offset = -map.shift[i];
-      if (std::abs(map.scale[i] - 1) > kTolerance || offset < -kTolerance ||
-          std::abs(offset - std::round(offset)) > kTolerance) {
-        const bool is_whole =
-            std::abs(map.scale[i] - 1) <= kTolerance && std::abs(offset - std::round(offset)) <= kTolerance;
-        if (is_whole) RefuseInside(crop, i == 0 ? "height" : "width", -std::round(offset));
-        throw ErrorAt(
-            crop, "bottom[0]",
-            StrCat("layer \"", crop.name(), "\": pixel x of \"", crop.bottom(0), "\" lies on pixel ", map.scale[i],
-                   "*x", offset > 0 ? "" : "+", -offset, " of \"", crop.bottom(1), "\" along the ",
-                   i == 0 ? "height" : "width", "; a crop needs scale 1 and a whole offset of at least 0"));
+      const char* const axis = i == 0 ? "height" : "width";
+      const bool is_whole =
+          std::abs(map.scale[i] - 1) <= kTolerance && std::abs(offset - std::round(offset)) <= kTolerance;
+      if (is_whole && offset < -kTolerance) RefuseInside(crop, axis, -std::round(offset));
+      if (!is_whole) {
+        throw ErrorAt(crop, "bottom[0]",
+                      StrCat("layer \"", crop.name(), "\": pixel x of \"", crop.bottom(0), "\" lies on pixel ",
+                             map.scale[i], "*x", offset > 0 ? "" : "+", -offset, " of \"", crop.bottom(1),
+                             "\" along the ", axis, "; a crop needs scale 1 and a whole offset of at least 0"));
       }
       offsets[i] = static_cast<uint32_t>(std::max(0.0, std::round(offset)));
     }

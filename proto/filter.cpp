@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "proto/crop_offsets.h"
@@ -26,9 +27,7 @@ void WarnOfUnknown(const LayerParameter& layer, Phase phase) {
   }
 }
 
-// What errors say of a layer that is left out lies among the notes of the net, as text behind this word.
-constexpr std::string_view kLeftOut = "left out: ";
-
+// What errors say of a layer that is left out.
 void NoteLeftOut(const LayerParameter& layer, NetParameter& filtered) {
   if (layer.top_size() == 0) return;
   LayerParameter note;
@@ -40,11 +39,7 @@ void NoteLeftOut(const LayerParameter& layer, NetParameter& filtered) {
   note.mutable_origin()->set_file(layer.origin().file());
   note.mutable_origin()->set_line(layer.origin().line());
   note.mutable_origin()->set_column(layer.origin().column());
-  google::protobuf::TextFormat::Printer printer;
-  printer.SetSingleLineMode(true);
-  std::string text;
-  printer.PrintToString(note, &text);
-  filtered.mutable_origin()->add_note(StrCat(kLeftOut, text));
+  filtered.mutable_origin()->add_left_out(note.SerializeAsString());
 }
 
 }  // namespace
@@ -95,12 +90,8 @@ NetParameter FilterNet(const NetParameter& net, Phase phase) {
 
 std::vector<LayerParameter> LayersLeftOut(const NetParameter& filtered) {
   std::vector<LayerParameter> layers;
-  for (const std::string& note : filtered.origin().note()) {
-    LayerParameter layer;
-    if (note.starts_with(kLeftOut) &&
-        google::protobuf::TextFormat::ParseFromString(note.substr(kLeftOut.size()), &layer)) {
-      layers.push_back(std::move(layer));
-    }
+  for (const std::string& wire : filtered.origin().left_out()) {
+    Require(layers.emplace_back().ParseFromString(wire), "NoteLeftOut wrote it");
   }
   return layers;
 }

@@ -76,6 +76,7 @@ NetParameter FinishNet(NetParameter net, const std::string& file, const NetReadO
     if (!unknown.empty()) throw ErrorList(std::move(unknown));
     throw Error(ErrorKind::kConfig, SourcePlace{.file = file}, "the net has no layers", "write layer { ... } for each");
   }
+  const bool has_blocks = options.expand_blocks && net.block_size() > 0;
   OverridesSoFar so_far;
   Override(options, true, so_far, net);
   if (options.expand_blocks) {
@@ -83,7 +84,7 @@ NetParameter FinishNet(NetParameter net, const std::string& file, const NetReadO
     Override(options, false, so_far, net);
   }
   // What overrides have written in an old spelling, and what stood in blocks.
-  if (options.expand_blocks || !options.overrides.empty()) UpgradeNet(net, file);
+  if (has_blocks || !options.overrides.empty()) UpgradeNet(net, file);
   return net;
 }
 

@@ -37,16 +37,6 @@ bool BeginsWithField(std::string_view path) {
 
 bool HasSlash(std::string_view path) { return FindOutsideSelectors(path, '/') != std::string_view::npos; }
 
-// The path that an override sets, "max_iter" of "solver.max_iter=3".
-std::string_view PathOf(std::string_view text) {
-  text.remove_prefix(text.starts_with("+") || text.starts_with("~") ? 1 : 0);
-  std::string_view path = Trim(text.substr(0, FindEquals(text)));
-  for (const std::string_view target : {"solver.", "net."}) {
-    if (path.starts_with(target)) path.remove_prefix(target.size());
-  }
-  return path;
-}
-
 SourcePlace PlaceNow(const FieldRef& ref) {
   if (ref.scope == nullptr) return {};
   for (const FieldPlace& field : ref.scope->field()) {
@@ -139,6 +129,24 @@ std::optional<std::string> HintForMeantOverride(std::string_view word) {
   return nearest.empty() ? "name a field before the =, such as base_lr=0.02" : nearest;
 }
 
+std::string_view PathOfOverride(std::string_view text) {
+  text.remove_prefix(text.starts_with("+") || text.starts_with("~") ? 1 : 0);
+  std::string_view path = Trim(text.substr(0, FindEquals(text)));
+  for (const std::string_view target : {"solver.", "net."}) {
+    if (path.starts_with(target)) path.remove_prefix(target.size());
+  }
+  return path;
+}
+
+std::string_view ValueOfOverride(std::string_view text) {
+  const size_t equals = FindEquals(text);
+  if (equals == std::string_view::npos) return {};
+  const std::string_view value = Trim(text.substr(equals + 1));
+  const bool is_quoted =
+      value.size() > 1 && (value.front() == '"' || value.front() == '\'') && value.back() == value.front();
+  return is_quoted ? value.substr(1, value.size() - 2) : value;
+}
+
 bool SpeaksOfNet(std::string_view text) {
   const std::string_view path = text.substr(text.starts_with("+") || text.starts_with("~") ? 1 : 0);
   const std::string step(path.substr(0, path.find_first_of(".[= ")));
@@ -154,7 +162,7 @@ std::vector<AppliedOverride> ApplyOverride(std::string_view text, SolverParamete
 std::vector<std::string> Layered(const std::vector<std::string>& under, const std::vector<std::string>& over) {
   std::vector<std::string> layers;
   for (const std::string& text : under) {
-    const auto is_set_anew = [&](const std::string& later) { return PathOf(later) == PathOf(text); };
+    const auto is_set_anew = [&](const std::string& later) { return PathOfOverride(later) == PathOfOverride(text); };
     if (std::ranges::none_of(over, is_set_anew)) layers.push_back(text);
   }
   layers.insert(layers.end(), over.begin(), over.end());

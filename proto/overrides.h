@@ -51,6 +51,10 @@ bool IsOverride(std::string_view word);
 // For a word that is neither a file nor an override and looks like one: "max-iter=3", "max_iter:3", "layer[conv].name",
 // "=3": how it is written, or the nearest field. Nothing for other words.
 std::optional<std::string> HintForMeantOverride(std::string_view word);
+// The path that an override sets, "max_iter" of "+solver.max_iter = 3": without its sign and its target.
+std::string_view PathOfOverride(std::string_view text);
+// The value behind it, a text without its quotes; empty where it has none.
+std::string_view ValueOfOverride(std::string_view text);
 // Whether an override's path begins at a field that nets have and solvers have not.
 bool SpeaksOfNet(std::string_view text);
 

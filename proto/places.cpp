@@ -35,6 +35,11 @@ SourcePlace PlaceOf(const BlockParameter& block, std::string_view field_path) {
   return PlaceOf(block.origin(), field_path);
 }
 
+std::string Located(const LayerParameter& layer) {
+  const SourcePlace place = PlaceOf(layer);
+  return StrCat("layer \"", layer.name(), "\"", place.line == 0 ? std::string() : StrCat(" at ", place.ToString()));
+}
+
 bool IsOverridden(const SourcePlace& place) { return place.file.starts_with("override "); }
 
 Error ErrorAt(const LayerParameter& layer, std::string_view field_path, std::string text, std::string hint) {

@@ -18,6 +18,9 @@ SourcePlace PlaceOf(const SolverParameter& solver, std::string_view field_path =
 SourcePlace PlaceOf(const BlockParameter& block, std::string_view field_path = {});
 SourcePlace PlaceOf(const Origin& origin, std::string_view field_path);
 
+// 'layer "conv1" at net.prototxt:12:3', without the place where it is not known.
+std::string Located(const LayerParameter& layer);
+
 // Whether the field's value was given on the command line (an override), not in a file.
 bool IsOverridden(const SourcePlace& place);
 

@@ -57,7 +57,7 @@ bool FitsWithoutQuotes(const FieldDescriptor& field, const std::string& word) {
   if (field.enum_type() != nullptr) return field.enum_type()->FindValueByName(word) != nullptr;
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL) return word == "true" || word == "false";
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING || field.message_type() != nullptr) return false;
-  return !word.empty() && word.find_first_not_of("0123456789.-+eE") == kTextErrorsNone;
+  return IsNumber(word);
 }
 
 // An error and whether those after it are likely its consequences.
@@ -183,12 +183,7 @@ Error Translator::BadValue(const std::string& word, size_t offset) const {
   const FieldDescriptor* field = nullptr;
   const Descriptor* type = BlockTypeAt(parsed_, at);
   if (type != nullptr && colon != kTextErrorsNone) {
-    const size_t name_end = parsed_.text.find_last_not_of(" \t\r\n", colon == 0 ? 0 : colon - 1);
-    const size_t before =
-        name_end == kTextErrorsNone ? kTextErrorsNone : parsed_.text.find_last_of(" \t\r\n{};,<>", name_end);
-    const size_t name_begin = before == kTextErrorsNone ? 0 : before + 1;
-    if (name_end != kTextErrorsNone)
-      field = type->FindFieldByName(std::string(parsed_.text.substr(name_begin, name_end + 1 - name_begin)));
+    field = type->FindFieldByName(std::string(NameBefore(parsed_.text, colon)));
   }
   if (field == nullptr) return At(at, token.size(), StrCat("the value ", token, " does not fit its field"));
   std::string hint;

@@ -51,7 +51,8 @@ constexpr uint32_t kFullWidthShift = 0xFEE0;
 std::string CodePointName(uint32_t code) {
   constexpr std::string_view kDigits = "0123456789ABCDEF";
   std::string name;
-  for (int shift = code > 0xFFFF ? 20 : 12; shift >= 0; shift -= 4) name += kDigits[code >> shift & 0xFU];
+  for (int shift = code > 0xFFFFF ? 20 : code > 0xFFFF ? 16 : 12; shift >= 0; shift -= 4)
+    name += kDigits[code >> shift & 0xFU];
   return "U+" + name;
 }
 
@@ -108,11 +109,6 @@ std::optional<Error> MergeMark(const ParsedText& parsed, size_t offset) {
 
 bool IsNumberChar(char c) { return (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '+' || c == 'e' || c == 'E'; }
 
-bool IsNumber(std::string_view word) {
-  return !word.empty() && std::ranges::all_of(word, IsNumberChar) &&
-         std::ranges::any_of(word, [](char c) { return c >= '0' && c <= '9'; });
-}
-
 // The numbers from `begin` on, apart by blanks and commas, on one line.
 std::vector<std::string> NumbersFrom(std::string_view text, size_t begin) {
   constexpr size_t kMost = 16;
@@ -130,15 +126,6 @@ std::vector<std::string> NumbersFrom(std::string_view text, size_t begin) {
   return numbers;
 }
 
-// The name of the field whose ":" stands at `colon`.
-std::string_view NameBefore(std::string_view text, size_t colon) {
-  const size_t last = colon == 0 ? kSlipsNone : text.find_last_not_of(kBlanks, colon - 1);
-  if (last == kSlipsNone) return {};
-  const size_t before = text.find_last_of(" \t\r\n{};,<>[]", last);
-  const size_t begin = before == kSlipsNone ? 0 : before + 1;
-  return text.substr(begin, last + 1 - begin);
-}
-
 // A block for a field that takes one value ("net { }" in a solver).
 std::optional<Error> BlockForValue(const ParsedText& parsed, size_t offset) {
   const Descriptor* type = BlockTypeAt(parsed, offset);
@@ -153,6 +140,19 @@ std::optional<Error> BlockForValue(const ParsedText& parsed, size_t offset) {
 }
 
 }  // namespace
+
+bool IsNumber(std::string_view word) {
+  return !word.empty() && std::ranges::all_of(word, IsNumberChar) &&
+         std::ranges::any_of(word, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+std::string_view NameBefore(std::string_view text, size_t colon) {
+  const size_t last = colon == 0 ? kSlipsNone : text.find_last_not_of(kBlanks, colon - 1);
+  if (last == kSlipsNone) return {};
+  const size_t before = text.find_last_of(" \t\r\n{};,<>[]", last);
+  const size_t begin = before == kSlipsNone ? 0 : before + 1;
+  return text.substr(begin, last + 1 - begin);
+}
 
 const Descriptor* BlockTypeAt(const ParsedText& parsed, size_t offset) {
   const Descriptor* type = parsed.root;

@@ -21,6 +21,12 @@ std::optional<Error> FurtherValue(const ParsedText& parsed, size_t offset);
 // path of Windows, a blank at an end. Empty where none is seen.
 std::string PathHint(std::string_view path);
 
+// Whether all of a word is a number's characters, a digit among them.
+bool IsNumber(std::string_view word);
+
+// The name of the field whose ":" stands at `colon`.
+std::string_view NameBefore(std::string_view text, size_t colon);
+
 // The message type of the blocks that are open at `offset`; null where one of their names is unknown.
 const google::protobuf::Descriptor* BlockTypeAt(const ParsedText& parsed, size_t offset);
 

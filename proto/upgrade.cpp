@@ -177,8 +177,8 @@ void RequireInputsWithShapes(const NetParameter& net) {
     refuse("input[0]", StrCat("input \"", Printable(net.input(0)), "\" has no shape"),
            maker == net.layer().end()
                ? std::string("give it behind the name: input_shape { dim: 1 dim: 3 dim: 224 dim: 224 }")
-               : StrCat("the layer \"", Printable(maker->name()), "\" at ", PlaceOf(*maker).ToString(),
-                        " makes that blob: delete the line input: \"", Printable(net.input(0)), "\""));
+               : StrCat("the ", Printable(Located(*maker)), " makes that blob: delete the line input: \"",
+                        Printable(net.input(0)), "\""));
   } else if (has_shapes && net.input_dim_size() > 0) {
     refuse("input_dim[0]", "the net has input_shape and input_dim", "give one of them");
   }

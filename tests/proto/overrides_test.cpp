@@ -296,5 +296,18 @@ TEST(Overrides, NoneComesToNothingBehindAnother) {
             std::vector<std::string>({"base_lr=2", "solver.max_iter=3"}));
 }
 
+TEST(Overrides, HaveAPathAndAValue) {
+  EXPECT_EQ(PathOfOverride("max_iter=3"), "max_iter");
+  EXPECT_EQ(PathOfOverride("+solver.train_state.stage = a=b"), "train_state.stage");
+  EXPECT_EQ(PathOfOverride("~net.layer[a=b]"), "layer[a=b]");
+  EXPECT_EQ(PathOfOverride("layer[a=b].name=c"), "layer[a=b].name");
+  EXPECT_EQ(ValueOfOverride("max_iter = 3 "), "3");
+  EXPECT_EQ(ValueOfOverride("layer[a=b].name=c"), "c");
+  EXPECT_EQ(ValueOfOverride("weights=\"a=b\""), "a=b");
+  EXPECT_EQ(ValueOfOverride("max_time='1h'"), "1h");
+  EXPECT_EQ(ValueOfOverride("name=\""), "\"");
+  EXPECT_EQ(ValueOfOverride("~layer[a=b]"), "");
+}
+
 }  // namespace
 }  // namespace moka

@@ -289,13 +289,15 @@ std::string KindOf(const LayerParameter& layer, std::span<const Shape> bottoms) 
 
 }  // namespace
 
-std::vector<MootField> MootFieldsOf(const LayerParameter& layer, std::span<const Shape> bottoms) {
+std::vector<MootField> MootFieldsOf(const LayerParameter& layer, std::span<const Shape> bottoms,
+                                    const std::set<std::string>* only) {
   std::vector<MootField> moot;
   const std::vector<Leaf> leaves = LeavesOf(layer);
   if (layer.bottom_size() == 0 || leaves.empty()) return moot;
   Bench bench(layer, bottoms);
   Bench larger(layer, Larger(bottoms));
   for (const Leaf& leaf : leaves) {
+    if (only != nullptr && !only->contains(NameOf(leaf.path, *leaf.field))) continue;
     if (!IsMoot(bench, bench.layer(), leaf)) continue;
     const Built built = larger.Build(larger.layer());
     if ((built.train || built.test) && !IsMoot(larger, larger.layer(), leaf)) continue;
@@ -306,14 +308,15 @@ std::vector<MootField> MootFieldsOf(const LayerParameter& layer, std::span<const
 
 std::vector<std::string> MootNetFields(std::span<const ShapedLayer> layers) {
   Sentences sentences;
-  std::map<std::string, bool> has_moot;  // by the kind
+  std::map<std::string, std::set<std::string>> moot_in_first;  // paths, by the kind
   for (const ShapedLayer& each : layers) {
-    const auto [known, is_new] = has_moot.try_emplace(KindOf(*each.layer, each.bottoms), true);
-    if (!known->second) continue;
+    const auto [known, is_new] = moot_in_first.try_emplace(KindOf(*each.layer, each.bottoms));
+    if (!is_new && known->second.empty()) continue;
     // Numbers decide at times, so that what is told of one layer is looked at in the others of its kind.
-    const std::vector<MootField> moot = MootFieldsOf(*each.layer, each.bottoms);
-    if (is_new) known->second = !moot.empty();
-    for (const MootField& field : moot) sentences.Add(*each.layer, field.path, field.why);
+    for (const MootField& field : MootFieldsOf(*each.layer, each.bottoms, is_new ? nullptr : &known->second)) {
+      if (is_new) known->second.insert(field.path);
+      sentences.Add(*each.layer, field.path, field.why);
+    }
   }
   return sentences.Take();
 }

@@ -3,6 +3,7 @@
 // the same in both phases whatever the field's value is.
 #pragma once
 
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,8 +19,10 @@ struct MootField {
 };
 
 // Looks at a layer that builds; one without bottoms has none, as the data room reads its fields. Fields that
-// UnreadNetFields speaks of, or that are read elsewhere than in a graph, are left out.
-std::vector<MootField> MootFieldsOf(const LayerParameter& layer, std::span<const Shape> bottoms);
+// UnreadNetFields speaks of, or that are read elsewhere than in a graph, are left out, as are others than `only`
+// (paths) where that is given.
+std::vector<MootField> MootFieldsOf(const LayerParameter& layer, std::span<const Shape> bottoms,
+                                    const std::set<std::string>* only = nullptr);
 
 // A layer with the shapes of its bottoms.
 struct ShapedLayer {

@@ -8,11 +8,6 @@
 
 namespace moka {
 
-std::string Located(const LayerParameter& layer) {
-  const SourcePlace place = PlaceOf(layer);
-  return StrCat("layer \"", layer.name(), "\"", place.line == 0 ? std::string() : StrCat(" at ", place.ToString()));
-}
-
 std::vector<std::string> NameLayers(NetParameter& net) {
   std::vector<std::string> sentences;
   std::map<std::string, const LayerParameter*> first;

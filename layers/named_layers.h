@@ -1,4 +1,4 @@
-// Names for layers that have none of their own, and what layers are called in sentences.
+// Names for layers that have none of their own.
 #pragma once
 
 #include <string>
@@ -7,9 +7,6 @@
 #include "proto/moka.pb.h"
 
 namespace moka {
-
-// 'layer "conv1" at net.prototxt:12:3'.
-std::string Located(const LayerParameter& layer);
 
 // Caffe lets layers go without a name or share one; parameters need names of their own here, so layers without one are
 // called for their type, and later ones of a name get a number: "ReLU", "ReLU#2". The same for a net that has been

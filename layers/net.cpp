@@ -299,16 +299,21 @@ class NetBuilder {
       if (i < layer.bottom_size() && layer.bottom(i) == top) continue;
       const auto found = blobs_.find(top);
       if (found == blobs_.end() || found->second.layer == nullptr) continue;
-      const bool are_data = layer.bottom_size() == 0 && found->second.layer->bottom_size() == 0;
       const LayerParameter& other = *found->second.layer;
       throw At(layer, field, StrCat("top \"", top, "\" is already produced by the ", Located(other)),
-               HasRuleBesidePhase(layer) || HasRuleBesidePhase(other)
-                   ? StrCat(StateText(context_.options.state), " lets both in, the first by ", RulesText(other),
-                            ", this one by ", RulesText(layer), ": let the rules leave one of them out there")
-               : are_data
-                   ? std::string("give one of them include { phase: TRAIN } and the other include { phase: TEST }")
-                   : StrCat("rename one of them; in place is only top ", i, " equal to bottom ", i));
+               HintForTwoTops(other, layer, i));
     }
+  }
+
+  // What keeps two layers, the second with top i, from producing one blob.
+  std::string HintForTwoTops(const LayerParameter& first, const LayerParameter& second, int i) const {
+    if (HasRuleBesidePhase(first) || HasRuleBesidePhase(second)) {
+      return StrCat(StateText(context_.options.state), " lets both in, the first by ", RulesText(first),
+                    ", this one by ", RulesText(second), ": let the rules leave one of them out there");
+    }
+    const bool are_data = first.bottom_size() == 0 && second.bottom_size() == 0;
+    if (are_data) return "give one of them include { phase: TRAIN } and the other include { phase: TEST }";
+    return StrCat("rename one of them; in place is only top ", i, " equal to bottom ", i);
   }
 
   void BuildLayer(const LayerParameter& layer, const LayerDef& def, std::vector<ValueId> bottoms) {

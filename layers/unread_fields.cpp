@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
+#include <map>
 #include <utility>
 
 #include "core/error.h"
@@ -21,33 +21,35 @@ namespace {
 using Field = google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-using FieldSet = std::set<std::pair<std::string, std::string>>;  // owner or "type param", field
-
-const FieldSet& NeverRead() {
-  static const FieldSet kSet = [] {
-    FieldSet set;
+// What is known of the fields that nothing here reads.
+class NeverReadFields {
+ public:
+  NeverReadFields() {
     for (const UnreadFields& row : FieldsNothingReads()) {
-      for (const std::string& field : row.fields) set.emplace(row.owner, field);
+      for (const std::string& field : row.fields) acts_elsewhere_.emplace(std::pair(row.owner, field), row.has_effect);
     }
     for (const UnreadFields& row : FieldsLayersDoNotRead()) {
-      for (const std::string& field : row.fields) set.emplace(row.owner + " " + row.param, field);
+      for (const std::string& field : row.fields)
+        acts_elsewhere_.emplace(std::pair(StrCat(row.owner, " ", row.param), field), false);
     }
-    return set;
-  }();
-  return kSet;
-}
+  }
+  // `owner` is a message, or "type param".
+  bool Have(const std::string& owner, const std::string& field) const {
+    return acts_elsewhere_.contains(std::pair(owner, field));
+  }
+  // Whether the field's fork makes something else by it.
+  bool ActsElsewhere(const std::string& owner, const std::string& field) const {
+    const auto found = acts_elsewhere_.find(std::pair(owner, field));
+    return found != acts_elsewhere_.end() && found->second;
+  }
 
-// The fields whose forks make something else by them, by owner.
-const FieldSet& HasEffectElsewhere() {
-  static const FieldSet kSet = [] {
-    FieldSet set;
-    for (const UnreadFields& row : FieldsNothingReads()) {
-      if (!row.has_effect) continue;
-      for (const std::string& field : row.fields) set.emplace(row.owner, field);
-    }
-    return set;
-  }();
-  return kSet;
+ private:
+  std::map<std::pair<std::string, std::string>, bool> acts_elsewhere_;
+};
+
+const NeverReadFields& NeverRead() {
+  static const NeverReadFields kFields;
+  return kFields;
 }
 
 bool IsOfLayers(const Field& field) { return field.message_type() != nullptr && field.name().ends_with("_param"); }
@@ -76,7 +78,7 @@ bool IsOff(const Message& message) {
 std::string WhyIgnored(const Message& message, const Field& field) {
   const bool is_off = field.message_type() != nullptr && !field.is_repeated() &&
                       IsOff(message.GetReflection()->GetMessage(message, &field));
-  if (is_off || !HasEffectElsewhere().contains({message.GetDescriptor()->name(), field.name()}))
+  if (is_off || !NeverRead().ActsElsewhere(message.GetDescriptor()->name(), field.name()))
     return "is read and ignored: it changes nothing here";
   return "is not done by Moka: the fork of Caffe that has this field acts on it, and results differ from that fork's";
 }
@@ -103,9 +105,9 @@ void LookInto(const Message& message, const std::string& path, const LayerParame
   const std::string& owner = message.GetDescriptor()->name();
   for (const Field* field : GivenFields(message)) {
     const std::string here = StrCat(path, ".", field->name());
-    if (NeverRead().contains({owner, field->name()})) {
+    if (NeverRead().Have(owner, field->name())) {
       sentences.Add(layer, here, WhyIgnored(message, *field));
-    } else if (NeverRead().contains({layer.type() + " " + path, field->name()})) {
+    } else if (NeverRead().Have(layer.type() + " " + path, field->name())) {
       sentences.Add(layer, here, StrCat("is not read by layers of this type"));
     } else if (field->message_type() == FillerParameter::descriptor()) {
       LookIntoFillers(message, *field, here, layer, sentences);
@@ -124,10 +126,10 @@ void LookAtLayer(const LayerParameter& layer, const LayerDef& def, Sentences& se
   for (const Field* field : GivenFields(layer)) {
     const bool is_read = SaysHowPicturesComeIn(layer, *field) ||
                          std::ranges::find(def.page.params, field->name()) != def.page.params.end();
-    const bool has_effect = HasEffectElsewhere().contains({"LayerParameter", field->name()});
+    const bool has_effect = NeverRead().ActsElsewhere("LayerParameter", field->name());
     if (IsOfLayers(*field) && !is_read && !has_effect) {
       sentences.Add(layer, field->name(), StrCat("is not read by this type; ", ReadersOf(field->name())));
-    } else if (NeverRead().contains({"LayerParameter", field->name()})) {
+    } else if (NeverRead().Have("LayerParameter", field->name())) {
       sentences.Add(layer, field->name(), WhyIgnored(layer, *field));
     } else if (IsOfLayers(*field) && !field->is_repeated()) {
       LookInto(layer.GetReflection()->GetMessage(layer, field), field->name(), layer, sentences);
@@ -162,8 +164,8 @@ std::string NanIn(const Message& message) {
 }  // namespace
 
 bool IsNeverRead(const std::string& type, const std::string& path, const Message& message, const Field& field) {
-  return NeverRead().contains({message.GetDescriptor()->name(), field.name()}) ||
-         NeverRead().contains({type + " " + path, field.name()});
+  return NeverRead().Have(message.GetDescriptor()->name(), field.name()) ||
+         NeverRead().Have(type + " " + path, field.name());
 }
 
 std::vector<std::string> UnreadNetFields(const NetParameter& net) {
@@ -173,7 +175,7 @@ std::vector<std::string> UnreadNetFields(const NetParameter& net) {
                        "changes nothing here: a value that is not finite is found and named without it");
   }
   for (const Field* field : GivenFields(net)) {
-    if (NeverRead().contains({"NetParameter", field->name()}))
+    if (NeverRead().Have("NetParameter", field->name()))
       sentences.AddOfNet(net, field->name(), WhyIgnored(net, *field));
   }
   for (const LayerParameter& layer : net.layer()) {

@@ -1,5 +1,6 @@
 // The part of predictions whose label is among the top_k scores.
 #include "core/text.h"
+#include "layers/accuracy_counts.h"
 #include "layers/front/cascade/padding.h"
 #include "layers/front/fields.h"
 #include "layers/front/layers.h"
@@ -12,30 +13,14 @@ ValueId ShareOfAll(const LayerBuilder& l, ValueId share, ValueId count, std::str
   return l.b().Pointwise("select(gt(x2,0),x0*x1/max(x2,1e-20),0)", {share, count, l.MeanOverRanks(count, use)});
 }
 
-void WeighByRanks(const LayerBuilder& l, int axis, const Attributes& attributes, std::vector<ValueId>& tops) {
+void WeighByRanks(const LayerBuilder& l, const Attributes& attributes, std::vector<ValueId>& tops) {
   const GraphBuilder& b = l.b();
-  const bool ignores = attributes.Has("has_ignore") && attributes.Bool("has_ignore");
   const ValueId label = b.Add1("stop_gradient", {l.bottom(1)});
-  if (ignores) {
-    const std::string counts = StrCat("1-eq(x0,", attributes.Int("ignore_label"), ")");
-    Ints all;
-    for (int i = 0; i < b.shape(label).rank(); ++i) all.push_back(i);
-    const ValueId count = b.Reshape(b.Add1("reduce_sum", {label}, {{"expr", counts}, {"axes", all}}), Shape{});
-    tops[0] = ShareOfAll(l, tops[0], count, "labels");
+  if (attributes.Bool("has_ignore")) {
+    tops[0] = ShareOfAll(l, tops[0], CountedLabels(b, label, attributes), "labels");
   }
   if (l.top_count() < 2) return;
-  const Shape x = l.shape(0);
-  Attributes mask{{"shape", Ints(x.dims().begin(), x.dims().end())}, {"axis", int64_t{axis}}};
-  if (ignores) {
-    mask.Set("has_ignore", true);
-    mask.Set("ignore_label", attributes.Int("ignore_label"));
-  }
-  Ints others;
-  for (int i = 0; i < x.rank(); ++i) {
-    if (i != axis) others.push_back(i);
-  }
-  const ValueId of_class = b.ReduceSum(b.Add1("label_mask", {label}, mask), others);
-  tops[1] = ShareOfAll(l, tops[1], b.Reshape(of_class, b.shape(tops[1])), "of_class");
+  tops[1] = ShareOfAll(l, tops[1], CountedLabelsOfClasses(b, label, l.shape(0), attributes), "of_class");
 }
 
 void BuildAccuracy(LayerBuilder& l) {
@@ -50,7 +35,7 @@ void BuildAccuracy(LayerBuilder& l) {
   Attributes attributes{{"axis", int64_t{axis}}, {"top_k", int64_t{p.top_k()}}};
   SetIgnoredLabel(l, p, attributes);
   std::vector<ValueId> tops = l.b().Add("accuracy", inputs, attributes);
-  if (l.ranks() > 1) WeighByRanks(l, axis, attributes, tops);
+  if (l.ranks() > 1) WeighByRanks(l, attributes, tops);
   for (int i = 0; i < l.top_count(); ++i) l.SetTop(i, tops[static_cast<size_t>(i)]);
 }
 

@@ -7,8 +7,9 @@
 
 namespace moka {
 
-// Whether labels and weights of -1 may be padding: these nets are known by their ProposalTarget layer.
-inline bool MayHavePaddedRows(const LayerBuilder& l) { return l.NetHas("ProposalTarget"); }
+// The nets whose labels and weights of -1 may be padding are known by this layer.
+inline constexpr const char* kPaddingLayer = "ProposalTarget";
+inline bool MayHavePaddedRows(const LayerBuilder& l) { return l.NetHas(kPaddingLayer); }
 
 // Adds has_ignore and ignore_label: loss_param's or accuracy_param's ignore_label, else the padding's.
 template <class Parameter>

@@ -1,0 +1,19 @@
+// How many labels the shares of an Accuracy layer are of: what means over batches and ranks are weighed by.
+#pragma once
+
+#include "graph/graph.h"
+#include "proto/moka.pb.h"
+
+namespace moka {
+
+// Whether labels are left out: those of an ignore_label, or -1 where MS-CNN's and Cascade R-CNN's nets have rows of
+// padding, known by their ProposalTarget layer.
+bool IgnoresLabels(const NetParameter& net, const AccuracyParameter& accuracy);
+
+// Of an op `accuracy` with these attributes (axis, has_ignore, ignore_label): how many labels count, a scalar.
+// Requires: some are ignored.
+ValueId CountedLabels(const GraphBuilder& b, ValueId label, const Attributes& accuracy);
+// The same of each class [K]; `scores` is the shape of the op's first input.
+ValueId CountedLabelsOfClasses(const GraphBuilder& b, ValueId label, const Shape& scores, const Attributes& accuracy);
+
+}  // namespace moka

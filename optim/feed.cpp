@@ -9,8 +9,8 @@
 
 namespace moka {
 
-PipelineOptions InPhaseOf(const NetParameter& net, PipelineOptions options) {
-  if (net.state().has_phase()) options.phase = net.state().phase();
+PipelineOptions InPhaseOf(const NetParameter& net, Phase otherwise, PipelineOptions options) {
+  options.phase = net.state().has_phase() ? net.state().phase() : otherwise;
   return options;
 }
 

@@ -23,8 +23,8 @@ struct FeedStatistics {
   PipelineStatistics statistics;
 };
 
-// The same in the phase of the net's state, which train_state or the net itself may name.
-PipelineOptions InPhaseOf(const NetParameter& net, PipelineOptions options);
+// The same in the phase of the net's state, which train_state or the net itself may name, or in `otherwise`.
+PipelineOptions InPhaseOf(const NetParameter& net, Phase otherwise, PipelineOptions options);
 
 class Feed {
  public:

@@ -107,16 +107,6 @@ Json SessionOf(const RunIdentity& identity) {
   return session;
 }
 
-// run.json of a run's folder.
-Json ReadIdentity(const fs::path& folder) {
-  const fs::path file = folder / "run.json";
-  const std::string bytes = ReadFile(file, kJsonLimitBytes);
-  CheckJsonBounds(bytes, file.string());
-  Json json = Json::parse(bytes, nullptr, false);
-  if (json.is_object()) return json;
-  throw Error(ErrorKind::kBadData, StrCat(file.string(), " is not a run's identity (no JSON object)"));
-}
-
 bool IsFailed(std::string_view state) { return state == "failed" || state == "diverged"; }
 
 // Takes the lock of a run's folder, waiting up to a second.
@@ -228,14 +218,14 @@ void RunFolder::WriteIdentity(const RunIdentity& identity) {
 
 RunFolder RunFolder::Take(const fs::path& folder) {
   const fs::path file = fs::weakly_canonical(folder);
-  (void)ReadIdentity(file);
+  (void)ReadRunJson(file);
   CheckOwnFolder(file);
   return {file, Lock(file), true};
 }
 
 void RunFolder::BeginSession(const RunIdentity& identity) {
   CheckStanding();
-  Json json = ReadIdentity(path_);
+  Json json = ReadRunJson(path_);
   if (!json["sessions"].is_array()) json["sessions"] = Json::array();
   json["sessions"].push_back(SessionOf(identity));
   if (!identity.data.empty() && !json["data"].is_object()) json["data"] = Json::object();

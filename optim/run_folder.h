@@ -5,12 +5,13 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "optim/run_identity.h"
 
 namespace moka {
 
@@ -20,18 +21,6 @@ bool IsOfRunName(char c);
 bool IsRunName(std::string_view name);
 // Errors: kUsage.
 void CheckRunName(const std::string& name);
-
-// Identity, written once to run.json; each process that works on the run adds a session.
-struct RunIdentity {
-  std::string name{};
-  std::vector<std::string> argv{};
-  std::string version{};
-  uint64_t seed = 0;
-  int threads = 0;
-  std::string parent{};                       // "run@checkpoint" it was forked from
-  std::map<std::string, std::string> more{};  // git revision, ranks, ...
-  std::map<std::string, std::string> data{};  // of each file or data set that the nets read, what it holds
-};
 
 // What status.json says; replaced as a whole.
 struct RunStatus {

@@ -78,6 +78,16 @@ void TellResults(const fs::path& file) {
 
 }  // namespace
 
+nlohmann::ordered_json ReadRunJson(const fs::path& run) {
+  constexpr int64_t kLimitBytes = int64_t{16} << 20;
+  const fs::path file = run / "run.json";
+  const std::string bytes = ReadFile(file, kLimitBytes);
+  CheckJsonBounds(bytes, file.string());
+  nlohmann::ordered_json json = nlohmann::ordered_json::parse(bytes, nullptr, false);
+  if (json.is_object()) return json;
+  throw Error(ErrorKind::kBadData, StrCat(file.string(), " is not a run's identity (no JSON object)"));
+}
+
 nlohmann::ordered_json RecordOf(std::string_view line) {
   try {
     CheckJsonBounds(line, {});

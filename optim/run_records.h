@@ -11,6 +11,8 @@ namespace moka {
 
 inline constexpr int64_t kRecordsLimitBytes = int64_t{4} << 30;  // of metrics.jsonl
 
+// run.json of a run's folder. Errors: kBadData for a file that is no JSON object, and as ReadFile's.
+nlohmann::ordered_json ReadRunJson(const std::filesystem::path& run);
 // A line of metrics.jsonl or scaling.jsonl; null where it is no JSON or nests as no line of numbers does.
 nlohmann::ordered_json RecordOf(std::string_view line);
 // Whether a line of results.csv begins with an iteration and has as many commas as the header.

@@ -49,7 +49,7 @@ bool RampsUp(const SolverParameter& s) { return s.rampup_interval() > 0; }
 bool RateFalls(const SolverParameter& s) { return s.lr_policy() != "fixed" || RampsUp(s); }
 bool HasLarc(const SolverParameter& s) { return s.larc(); }
 bool HasLocalRates(const SolverParameter& s) { return s.local_lr_auto(); }
-bool HasFirstTest(const SolverParameter& s) { return s.test_iter_size() > 0 && s.test_iter(0) > 0; }
+bool HasFirstTest(const SolverParameter& s) { return TestsNet(s, 0); }
 bool HasDetection(const SolverParameter& s) { return HasTests(s) && s.eval_type() == "detection"; }
 bool IsOfKnownType(const SolverParameter& s) {
   return s.solver_data_type() == FLOAT || s.solver_data_type() == FLOAT16;
@@ -288,6 +288,10 @@ const std::vector<SolverRange>& SolverRanges() {
 }
 
 void CheckSolverNumbers(const SolverParameter& solver) { CheckNumbersIn(solver, solver, {}); }
+
+bool TestsNet(const SolverParameter& solver, int net) {
+  return net < solver.test_iter_size() && solver.test_iter(net) > 0;
+}
 
 void TellGroups(const NetParameter& net, SolverContext& context) {
   const auto any = [&](auto asks) {

@@ -22,6 +22,9 @@ const std::vector<SolverRange>& SolverRanges();
 // Errors: kConfig at the first number that is out of its range, in the solver or in what lies in it.
 void CheckSolverNumbers(const SolverParameter& solver);
 
+// Whether a test net is tested at all: test_iter 0 builds it only.
+bool TestsNet(const SolverParameter& solver, int net);
+
 // What else decides whether a field is read; by itself all that can be.
 struct SolverContext {
   bool finds_loss_scale = true;   // while it trains, which half precision alone does

@@ -8,6 +8,7 @@
 #include "core/slow_phase.h"
 #include "core/text.h"
 #include "graph/op.h"
+#include "layers/accuracy_counts.h"
 #include "optim/batch_policy.h"
 #include "optim/net_weights.h"
 #include "optim/output_files.h"
@@ -16,12 +17,18 @@
 
 namespace moka {
 
-bool GivesShares(const LayerParameter& layer) {
-  return layer.type() == "Accuracy" && (layer.top_size() > 1 || layer.accuracy_param().has_ignore_label());
+bool GivesShares(const NetParameter& net) {
+  return std::any_of(net.layer().begin(), net.layer().end(), [&](const LayerParameter& layer) {
+    return layer.type() == "Accuracy" && (layer.top_size() > 1 || IgnoresLabels(net, layer.accuracy_param()));
+  });
 }
 
 TestNet::TestNet(const NetParameter& param, const TestOptions& options, ParameterStore& store)
-    : given_(param), options_(options), store_(store), feed_(options.name, options.data), signs_(param) {
+    : given_(param),
+      options_(options),
+      store_(store),
+      feed_(options.name, InPhaseOf(param, TEST, options.data)),
+      signs_(param) {
   const SlowPhase phase("building the test net");
   NetOptions net_options;
   net_options.state = param.state();
@@ -146,12 +153,13 @@ std::vector<OutputValue> TestNet::Run(int64_t batches, const std::function<bool(
   // Batches of all ranks, the last by what it holds; with a rank's share of them the mean of ranks is that of all.
   const double counted =
       (static_cast<double>(of_all) - (smaller != nullptr ? 1 - part : 0)) / static_cast<double>(ranks());
-  for (auto& [mean, is_share, labels] : sums) {
+  for (auto& [mean, labels] : sums) {
     if (const auto evaluator = evaluators_.find(mean.name); evaluator != evaluators_.end()) {
       for (OutputValue& value : evaluator->second->Values(mean.name)) results.push_back(std::move(value));
       continue;
     }
-    mean.value = !is_share ? mean.value / counted : labels > 0 ? mean.value / labels : 0;
+    const double divisor = labels.value_or(counted);
+    mean.value = divisor > 0 ? mean.value / divisor : 0;
     loss_ += mean.loss_weight * mean.value;
     results.push_back(std::move(mean));
   }
@@ -174,38 +182,25 @@ void TestNet::AddCounts(BuiltNet& net) {
   for (const LayerParameter& layer : param_.layer()) {
     if (layer.type() != "Accuracy") continue;
     for (const std::string& top : layer.top()) {
-      if (!IsOutput(top)) continue;
-      const Value& share = net.graph.value(net.tops.at(top));
-      const int index = share.output_index;
-      if (share.producer == kNoId) continue;
-      const Node node = net.graph.node(share.producer);
-      const bool ignores = node.attributes.Has("has_ignore") && node.attributes.Bool("has_ignore");
-      if (node.op->name != "accuracy" || (index == 0 && !ignores)) continue;
-      NodeOrigin origin = node.origin;
-      origin.sequence = kNoId;
-      const GraphBuilder b(net.graph, origin);
-      const ValueId label = node.inputs[1];
-      const Shape x = b.shape(node.inputs[0]);
-      if (index == 0) {
-        const std::string counts = StrCat("1-eq(x0,", node.attributes.Int("ignore_label"), ")");
-        net.graph.AddOutput(CountName(top), b.SumAll(b.Pointwise(counts, {label})));
-      } else {
-        const int64_t axis = (node.attributes.Int("axis") + x.rank()) % x.rank();
-        Attributes mask{{"shape", Ints(x.dims().begin(), x.dims().end())}, {"axis", axis}};
-        if (ignores) {
-          mask.Set("has_ignore", true);
-          mask.Set("ignore_label", node.attributes.Int("ignore_label"));
-        }
-        Ints others;
-        for (int i = 0; i < x.rank(); ++i) {
-          if (i != axis) others.push_back(i);
-        }
-        const ValueId of_class = b.ReduceSum(b.Add1("label_mask", {label}, mask), others);
-        net.graph.AddOutput(CountName(top), b.Reshape(of_class, Shape{x[static_cast<int>(axis)]}));
-      }
-      shares_.insert(top);
+      if (IsOutput(top)) AddCount(net, top);
     }
   }
+}
+
+void TestNet::AddCount(BuiltNet& net, const std::string& top) {
+  const Value& share = net.graph.value(net.tops.at(top));
+  const int index = share.output_index;
+  if (share.producer == kNoId) return;
+  const Node node = net.graph.node(share.producer);
+  if (node.op->name != "accuracy" || (index == 0 && !node.attributes.Bool("has_ignore"))) return;
+  NodeOrigin origin = node.origin;
+  origin.sequence = kNoId;
+  const GraphBuilder b(net.graph, origin);
+  const ValueId label = node.inputs[1];
+  net.graph.AddOutput(CountName(top), index == 0
+                                          ? CountedLabels(b, label, node.attributes)
+                                          : CountedLabelsOfClasses(b, label, b.shape(node.inputs[0]), node.attributes));
+  shares_.insert(top);
 }
 
 std::vector<TestNet::BatchSum> TestNet::ValuesOf(const TestNet& net, const BuiltNet::Output& output) {
@@ -219,9 +214,9 @@ std::vector<TestNet::BatchSum> TestNet::ValuesOf(const TestNet& net, const Built
   if (!shares_.contains(output.name)) return values;
   const Tensor labels = net.program_->output(CountName(output.name));
   for (size_t k = 0; k < values.size(); ++k) {
-    values[k].is_share = true;
-    values[k].labels = double{labels.as<const float>()[k]};
-    values[k].sum.value = std::round(values[k].sum.value * values[k].labels);
+    const double counted = labels.as<const float>()[k];
+    values[k].labels = counted;
+    values[k].sum.value = std::round(values[k].sum.value * counted);
   }
   return values;
 }
@@ -231,14 +226,14 @@ void TestNet::AddBatch(const TestNet& net, double weight, std::vector<BatchSum>&
   for (const BuiltNet::Output& output : outputs_) {
     for (BatchSum& value : ValuesOf(net, output)) values.push_back(std::move(value));
   }
-  for (BatchSum& value : values) value.sum.value *= value.is_share ? 1 : weight;
+  for (BatchSum& value : values) value.sum.value *= value.labels ? 1 : weight;
   if (sums.empty()) {
     sums = std::move(values);
     return;
   }
   for (size_t k = 0; k < values.size(); ++k) {
     sums[k].sum.value += values[k].sum.value;
-    sums[k].labels += values[k].labels;
+    if (values[k].labels) *sums[k].labels += *values[k].labels;
   }
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -32,9 +33,9 @@ struct WatchedBlob {
   SourcePlace place = {};  // of a solver's field that names it; a command line has none
 };
 
-// Whether a layer gives shares of labels whose number changes from batch to batch: a test sums hits and labels, so that
+// Whether a net gives shares of labels whose number changes from batch to batch: a test sums hits and labels, so that
 // the size of its batches makes no difference.
-bool GivesShares(const LayerParameter& layer);
+bool GivesShares(const NetParameter& net);
 
 struct TestOptions {
   std::string name = "test0";  // of the feed's positions
@@ -88,17 +89,17 @@ class TestNet {
   Program& program() { return *program_; }
 
  private:
-  // Of an element of an output; of shares of counted labels both sums are of labels.
+  // The sum of one element of an output over batches; of a share it is the hits, and `labels` the labels that counted.
   struct BatchSum {
     OutputValue sum;
-    bool is_share = false;
-    double labels = 0;
+    std::optional<double> labels = {};
   };
 
   std::vector<std::string> FirstTops(std::string_view type) const;
   void AddEvaluators(const EvaluatorOptions& options);
   // Adds to the outputs of the graph how many labels each share of an Accuracy layer is of.
   void AddCounts(BuiltNet& net);
+  void AddCount(BuiltNet& net, const std::string& top);
   bool IsOutput(const std::string& name) const;
   // The records of the last of `batches` of all ranks, where there are fewer than it takes; 0: it is full.
   int64_t Rest(int64_t batches) const;

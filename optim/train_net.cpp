@@ -129,7 +129,7 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
       world_(world != nullptr && world->size() > 1 && !HasStages(param) ? world : nullptr),
       pipeline_world_(world != nullptr && world->size() > 1 && HasStages(param) ? world : nullptr),
       seed_(turn.name().empty() ? seed : seed ^ StableHash(turn.name())),
-      feed_(ProgramNameOf(turn), InPhaseOf(param, data)) {
+      feed_(ProgramNameOf(turn), InPhaseOf(param, TRAIN, data)) {
   if (world_ != nullptr) kind_ = StrategyOf(solver_);
   shards_ = world_ != nullptr && ShardsUpdates(solver_);
   if (world_ != nullptr && SumsGradients(kind_)) {

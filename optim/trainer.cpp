@@ -13,6 +13,7 @@
 #include "optim/net_weights.h"
 #include "optim/sample_grid.h"
 #include "optim/signals.h"
+#include "optim/solver_fields.h"
 #include "proto/net_file.h"
 #include "proto/places.h"
 
@@ -254,7 +255,7 @@ bool Trainer::TestAll() {
   for (size_t i = 0; i < tests_.size(); ++i) {
     const int net = static_cast<int>(i);
     const int64_t batches = solver_.test_iter(net);
-    if (batches == 0) continue;  // a net that is built only
+    if (!TestsNet(solver_, net)) continue;
     report_->TestBegins(net, state_.iteration);
     TestReport test{.net = net, .iteration = state_.iteration, .outputs = {}, .is_best = false};
     const int64_t own_batches = batches / tests_[i]->ranks();

@@ -55,7 +55,7 @@ void TellPartOfTest(int net, int64_t batches, const TestNet& test) {
   const int64_t records = test.feed().epoch_size();
   const int64_t batch = test.feed().batch_size();
   const int64_t taken = batches * batch;
-  if (batches == 0 || records <= 0 || taken == records || (taken > records && taken - records < batch)) return;
+  if (records <= 0 || taken == records || (taken > records && taken - records < batch)) return;
   LogWarning(StrCat("test net ", net, ": test_iter ", batches, " with batches of ", batch, " takes ", taken, " of ",
                     records, " records", taken > records ? ", some more than once" : "", "; test_iter ",
                     (records + batch - 1) / batch, " takes them once"));
@@ -239,13 +239,11 @@ void Trainer::BuildNets(const SolverNets& nets) {
     test.name = StrCat("test", i);
     test.data = data;
     const Evaluation evaluation = EvaluationOf(solver_);
-    const bool is_evaluated =
-        evaluation == Evaluation::kDetection ||
-        std::ranges::any_of(nets.tests[i].layer(), [](const LayerParameter& layer) {
-          return GivesShares(layer) || (layer.type() != "DetectionEvaluate" && HasEvaluator(layer.type()));
-        });
+    const bool is_evaluated = evaluation == Evaluation::kDetection || GivesShares(nets.tests[i]) ||
+                              std::ranges::any_of(nets.tests[i].layer(), [](const LayerParameter& layer) {
+                                return layer.type() != "DetectionEvaluate" && HasEvaluator(layer.type());
+                              });
     ShareTest(static_cast<int>(i), is_evaluated, test.data);
-    test.data.phase = nets.tests[i].state().phase();  // TEST where nothing names the other
     test.compile = options_.compile;
     test.compile.compute = PrecisionOf(solver_, nets.train, options_.compile.compute);
     test.seed = seed_;
@@ -255,7 +253,8 @@ void Trainer::BuildNets(const SolverNets& nets) {
     test.watched = WatchedForSamples(solver_, static_cast<int>(i));
     tests_.push_back(std::make_unique<TestNet>(nets.tests[i], test, store_));
     CheckSampleGrids(solver_, static_cast<int>(i), *tests_.back());
-    if (is_first()) TellPartOfTest(static_cast<int>(i), solver_.test_iter(static_cast<int>(i)), *tests_.back());
+    if (is_first() && TestsNet(solver_, static_cast<int>(i)))
+      TellPartOfTest(static_cast<int>(i), solver_.test_iter(static_cast<int>(i)), *tests_.back());
     if (test.evaluation == Evaluation::kDetection && tests_.back()->DetectionOutputs().empty()) {
       FailToStart(
           solver_, "eval_type",
@@ -271,8 +270,8 @@ void Trainer::BuildNets(const SolverNets& nets) {
 
 // What ranks the tests, and that the names the solver gives exist.
 void Trainer::ChooseMetrics() {
-  const bool ranks = !tests_.empty() && solver_.test_iter(0) > 0;
-  const std::vector<std::string> names = ranks ? tests_[0]->MetricNames() : std::vector<std::string>{};
+  const bool is_tested = !tests_.empty() && TestsNet(solver_, 0);
+  const std::vector<std::string> names = is_tested ? tests_[0]->MetricNames() : std::vector<std::string>{};
   const auto check = [&](std::string_view field, const std::string& name) {
     if (std::ranges::find(names, name) != names.end()) return;
     std::string hint = DidYouMean(name, names);
@@ -288,7 +287,7 @@ void Trainer::ChooseMetrics() {
   if (solver_.has_best_metric()) {
     check("best_metric", solver_.best_metric());
     best_metric_ = solver_.best_metric();
-  } else if (ranks) {
+  } else if (is_tested) {
     if (!tests_[0]->EvaluatedOutputs().empty()) best_metric_ = tests_[0]->EvaluatedOutputs()[0];
     for (const std::string& top : tests_[0]->AccuracyTops()) {
       if (best_metric_.empty() && std::ranges::find(names, top) != names.end()) best_metric_ = top;
@@ -297,7 +296,7 @@ void Trainer::ChooseMetrics() {
       if (best_metric_.empty() && output.loss_weight != 0) best_metric_ = output.name;
     }
   }
-  if (ranks) is_smaller_better_ = IsSmallerBetter(best_metric_, tests_[0]->outputs());
+  if (is_tested) is_smaller_better_ = IsSmallerBetter(best_metric_, tests_[0]->outputs());
 }
 
 void Trainer::StartWeights() {

@@ -58,7 +58,7 @@ int LayerProgram::FirstUse(int bottom) const {
 }
 
 // The small net: an Input layer for the bottoms, then the layer.
-BuiltNet LayerProgram::BuildGraph() const {
+BuiltNet LayerProgram::BuildGraph() {
   NetParameter net;
   net.set_name(param_.name());
   if (param_.bottom_size() > 0) {
@@ -74,7 +74,7 @@ BuiltNet LayerProgram::BuildGraph() const {
   }
   *net.add_layer() = param_;
   NetOptions options = options_;
-  options.tells_fields = description_.tops.empty();  // not again on other shapes
+  options.tells_fields = !std::exchange(has_told_, true);  // not again on other shapes
   return BuildNet(net, options);
 }
 

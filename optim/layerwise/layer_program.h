@@ -65,7 +65,7 @@ class LayerProgram {
                 std::span<const std::shared_ptr<Blob>> blobs, const BackwardWish& wish);
 
  private:
-  BuiltNet BuildGraph() const;
+  BuiltNet BuildGraph();
   void DropPrograms();
   void NameStates(BuiltNet& net) const;
   void AddKept(const BuiltNet& net);
@@ -77,6 +77,7 @@ class LayerProgram {
   NetOptions options_;
   std::vector<Shape> bottoms_;
   Description description_;
+  bool has_told_ = false;  // which of its fields change nothing
   std::shared_ptr<SharedParameters> parameters_;
   std::vector<std::string> keys_;
   // What the layer keeps from one forward pass to the next (a recurrent layer's last hidden state), zero at first, and

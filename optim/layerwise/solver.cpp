@@ -183,7 +183,7 @@ void LayerwiseSolver::TestAll() {
 }
 
 void LayerwiseSolver::TestOne(size_t index) {
-  if (solver_.test_iter(static_cast<int>(index)) == 0) return;  // a net that is built only
+  if (!TestsNet(solver_, static_cast<int>(index))) return;
   LogInfo(StrCat("Iteration ", iteration_, ", Testing net (#", index, ")"));
   LayerwiseNet& net = *tests_[index];
   const int batches = solver_.test_iter(static_cast<int>(index));

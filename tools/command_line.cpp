@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <filesystem>
+#include <limits>
 #include <mutex>
 
 #include "core/error.h"
@@ -277,8 +278,11 @@ double NumberOfFlag(const std::string& flag, std::string_view text, double low, 
   double value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (code == std::errc() && end == text.data() + text.size() && value >= low && value <= high) return value;
-  throw Error(ErrorKind::kUsage,
-              StrCat("--", flag, " wants a number from ", low, " to ", high, ", found \"", Printable(text), "\""));
+  using Limits = std::numeric_limits<double>;
+  const std::string wanted = low == Limits::min() && high == Limits::max()
+                                 ? "a finite number above 0"
+                                 : StrCat("a number from ", low, " to ", high);
+  throw Error(ErrorKind::kUsage, StrCat("--", flag, " wants ", wanted, ", found \"", Printable(text), "\""));
 }
 
 std::pair<int64_t, int64_t> SizeOfFlag(const std::string& flag, std::string_view text, std::string_view one_side) {

@@ -1,8 +1,11 @@
 #include "tools/content_identity.h"
 
 #include <fmt/format.h>
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "core/checksum.h"
@@ -95,6 +98,20 @@ std::string ContentOf(const fs::path& path, const std::string& root) {
   } catch (const Error&) {
     return {};
   }
+}
+
+bool IsNeverAFile(std::string_view field) {
+  constexpr std::array<std::string_view, 6> kWords = {"name", "type", "top", "bottom", "stage", "not_stage"};
+  return std::ranges::find(kWords, field) != kWords.end();
+}
+
+std::string RootBeside(const google::protobuf::Message& message, std::string_view field) {
+  constexpr const char* kRoot = "root_folder";
+  const auto* root = message.GetDescriptor()->FindFieldByName(kRoot);
+  if (field == kRoot || root == nullptr || root->is_repeated() ||
+      root->cpp_type() != google::protobuf::FieldDescriptor::CPPTYPE_STRING)
+    return {};
+  return message.GetReflection()->GetString(message, root);
 }
 
 }  // namespace moka

@@ -4,6 +4,11 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
+
+namespace google::protobuf {
+class Message;
+}
 
 namespace moka {
 
@@ -12,5 +17,11 @@ namespace moka {
 // and their checksum. Any other folder: "a folder". Empty: there is nothing under that name, or nothing that can be
 // read, which whoever reads it tells with its place.
 std::string ContentOf(const std::filesystem::path& path, const std::string& root = {});
+
+// Whether texts of the fields of that name are words (a layer's name, a filler's type) and never a file's, even where
+// a file has that name.
+bool IsNeverAFile(std::string_view field);
+// Where the files begin that a list in this field names: the root_folder beside it; empty where there is none.
+std::string RootBeside(const google::protobuf::Message& message, std::string_view field);
 
 }  // namespace moka

@@ -37,7 +37,13 @@ std::pair<std::string, Shape> ParseShape(const std::string& text) {
   return {text.substr(0, equals), Shape(dims)};
 }
 
-// Of tops of the layer that the card has shapes of.
+}  // namespace
+
+ZooCheck MadeUpDataOf(const LayerParameter& layer) {
+  const std::string file = PlaceOf(layer).file;
+  return file.empty() ? ZooCheck() : ModelCardOf(fs::path(file).parent_path()).check();
+}
+
 std::map<std::string, Shape> ShapesOfCard(const LayerParameter& layer, int64_t batch) {
   std::map<std::string, Shape> shapes;
   const ZooCheck made_up = MadeUpDataOf(layer);
@@ -48,13 +54,6 @@ std::map<std::string, Shape> ShapesOfCard(const LayerParameter& layer, int64_t b
     shapes.emplace(top.name(), Shape(dims));
   }
   return shapes;
-}
-
-}  // namespace
-
-ZooCheck MadeUpDataOf(const LayerParameter& layer) {
-  const std::string file = PlaceOf(layer).file;
-  return file.empty() ? ZooCheck() : ModelCardOf(fs::path(file).parent_path()).check();
 }
 
 fs::path FindInferenceNet(const std::string& config) {

@@ -36,5 +36,7 @@ std::filesystem::path FindInferenceNet(const std::string& config);
 // What the card beside the file of a layer says of made-up data for its tops; nothing where there is no card.
 // Errors: those of ModelCardOf.
 ZooCheck MadeUpDataOf(const LayerParameter& layer);
+// The shapes that it gives tops of the layer, those of a batch. Errors: those of ModelCardOf.
+std::map<std::string, Shape> ShapesOfCard(const LayerParameter& layer, int64_t batch);
 
 }  // namespace moka

@@ -53,12 +53,6 @@ const std::set<std::string, std::less<>>& OwnLayerFields() {
   return fields;
 }
 
-// Words that are never a file's name.
-const std::set<std::string, std::less<>>& Words() {
-  static const std::set<std::string, std::less<>> fields = {"name", "type", "top", "bottom", "stage", "not_stage"};
-  return fields;
-}
-
 // A text as it is, anything else as protobuf text has it; that of an unset field is its default's.
 std::string ScalarText(const Message& message, const FieldDescriptor* field, int index) {
   if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
@@ -72,6 +66,9 @@ std::string ScalarText(const Message& message, const FieldDescriptor* field, int
 
 class Fields {
  public:
+  // `data`: what is known of the data that the nets read, which is not read again.
+  explicit Fields(const DataOfRun* data = nullptr) : data_(data) {}
+
   void Add(std::string path, std::string value, bool may_differ = false) {
     fields_.push_back({std::move(path), std::move(value), may_differ});
   }
@@ -116,16 +113,18 @@ class Fields {
   std::vector<RankField> Take() { return std::move(fields_); }
 
  private:
-  static std::string Meant(const Message& message, const std::string& name, const std::string& text) {
-    if (text.empty() || Words().contains(name)) return StrCat("\"", text, "\"");
-    std::string root;
-    if (const auto* field = message.GetDescriptor()->FindFieldByName("root_folder");
-        field != nullptr && name != "root_folder")
-      root = message.GetReflection()->GetString(message, field);
+  std::string Meant(const Message& message, const std::string& name, const std::string& text) const {
+    if (text.empty() || IsNeverAFile(name)) return StrCat("\"", text, "\"");
+    const std::string root = RootBeside(message, name);
+    if (data_ != nullptr) {
+      const auto known = data_->contents.find(DataName(text, root));
+      if (known != data_->contents.end()) return known->second;
+    }
     const std::string content = ContentOf(text, root);
     return content.empty() ? StrCat("\"", text, "\"") : content;
   }
 
+  const DataOfRun* data_;
   std::vector<RankField> fields_;
 };
 
@@ -184,7 +183,7 @@ std::vector<RankField> FieldsOfStart(const Arguments& arguments) {
 }
 
 std::vector<RankField> FieldsOfSetup(const TrainSetup& setup, const Arguments& arguments) {
-  Fields fields;
+  Fields fields(&setup.data);
   fields.AddMessage(setup.solver, "solver", OwnSolverFields());
   const std::string& prefix = setup.solver.snapshot_prefix();
   fields.Add("solver.snapshot_prefix", prefix.empty() ? "not given" : StrCat("\"", prefix, "\""), true);

@@ -3,14 +3,12 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "core/error.h"
-#include "core/file.h"
-#include "core/json_bounds.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "optim/run_identity.h"
 #include "tools/content_identity.h"
 
 namespace moka {
@@ -21,17 +19,14 @@ using google::protobuf::Message;
 
 using Contents = std::map<std::string, std::string>;
 
-// The files that texts of the message name; a list's own begin at the root_folder beside it.
+// The files that texts of the message name.
 void AddContents(const Message& message, Contents& contents) {
   const google::protobuf::Reflection& r = *message.GetReflection();
-  std::string root;
-  const FieldDescriptor* of_root = message.GetDescriptor()->FindFieldByName("root_folder");
-  if (of_root != nullptr && of_root->cpp_type() == FieldDescriptor::CPPTYPE_STRING)
-    root = r.GetString(message, of_root);
   std::vector<const FieldDescriptor*> set;
   r.ListFields(message, &set);
   for (const FieldDescriptor* field : set) {
-    if (field->message_type() == Origin::descriptor()) continue;
+    if (field->message_type() == Origin::descriptor() || IsNeverAFile(std::string(field->name()))) continue;
+    const std::string root = RootBeside(message, std::string(field->name()));
     const int count = field->is_repeated() ? r.FieldSize(message, field) : 1;
     for (int i = 0; i < count; ++i) {
       if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
@@ -40,9 +35,10 @@ void AddContents(const Message& message, Contents& contents) {
       } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
         const std::string text =
             field->is_repeated() ? r.GetRepeatedString(message, field, i) : r.GetString(message, field);
-        if (text.empty() || contents.contains(text)) continue;
+        std::string name = DataName(text, root);
+        if (text.empty() || contents.contains(name)) continue;
         std::string content = ContentOf(text, root);
-        if (!content.empty()) contents[text] = std::move(content);
+        if (!content.empty()) contents.emplace(std::move(name), std::move(content));
       }
     }
   }
@@ -50,69 +46,43 @@ void AddContents(const Message& message, Contents& contents) {
 
 void AddNet(const NetParameter& net, Contents& contents) {
   for (const LayerParameter& layer : net.layer()) {
-    if (layer.bottom_size() > 0) continue;
-    LayerParameter fields = layer;
-    fields.clear_name();
-    fields.clear_type();
-    fields.clear_top();
-    fields.clear_include();
-    fields.clear_exclude();
-    AddContents(fields, contents);
+    if (layer.bottom_size() == 0) AddContents(layer, contents);
   }
-}
-
-Contents TrainDataOf(const TrainSetup& setup) {
-  Contents contents;
-  if (setup.nets.turns.empty()) AddNet(setup.nets.train, contents);
-  for (const NetParameter& net : setup.nets.turns) AddNet(net, contents);
-  return contents;
-}
-
-// Empty where the run says nothing of its data; whoever opens it tells what is wrong with the file.
-Contents DataIn(const std::filesystem::path& run) {
-  Contents contents;
-  try {
-    const std::string text = ReadFile(run / "run.json");
-    CheckJsonBounds(text, {});
-    const nlohmann::json identity = nlohmann::json::parse(text, nullptr, false);
-    if (!identity.is_object() || !identity.contains("data") || !identity["data"].is_object()) return contents;
-    for (const auto& [name, content] : identity["data"].items()) {
-      if (content.is_string()) contents[name] = content.get<std::string>();
-    }
-  } catch (const Error&) {
-    return {};
-  }
-  return contents;
 }
 
 }  // namespace
 
-std::map<std::string, std::string> DataOf(const TrainSetup& setup) {
-  Contents contents = TrainDataOf(setup);
-  for (const NetParameter& net : setup.nets.tests) AddNet(net, contents);
-  return contents;
+std::string DataName(const std::string& text, const std::string& root) {
+  return root.empty() ? text : StrCat(text, " in ", root);
 }
 
-void CheckRunData(const TrainSetup& setup) {
-  const Contents before = DataIn(setup.run_folder);
-  if (before.empty() && !setup.data.empty()) {
-    LogWarning(StrCat((setup.run_folder / "run.json").string(),
+DataOfRun ReadRunData(const SolverNets& nets) {
+  DataOfRun data;
+  if (nets.turns.empty()) AddNet(nets.train, data.contents);
+  for (const NetParameter& net : nets.turns) AddNet(net, data.contents);
+  for (const auto& [name, content] : data.contents) data.trained.insert(name);
+  for (const NetParameter& net : nets.tests) AddNet(net, data.contents);
+  return data;
+}
+
+void CheckRunData(const DataOfRun& data, const std::filesystem::path& run) {
+  const Contents before = IdentityOfRun(run).data;
+  if (before.empty() && !data.contents.empty()) {
+    LogWarning(StrCat((run / "run.json").string(),
                       ": it does not say what data the run was started with, so these are taken for the same"));
     return;
   }
-  const Contents trained = TrainDataOf(setup);
-  for (const auto& [name, content] : setup.data) {
+  for (const auto& [name, content] : data.contents) {
     const auto was = before.find(name);
     if (was == before.end() || was->second == content) continue;
     const std::string text = StrCat(Printable(name), " is not what the run was started with: it was ",
                                     Printable(was->second), " and is ", content);
-    if (!trained.contains(name)) {
+    if (!data.trained.contains(name)) {
       LogWarning(StrCat(text, "; tests before and after are of different data"));
       continue;
     }
     throw Error(ErrorKind::kUsage, {}, text,
-                StrCat("to train with it, start a new run from this one's weights: --from ", setup.run_folder.string(),
-                       "@last"));
+                StrCat("to train with it, start a new run from this one's weights: --from ", run.string(), "@last"));
   }
 }
 

@@ -13,9 +13,9 @@
 
 namespace moka {
 
-std::optional<double> SchedulerTimeLimit() {
+std::optional<double> SchedulerTimeLimit(std::optional<double> asked_s) {
   const char* value = std::getenv("SLURM_JOB_END_TIME");  // NOLINT(concurrency-mt-unsafe): nobody writes it
-  if (value == nullptr) return std::nullopt;
+  if (value == nullptr) return asked_s;
   const std::string_view text = value;
   int64_t end_time = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), end_time);
@@ -25,10 +25,11 @@ std::optional<double> SchedulerTimeLimit() {
   if (!is_time || left_s <= 0) {
     LogWarning(StrCat("SLURM_JOB_END_TIME is \"", Printable(text), "\", ",
                       is_time ? "which is past" : "expected seconds since 1970", ": it limits nothing"));
-    return std::nullopt;
+    return asked_s;
   }
   constexpr double kMargin = 60;
   const double limit_s = left_s - std::min(kMargin, left_s / 10);
+  if (asked_s && *asked_s <= limit_s) return asked_s;
   LogInfo(StrCat("the job ends in ", ProgressBar::TimeText(left_s), " (SLURM_JOB_END_TIME): this training stops ",
                  "after ", ProgressBar::TimeText(limit_s), " with a checkpoint, if it is not done before"));
   return limit_s;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <optional>
 
 #include "core/cpus.h"
 #include "core/error.h"
@@ -17,45 +18,39 @@ namespace {
 
 constexpr int kMostThreads = 4096;
 
-// What OMP_NUM_THREADS says: nothing, numbers (a list has one for each level of nesting), or words that are none, which
-// OpenMP passes over. OpenMP itself keeps the last bits of a number that is too large.
-struct SaidThreads {
-  std::string text = {};
-  bool is_said = false;
-  bool is_number = false;
-};
-
-SaidThreads ThreadsOfEnvironment() {
+// What OMP_NUM_THREADS says: numbers (a list has one for each level of nesting), or words that are none, which OpenMP
+// passes over. None where it is not set.
+std::optional<std::string> ThreadsOfEnvironment() {
   const char* value = std::getenv("OMP_NUM_THREADS");  // NOLINT(concurrency-mt-unsafe): nobody writes the environment
-  if (value == nullptr) return {};
-  SaidThreads said{.text = value, .is_said = true, .is_number = true};
-  for (const std::string& part : Split(said.text, ',')) {
-    const std::string_view word = Trim(part);
-    const bool are_digits = !word.empty() && word.find_first_not_of("0123456789") == std::string_view::npos;
-    said.is_number = said.is_number && are_digits && word.find_first_not_of('0') != std::string_view::npos;
-  }
-  return said;
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-// Requires: its words are numbers.
-void CheckThreads(const SaidThreads& said) {
-  const std::vector<std::string> parts = Split(said.text, ',');
+bool AreThreads(std::string_view said) {
+  return std::ranges::all_of(Split(said, ','), [](const std::string& part) {
+    const std::string_view word = Trim(part);
+    const bool are_digits = !word.empty() && word.find_first_not_of("0123456789") == std::string_view::npos;
+    return are_digits && word.find_first_not_of('0') != std::string_view::npos;
+  });
+}
+
+// OpenMP itself keeps the last bits of a number that is too large. Requires: its words are numbers.
+void CheckThreads(const std::string& said) {
+  const std::vector<std::string> parts = Split(said, ',');
   const std::string_view first = Trim(parts.front());
   int threads = 0;
   const auto [end, code] = std::from_chars(first.data(), first.data() + first.size(), threads);
   if (code == std::errc() && threads <= kMostThreads) return;
-  throw Error(
-      ErrorKind::kUsage, {},
-      StrCat("OMP_NUM_THREADS is \"", Printable(said.text), "\", expected from 1 to ", kMostThreads, " threads"),
-      "unset it for a thread a core, or give --threads N");
+  throw Error(ErrorKind::kUsage, {},
+              StrCat("OMP_NUM_THREADS is \"", Printable(said), "\", expected from 1 to ", kMostThreads, " threads"),
+              "unset it for a thread a core, or give --threads N");
 }
 
 ThreadWish WishOf(const Arguments& arguments) {
   ThreadWish wish;
   if (!arguments.Has("threads")) {
-    const SaidThreads said = ThreadsOfEnvironment();
-    if (said.is_number) {
-      CheckThreads(said);
+    const std::optional<std::string> said = ThreadsOfEnvironment();
+    if (said && AreThreads(*said)) {
+      CheckThreads(*said);
       wish.threads = ThreadCount();  // as OpenMP has read it
     }
   }
@@ -95,11 +90,16 @@ void SetUpTeam(const Arguments& arguments, bool computes) {
   for (const std::string& warning : plan.warnings) LogWarning(warning);
   if (IsPinned() && !HasPlaces()) LogWarning("--pin: this OpenMP runtime does not pin threads here");
   SetThreadCount(plan.threads);
-  const SaidThreads said = ThreadsOfEnvironment();
-  if (said.is_said && !said.is_number && !arguments.Has("threads")) {
-    LogWarning(StrCat("OMP_NUM_THREADS is \"", Printable(said.text), "\", which is no number of threads: ", TeamText(),
+  const std::optional<std::string> said = ThreadsOfEnvironment();
+  if (said && !AreThreads(*said) && !arguments.Has("threads")) {
+    LogWarning(StrCat("OMP_NUM_THREADS is \"", Printable(*said), "\", which is no number of threads: ", TeamText(),
                       plan.threads == 1 ? " is taken" : " are taken"));
   }
+}
+
+bool HasThreadsInEnvironment() {
+  const std::optional<std::string> said = ThreadsOfEnvironment();
+  return said && AreThreads(*said);
 }
 
 int SetUpTeams(const Arguments& arguments, int ranks) {

@@ -10,6 +10,9 @@ namespace moka {
 // anything is read or written. Errors: kUsage naming the flag; when --pin contradicts OMP_PLACES and the like.
 void SetUpTeam(const Arguments& arguments, bool computes);
 
+// Whether OMP_NUM_THREADS asks for a number of threads; words that are none are passed over.
+bool HasThreadsInEnvironment();
+
 // For `ranks` ranks that are threads of this process: each gets an equal whole share of it, at least one thread.
 // Returns how many threads a rank's team has: those that --threads or the environment ask for, as a process of its own
 // has them, or its share. Errors: kUsage where threads are pinned, as a place would be of one thread of each rank.

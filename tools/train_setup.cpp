@@ -1,10 +1,10 @@
 #include "tools/train_setup.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <set>
 #include <string_view>
-#include <tuple>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -26,7 +26,6 @@
 #include "tools/net_source.h"
 #include "tools/program_options.h"
 #include "tools/record_sizes.h"
-#include "tools/run_data.h"
 #include "tools/train_data_checks.h"
 #include "tools/version.h"
 
@@ -201,23 +200,20 @@ std::vector<std::string> OverridesOfRun(const fs::path& run) {
   return overrides;
 }
 
+// Whether an override is of the solver's field, or of an element of it.
+bool IsOfField(const std::string& text, std::string_view field) {
+  const std::string_view path = PathOfOverride(text);
+  return path.substr(0, path.find('[')) == field;
+}
+
 // Whether an override gives the solver's field one of the values, those that the flag stands for. Errors: kUsage where
 // one gives it another.
 bool RefuseOtherValues(const Arguments& arguments, const std::string& flag, std::string_view field,
                        const std::vector<std::string>& values) {
   bool is_said = false;
   for (const std::string& text : arguments.overrides) {
-    const size_t equals = text.find('=');
-    std::string_view path = Trim(std::string_view(text).substr(0, equals));
-    path.remove_prefix(path.starts_with("+") || path.starts_with("~") ? 1 : 0);
-    if (path.starts_with("solver.")) path.remove_prefix(7);
-    if (path.substr(0, path.find('[')) != field) continue;
-    std::string_view value =
-        equals == std::string::npos ? std::string_view() : std::string_view(text).substr(equals + 1);
-    value = Trim(value);
-    if (value.size() > 1 && (value.front() == '"' || value.front() == '\'') && value.back() == value.front())
-      value = value.substr(1, value.size() - 2);
-    is_said = std::ranges::find(values, value) != values.end();
+    if (!IsOfField(text, field)) continue;
+    is_said = std::ranges::find(values, ValueOfOverride(text)) != values.end();
     if (is_said) continue;
     throw Error(ErrorKind::kUsage, {},
                 StrCat("--", flag, "=", Printable(arguments.Get(flag)), " and ", Printable(text),
@@ -226,6 +222,44 @@ bool RefuseOtherValues(const Arguments& arguments, const std::string& flag, std:
   }
   return is_said;
 }
+
+// The number of the one GPU that --device=gpu:N or --gpu=N names; empty where the value names another device, the GPUs
+// of several ranks or one by its place.
+std::string NumberOfNamedGpu(std::string_view value) {
+  if (value.starts_with("gpu:")) value.remove_prefix(4);
+  const bool is_number = value.find_first_not_of("0123456789") == std::string_view::npos;
+  return is_number ? std::string(value) : std::string();
+}
+
+// Overrides of solver_mode and device_id beside a flag that says where to compute.
+void CheckDeviceFields(const Arguments& arguments, const std::string& flag) {
+  const std::string value = arguments.Get(flag);
+  const bool is_cpu = value == "cpu";
+  (void)RefuseOtherValues(arguments, flag, "solver_mode", {is_cpu ? "CPU" : "GPU", is_cpu ? "0" : "1"});
+  if (const std::string number = NumberOfNamedGpu(value); !number.empty()) {
+    (void)RefuseOtherValues(arguments, flag, "device_id", {number, StrCat("[", number, "]")});
+    return;
+  }
+  for (const std::string& text : arguments.overrides) {
+    if (!IsOfField(text, "device_id")) continue;
+    LogWarning(
+        StrCat(Printable(text), " has no use beside --", flag, "=", Printable(value), ", which says where to compute"));
+  }
+}
+
+// A flag that stands for a field of the solver.
+struct FlagField {
+  const char* flag;
+  const char* field;
+  bool is_written;  // into the solver; else what the flag says is taken from the flag
+};
+constexpr std::array<FlagField, 7> kFlagFields = {{{.flag = "iterations", .field = "max_iter", .is_written = true},
+                                                   {.flag = "precision", .field = "precision", .is_written = true},
+                                                   {.flag = "seed", .field = "random_seed", .is_written = true},
+                                                   {.flag = "threads", .field = "threads", .is_written = false},
+                                                   {.flag = "recompute", .field = "recompute", .is_written = false},
+                                                   {.flag = "max-time", .field = "max_time", .is_written = false},
+                                                   {.flag = "weights", .field = "weights", .is_written = false}}};
 
 // Which solver a resumed run goes on with. The run's own, in its config/, has its overrides in it already. One that the
 // words name is read as the run once read it, so that what has changed in it or in its nets since either may change on
@@ -320,13 +354,8 @@ RunChoice ChooseRun(const Arguments& arguments) {
 void RefuseBesideFlag(const std::vector<std::string>& overrides, const std::string& flag, const std::string& message,
                       const std::string& field) {
   for (const std::string& text : overrides) {
-    std::string_view path = std::string_view(text).substr(0, text.find('='));
-    if (path.starts_with("+")) continue;
-    if (path.starts_with("~")) path.remove_prefix(1);
-    for (const std::string_view target : {"solver.", "net."}) {
-      if (path.starts_with(target)) path.remove_prefix(target.size());
-    }
-    path = Trim(path);
+    if (text.starts_with("+")) continue;  // it adds, as the flag does
+    const std::string_view path = PathOfOverride(text);
     const std::string whole = StrCat(message, ".", field);
     if (path != message && path != whole && !path.starts_with(whole + "[")) continue;
     throw Error(ErrorKind::kUsage, {}, StrCat("--", flag, " and ", Printable(text), " set the same field, ", whole),
@@ -352,26 +381,14 @@ std::vector<std::string> OverridesOf(const Arguments& arguments) {
     RefuseBesideFlag(overrides, "level", "train_state", "level");
     overrides.push_back(StrCat("train_state.level=", state.level()));
   }
-  constexpr bool kIsWritten = true;  // into the solver
-  for (const auto& [flag, field, is_written] : {std::tuple("iterations", "max_iter", kIsWritten),
-                                                {"precision", "precision", kIsWritten},
-                                                {"seed", "random_seed", kIsWritten},
-                                                {"threads", "threads", !kIsWritten},
-                                                {"recompute", "recompute", !kIsWritten},
-                                                {"max-time", "max_time", !kIsWritten},
-                                                {"weights", "weights", !kIsWritten}}) {
-    if (!arguments.Has(flag)) continue;
-    const std::string value = arguments.Get(flag);
-    const bool is_said = RefuseOtherValues(arguments, flag, field, {value});
-    if (is_written && !is_said) overrides.push_back(StrCat(field, "=", value));
+  for (const FlagField& one : kFlagFields) {
+    if (!arguments.Has(one.flag)) continue;
+    const std::string value = arguments.Get(one.flag);
+    const bool is_said = RefuseOtherValues(arguments, one.flag, one.field, {value});
+    if (one.is_written && !is_said) overrides.push_back(StrCat(one.field, "=", value));
   }
   for (const char* flag : {"device", "gpu"}) {
-    if (!arguments.Has(flag)) continue;
-    const std::string value = arguments.Get(flag);
-    const bool is_cpu = value == "cpu";
-    (void)RefuseOtherValues(arguments, flag, "solver_mode", {is_cpu ? "CPU" : "GPU", is_cpu ? "0" : "1"});
-    (void)RefuseOtherValues(arguments, flag, "device_id",
-                            {value.find(',') == std::string::npos ? value.substr(value.rfind(':') + 1) : value});
+    if (arguments.Has(flag)) CheckDeviceFields(arguments, flag);
   }
   return overrides;
 }
@@ -423,8 +440,6 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
   CollectNetFiles(net_options, setup);
   CollectCardAndNames(solver_file.parent_path(), setup);
   CollectVocabularies(setup);
-  setup.data = DataOf(setup);
-  if (setup.resume) CheckRunData(setup);
   if (arguments.Has("weights"))
     setup.weights.push_back(ResolveWeights(arguments.Get("weights"), RunsFolder(arguments)));
   if (arguments.Has("from")) {
@@ -439,6 +454,11 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
   }
   if (!setup.weights.empty() && (setup.resume || arguments.Has("snapshot"))) {
     throw Error(ErrorKind::kUsage, "weights are given and a run is resumed: only one can be where it starts from");
+  }
+  // Last, as it reads much.
+  if (!LooksInside(arguments)) {
+    setup.data = ReadRunData(setup.nets);
+    if (setup.resume) CheckRunData(setup.data, setup.run_folder);
   }
   return setup;
 }
@@ -458,7 +478,7 @@ void BeginRun(const TrainSetup& setup, const Arguments& arguments, const std::st
   identity.parent = setup.parent;
   identity.argv = arguments.words;
   identity.more["ranks"] = ranks;
-  identity.data = setup.data;
+  identity.data = setup.data.contents;
   if (run) {
     run->BeginSession(identity);
   } else {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "optim/run_folder.h"
 #include "proto/solver_file.h"
 #include "tools/command_line.h"
+#include "tools/run_data.h"
 
 namespace moka {
 
@@ -24,8 +24,8 @@ struct TrainSetup {
   std::vector<std::string> weights;
   std::filesystem::path run_folder;  // not empty: resume there
   std::optional<Checkpoint> resume;
-  std::string parent;                       // "run@checkpoint" of --from
-  std::map<std::string, std::string> data;  // what the nets read and what it holds (tools/run_data.h)
+  std::string parent;  // "run@checkpoint" of --from
+  DataOfRun data;      // what the nets read; empty where nothing is trained (--dry-run, --explain)
 };
 
 // Where runs lie: --runs.

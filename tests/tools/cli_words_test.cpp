@@ -128,6 +128,19 @@ TEST_F(CliTest, ThreadsOfTheEnvironmentAreANumberInRange) {
   EXPECT_EQ(Json::parse(Moka("device --json", "OMP_NUM_THREADS=' 3 ,2'").out).at("threads"), 3);
 }
 
+TEST_F(CliTest, ARunKeepsThreadsThatTheEnvironmentGave) {
+  (void)Run();  // for its data
+  for (const auto& [value, is_kept] : {std::pair("1", true), {"abc", false}, {"", false}, {"0", false}}) {
+    const std::string runs = StrCat("threads", is_kept ? "_kept" : "", value);
+    const Outcome outcome =
+        Moka(StrCat(SolverWithoutTests(), " max_iter=1 --runs ", runs), StrCat("OMP_NUM_THREADS='", value, "'"));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const std::string solver = ReadFile(folder_ / runs / "lenet-0001" / "config" / "solver.prototxt");
+    EXPECT_EQ(solver.find("threads: 1\n") != std::string::npos, is_kept) << value << "\n" << solver;
+    EXPECT_EQ(solver.find("threads:") != std::string::npos, is_kept) << value << "\n" << solver;
+  }
+}
+
 TEST_F(CliTest, WordsOfOtherToolsHaveHints) {
   const std::string lenet = StrCat("train '", MOKA_SOURCE_DIR, "/models/lenet' ");
   for (const auto& [line, hint] :
@@ -190,9 +203,16 @@ TEST_F(CliTest, TrainingEndsBeforeItsJob) {
   EXPECT_EQ(ended.code, 75) << ended.err;
   EXPECT_NE(ended.err.find("the job ends in 0:0"), std::string::npos) << ended.err;
   EXPECT_TRUE(fs::exists(folder_ / "job" / "lenet-0001" / "checkpoints" / "last")) << ended.err;
-  const Outcome chosen = train("5", "max_iter=100000 --max-time 2s");
-  EXPECT_EQ(chosen.code, 75) << chosen.err;
-  EXPECT_EQ(chosen.err.find("SLURM_JOB_END_TIME"), std::string::npos) << chosen.err;
+  for (const char* longer : {"--max-time 10h", "max_time=10h"}) {
+    const Outcome cut = train("$(($(date +%s) + 5))", StrCat("max_iter=100000 ", longer));
+    EXPECT_EQ(cut.code, 75) << cut.err;
+    EXPECT_NE(cut.err.find("the job ends in 0:0"), std::string::npos) << cut.err;
+  }
+  for (const char* shorter : {"--max-time 2s", "max_time=2s"}) {
+    const Outcome chosen = train("$(($(date +%s) + 3600))", StrCat("max_iter=100000 ", shorter));
+    EXPECT_EQ(chosen.code, 75) << chosen.err;
+    EXPECT_EQ(chosen.err.find("SLURM_JOB_END_TIME"), std::string::npos) << chosen.err;
+  }
   for (const auto& [end, told] : {std::pair("5", "\"5\", which is past: it limits nothing"),
                                   {"soon", "\"soon\", expected seconds since 1970: it limits nothing"}}) {
     const Outcome outcome = train(end, "max_iter=2");

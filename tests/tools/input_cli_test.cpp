@@ -282,6 +282,22 @@ TEST_F(InputCliTest, OutputsOfAnInputThatNothingFillsAreLeftOut) {
   EXPECT_THAT(inferred.err, Not(HasSubstr("outputs (")));
 }
 
+// Behind the scores, which the pictures alone give, there is only what needs another input.
+TEST_F(InputCliTest, ScoresAnswerWhereEveryOutputNeedsAnotherInput) {
+  const std::string folder = Case("infer-resize-crop");
+  const std::string net = Replaced(ReadFile(folder + "/net.prototxt"), "type: \"Silence\" bottom: \"label\"",
+                                   "type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: \"label\" top: \"loss\"") +
+                          "layer { name: 'prob' type: 'Softmax' bottom: 'ip' top: 'prob' }\n";
+  Put(folder + "/scores.prototxt", net);
+  Put(folder + "/behind.prototxt",
+      net + "layer { name: 'spare' type: 'Input' top: 'spare' input_param { shape { dim: 1 dim: 12 } } }\n" +
+          "layer { name: 'sum' type: 'Eltwise' bottom: 'prob' bottom: 'spare' top: 'sum' }\n");
+  const std::string infer = " --weights pixels.safetensors p/a.png --top 12 --json";
+  const Outcome inferred = MokaIn(folder, "infer behind.prototxt" + infer);
+  EXPECT_EQ(Scores(inferred), Scores(MokaIn(folder, "infer scores.prototxt" + infer)));
+  EXPECT_THAT(inferred.err, HasSubstr("output \"sum\" is left out: it needs input \"spare\""));
+}
+
 TEST_F(InputCliTest, ARunBesideANetGivesItsWeights) {
   const std::string folder = Case("infer-resize-crop");
   Put(folder + "/solver.prototxt",

@@ -43,6 +43,19 @@ TEST_F(RefusalsCli, AnOverrideNamesALayerWithASlash) {
   EXPECT_EQ(weights.blobs[0].shape, Shape({5, 6}));
 }
 
+TEST_F(RefusalsCli, DeviceIdsStandBesideAFlagThatDoesNotSayAnotherNumber) {
+  const Outcome of_cpu = InCase("override-slash", "train solver.prototxt --run d --device=cpu device_id=0");
+  EXPECT_EQ(of_cpu.code, 0) << of_cpu.err;
+  EXPECT_NE(of_cpu.err.find("device_id=0 has no use beside --device=cpu"), std::string::npos) << of_cpu.err;
+  for (const std::string words : {"--device=gpu device_id=0", "--device=gpu:0 'device_id=[0]'",
+                                  "--gpu=0,1 'device_id=[0,1]'", "--gpu=all 'device_id=[0,1]'"}) {
+    const Outcome trained = InCase("override-slash", "train solver.prototxt --run d " + words);
+    EXPECT_TRUE(trained.code == 0 || trained.code == 69) << words << ": " << trained.code << trained.err;  // no GPU
+  }
+  const Outcome another = InCase("override-slash", "train solver.prototxt --run d --gpu=0 ' solver.device_id = 1'");
+  EXPECT_EQ(another.code, 64) << another.err;
+}
+
 TEST_F(RefusalsCli, TheFolderOfASnapshotPrefixIsMade) {
   const Outcome trained = InCase("snapshot-prefix-folder", "train solver.prototxt --run r --device cpu");
   ASSERT_EQ(trained.code, 0) << trained.err;

@@ -13,6 +13,7 @@
 #include "data/image.h"
 #include "data/import.h"
 #include "tools/record_sizes.h"
+#include "tools/run_data.h"
 
 namespace moka {
 namespace {
@@ -180,6 +181,56 @@ TEST_F(TrainDataChecks, WordsHaveRows) {
     EXPECT_EQ(error.text(), StrCat("layer \"text\": ", (folder_ / "words.txt").string(),
                                    " has 6 words, and a layer that \"words\" goes to has 5 rows (input_dim)"));
     EXPECT_EQ(error.hint(), "set input_dim to 6, or make a shorter list with moka data vocabulary --most 1");
+  }
+}
+
+TEST_F(TrainDataChecks, ARunsDataIsKnownByNameAndFolder) {
+  const std::string list = (folder_ / "list.txt").string();
+  const std::string word = (folder_ / "gaussian").string();
+  PlaceFile(list, "p.bin 0\n");
+  PlaceFile(word, "a file that is called as a filler is");
+  const auto reading = [&](const std::string& folder, const std::string& bytes) {
+    std::filesystem::create_directories(folder_ / folder);
+    PlaceFile(folder_ / folder / "p.bin", bytes);
+    NetParameter net;
+    LayerParameter* data = net.add_layer();
+    data->set_name(word);
+    data->set_type("ImageData");
+    data->add_param()->set_name(word);
+    data->mutable_image_data_param()->set_source(list);
+    data->mutable_image_data_param()->set_root_folder((folder_ / folder / "").string());
+    data->mutable_dummy_data_param()->add_data_filler()->set_type(word);
+    return net;
+  };
+  const auto name = [&](const char* folder) { return StrCat(list, " in ", (folder_ / folder / "").string()); };
+  const SolverNets nets{reading("train", "one"), {reading("test", "other")}};
+  const DataOfRun data = ReadRunData(nets);
+  EXPECT_NE(data.contents.at(name("train")), data.contents.at(name("test")));
+  EXPECT_THAT(data.contents.at(name("train")), HasSubstr("1 of the files it names"));
+  EXPECT_FALSE(data.contents.contains(word)) << "words name no file";
+  EXPECT_EQ(data.contents.size(), 4U) << "and the two folders";
+  EXPECT_TRUE(data.trained.contains(name("train")));
+  EXPECT_FALSE(data.trained.contains(name("test")));
+
+  const auto told = [&](const std::string& identity) {
+    PlaceFile(folder_ / "run.json", identity);
+    testing::internal::CaptureStderr();
+    CheckRunData(data, folder_);
+    return testing::internal::GetCapturedStderr();
+  };
+  for (const char* none : {"{}", "[]", "{\"data\": 1}", "no JSON"})
+    EXPECT_THAT(told(none), HasSubstr("it does not say what data the run was started with")) << none;
+  EXPECT_EQ(told(StrCat("{\"data\": {\"", name("test"), "\": \"", data.contents.at(name("test")), "\"}}")), "");
+  EXPECT_THAT(told(StrCat("{\"data\": {\"", name("test"), "\": \"another\"}}")),
+              HasSubstr("; tests before and after are of different data"));
+  try {
+    PlaceFile(folder_ / "run.json", StrCat("{\"data\": {\"", name("train"), "\": \"another\"}}"));
+    CheckRunData(data, folder_);
+    FAIL() << "the training reads other pictures";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    EXPECT_EQ(error.text(), StrCat(name("train"), " is not what the run was started with: it was another and is ",
+                                   data.contents.at(name("train"))));
   }
 }
 

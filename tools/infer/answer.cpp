@@ -86,7 +86,7 @@ class StoryNet {
     const NetParameter asked = AskedNet(net_, words);
     const std::vector<std::string> filled(story_.top().begin(), story_.top().end());
     made_.outputs = FilledOutputs(program(), asked, filled, made_.outputs);
-    for (const std::string& hop : hops_) (void)FilledOutputs(program(), asked, filled, {hop});
+    for (const std::string& hop : hops_) RequireFilled(program(), asked, filled, hop);
     const Shape scores = Scores().shape();
     if (scores.Count() != vocabulary_.size()) {
       throw Error(ErrorKind::kConfig,

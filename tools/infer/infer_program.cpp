@@ -163,6 +163,18 @@ std::vector<std::string> FilledOutputs(const Program& program, const NetParamete
   return given;
 }
 
+bool IsFilled(const Program& program, const NetParameter& deploy, const std::vector<std::string>& filled,
+              const std::string& output) {
+  return !UnfilledBehind(program, deploy, filled).contains(output);
+}
+
+void RequireFilled(const Program& program, const NetParameter& deploy, const std::vector<std::string>& filled,
+                   const std::string& output) {
+  const std::map<std::string, InputTop> unfilled = UnfilledBehind(program, deploy, filled);
+  const auto found = unfilled.find(output);
+  if (found != unfilled.end()) RefuseUnfilled(found->second, filled);
+}
+
 bool CheckScores(std::span<const float> values, const std::string& output) {
   const auto nan = std::ranges::find_if(values, [](float value) { return std::isnan(value); });
   if (nan != values.end()) {

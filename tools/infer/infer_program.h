@@ -32,6 +32,13 @@ InferProgram CompileForInference(const InferSource& source, const NetParameter& 
 std::vector<std::string> FilledOutputs(const Program& program, const NetParameter& deploy,
                                        const std::vector<std::string>& filled, const std::vector<std::string>& outputs);
 
+// Whether the inputs of `filled` alone give an output.
+bool IsFilled(const Program& program, const NetParameter& deploy, const std::vector<std::string>& filled,
+              const std::string& output);
+// Errors: kConfig at an input beside those of `filled` that reaches the output.
+void RequireFilled(const Program& program, const NetParameter& deploy, const std::vector<std::string>& filled,
+                   const std::string& output);
+
 // Errors: kBadData where one of an output's values is NaN, which no order ranks. Returns whether all are finite.
 bool CheckScores(std::span<const float> values, const std::string& output);
 

@@ -1,7 +1,9 @@
 #include "tools/infer/input_shape.h"
 
-#include <algorithm>
+#include <map>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,41 +30,32 @@ Shape SampleOfRecords(const LayerParameter& layer, const ImageSize& records) {
   return Transform(fields, TEST, kSeed, {}).OutputShape(records);
 }
 
-// Of the card beside the net, which has shapes for the layer's tops.
-std::optional<Shape> SampleOfCard(const LayerParameter& layer) {
-  const ZooCheck made_up = MadeUpDataOf(layer);
-  for (const ZooTop& top : made_up.top()) {
-    if (top.name() == layer.top(0) && top.dim_size() > 1)
-      return Shape(std::vector<int64_t>(top.dim().begin() + 1, top.dim().end()));
-  }
-  return std::nullopt;
-}
-
 [[noreturn]] void RefuseUnknownSize(const LayerParameter& layer, const Error& gone) {
   const std::string_view param = layer.has_image_data_param()  ? "image_data_param"
                                  : layer.has_hdf5_data_param() ? "hdf5_data_param"
-                                                               : "data_param";
+                                 : layer.has_data_param()      ? "data_param"
+                                                               : "";
   throw Error(ErrorKind::kNoInput, PlaceOf(layer),
               StrCat("layer \"", layer.name(), "\": ", gone.text(),
-                     ", and nothing else says how large the pictures are ", "that the net takes"),
-              StrCat("--resize HxW says it, or where the data lie now: 'layer[", layer.name(), "].", param,
-                     ".source=\"PATH\"'"));
+                     ", and nothing else says how large the pictures are that the net takes"),
+              StrCat("--resize HxW says it", param.empty() ? ""
+                                                           : StrCat(", or where the data lie now: 'layer[",
+                                                                    layer.name(), "].", param, ".source=\"PATH\"'")));
 }
 
-// Where the layer's fields leave the size of its pictures open.
+// Where the layer's fields leave the size of its pictures open; the batch is the caller's to set.
 Shape SizedByOthers(const InferSource& source, const LayerParameter& layer, Shape guess, const Error& gone) {
   const int rank = guess.rank();
   for (const PictureInput& input : {source.flags, source.card.input()}) {
     if (input.resize_height() == 0 || input.resize_width() == 0 || rank < 3) continue;
     return guess.With(rank - 2, input.resize_height()).With(rank - 1, input.resize_width());
   }
-  const std::optional<Shape> sample = SampleOfCard(layer);
-  if (!sample) RefuseUnknownSize(layer, gone);
-  LogWarning(StrCat("layer \"", layer.name(), "\": ", gone.text(), "; going on without it, taking the shapes that the ",
-                    "model's card gives"));
-  std::vector<int64_t> dims(sample->dims().begin(), sample->dims().end());
-  dims.insert(dims.begin(), guess.rank() > 0 ? guess[0] : 1);
-  return Shape(dims);
+  const std::map<std::string, Shape> known = ShapesOfCard(layer, 1);
+  const auto top = known.find(layer.top(0));
+  if (top == known.end() || top->second.rank() < 2) RefuseUnknownSize(layer, gone);
+  LogWarning(StrCat("layer \"", layer.name(), "\": ", gone.text(),
+                    "; going on without it, taking the shapes that the model's card gives"));
+  return top->second;
 }
 
 // The shape of a data layer's first top when its data are not there.

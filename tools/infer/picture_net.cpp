@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "core/slow_phase.h"
 #include "core/text.h"
+#include "proto/content.h"
 #include "proto/places.h"
 #include "tools/deploy_net.h"
 #include "tools/infer/infer_program.h"
@@ -18,18 +19,6 @@
 namespace moka {
 
 namespace fs = std::filesystem;
-
-namespace {
-
-// Whether a file that is no picture begins as lines of words do.
-bool IsText(std::string_view bytes) {
-  constexpr size_t kLookedAt = 256;
-  const std::string_view start = bytes.substr(0, kLookedAt);
-  const auto is_of_text = [](unsigned char c) { return c >= ' ' || c == '\n' || c == '\r' || c == '\t'; };
-  return !start.empty() && std::ranges::all_of(start, is_of_text);
-}
-
-}  // namespace
 
 PictureNet::PictureNet(const InferSource& source, int64_t batch, const std::string& blob)
     : batch_(batch), store_(source.compile.device) {
@@ -43,10 +32,11 @@ PictureNet::PictureNet(const InferSource& source, int64_t batch, const std::stri
   InferProgram made = CompileForInference(source, deploy_, kept, store_);
   program_ = std::move(made.program);
   const std::string input = ImageInput(deploy_).top(0);
-  outputs_ = FilledOutputs(*program_, deploy_, {input}, blob.empty() ? made.outputs : std::vector{blob});
-  // Scores that another input reaches answer nothing.
-  if (scores_ && FilledOutputs(*program_, deploy_, {input}, {scores_->top, outputs_.back()}).front() != scores_->top)
-    scores_.reset();
+  const auto is_filled = [&](const std::string& output) { return IsFilled(*program_, deploy_, {input}, output); };
+  std::vector<std::string> wanted = blob.empty() ? made.outputs : std::vector{blob};
+  if (scores_ && !is_filled(scores_->top)) scores_.reset();  // scores that another input reaches answer nothing
+  if (scores_ && std::ranges::none_of(wanted, is_filled)) wanted.push_back(scores_->top);
+  outputs_ = FilledOutputs(*program_, deploy_, {input}, wanted);
   if (!program_->HasInput(input))
     throw Error(ErrorKind::kConfig, StrCat("input \"", input, "\" does not reach the output"));
   input_ = program_->input(input);
@@ -108,7 +98,8 @@ Image PictureNet::Load(const fs::path& file, int64_t slot) {
     return image;
   } catch (const Error& error) {
     if (error.text().find(file.string()) != std::string::npos) throw;
-    const bool is_list = error.kind() == ErrorKind::kBadData && IsText(bytes) && !IsImageName(file.filename().string());
+    const bool is_text = RecogniseContent(std::string_view(bytes).substr(0, 4096)) == Content::kText;
+    const bool is_list = error.kind() == ErrorKind::kBadData && is_text && !IsImageName(file.filename().string());
     const std::string hint =
         is_list ? "a list of pictures, a path a line, goes in on the standard input: - < LIST" : "";
     throw Error(error.kind(), error.place(), StrCat(Printable(file.string()), ": ", error.text()),

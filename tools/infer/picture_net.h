@@ -28,7 +28,8 @@ class PictureNet {
 
   int64_t batch() const { return batch_; }
   const Program& program() const { return *program_; }
-  // Of the net's outputs, in the order of its text, those that the pictures alone give.
+  // Of the net's outputs, in the order of its text, those that the pictures alone give; where there is none, the
+  // scores that answer.
   const std::vector<std::string>& outputs() const { return outputs_; }
   Tensor output(const std::string& name) const { return program_->output(name); }
   // The output that answers: the scores of a training net's loss (tools/deploy_net.h), else the last of outputs().

@@ -189,7 +189,6 @@ int RunExtractFeatures(const Arguments& arguments) {
   }
   ParameterStore store;
   TestOptions options;
-  options.data.phase = TEST;
   for (const std::string& name : names) options.watched.push_back({name});
   TestNet net(FilterNet(ReadNet(net_file), TEST), options, store);
   LoadTrainedWeights(weights, net.blobs(), store);

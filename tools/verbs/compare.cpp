@@ -11,6 +11,7 @@
 #include "tools/net_compare.h"
 #include "tools/net_source.h"
 #include "tools/print.h"
+#include "tools/train_setup.h"
 #include "tools/verbs/verbs.h"
 
 namespace moka {
@@ -23,15 +24,12 @@ double Tolerance(const Arguments& arguments, const std::string& name, double fal
 }
 
 NetState StateOf(const Arguments& arguments) {
-  NetState state;
+  NetState state = StateOfFlags(arguments);
   const std::string phase = arguments.Get("phase", "TEST");
   if (phase != "TEST" && phase != "TRAIN") {
     throw Error(ErrorKind::kUsage, StrCat("--phase wants TRAIN or TEST, found \"", Printable(phase), "\""));
   }
   state.set_phase(phase == "TRAIN" ? TRAIN : TEST);
-  if (arguments.Has("stage")) {
-    for (const std::string& stage : Split(arguments.Get("stage"), ',')) state.add_stage(stage);
-  }
   return state;
 }
 

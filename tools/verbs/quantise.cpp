@@ -87,7 +87,6 @@ struct QuantiseCandidate {
 QuantiseCandidate Compiled(const NetParameter& net, const CompileOptions& compile) {
   QuantiseCandidate c;
   TestOptions options;
-  options.data.phase = TEST;
   options.compile = compile;
   options.evaluation = Evaluation::kDetection;
   c.net = std::make_unique<TestNet>(net, options, c.store);

@@ -58,14 +58,9 @@ int RunTest(const Arguments& arguments) {
   const TestSource source = TestSourceOf(arguments, "test");
   NetReadOptions read;
   read.overrides = NetOverridesOf(arguments, "test");
-  NetState state;
+  NetState state = StateOfFlags(arguments);
   state.set_phase(TEST);
-  if (arguments.Has("level")) state.set_level(static_cast<int>(arguments.Int("level", 0, INT32_MIN, INT32_MAX)));
-  if (arguments.Has("stage")) {
-    for (const std::string& stage : Split(arguments.Get("stage"), ',')) state.add_stage(stage);
-  }
   TestOptions options;
-  options.data.phase = TEST;
   options.compile = CompileOptionsOf(arguments);
   ParameterStore store(options.compile.device);
   options.evaluation = Evaluation::kDetection;

@@ -253,6 +253,18 @@ TrainResult RunTraced(const Arguments& arguments, const Training& training, Comm
   return result;
 }
 
+// The seconds that the words give the training, or else the solver. A solver's text that is no time is told by the
+// trainer, with its place.
+std::optional<double> AskedTime(const Arguments& arguments, const SolverParameter& solver) {
+  if (arguments.Has("max-time")) return ParseDuration(arguments.Get("max-time"));
+  if (!solver.has_max_time()) return std::nullopt;
+  try {
+    return ParseDuration(solver.max_time());
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 // One rank, or the only one (no world). The first one's `run` is there from when it is locked or made, and outlives
 // what the rank has open.
 int TrainInRun(const Arguments& arguments, Training& training, Communicator* world, std::optional<RunFolder>& run) {
@@ -266,7 +278,7 @@ int TrainInRun(const Arguments& arguments, Training& training, Communicator* wor
   options.weights = setup.weights;
   options.caffe_snapshot = arguments.Get("snapshot");
   options.data_threads = arguments.Int("data-threads", 0, 0, 1024);
-  if (arguments.Has("max-time")) options.max_time_s = ParseDuration(arguments.Get("max-time"));
+  options.max_time_s = AskedTime(arguments, setup.solver);
   if (setup.solver.threads() > 0 && !arguments.Has("threads")) SetThreadCount(setup.solver.threads());
   options.baseline = training.baseline();
   arguments.RefuseUnread({"progress", "runs", "trace", "threads"});
@@ -282,7 +294,7 @@ int TrainInRun(const Arguments& arguments, Training& training, Communicator* wor
     }
     return 0;
   }
-  if (!arguments.Has("max-time") && !setup.solver.has_max_time()) options.max_time_s = SchedulerTimeLimit();
+  options.max_time_s = SchedulerTimeLimit(options.max_time_s);
   const CompileOptions compile = options.compile;
   TerminalObserver observer(is_first ? ParseProgressMode(arguments.Get("progress", "auto")) : ProgressMode::kOff);
   if (is_first) options.observer = &observer;

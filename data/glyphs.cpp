@@ -55,7 +55,7 @@ int DrawGlyph(uint64_t seed, uint64_t index, Image& image) {
   UseOneOpenCvThread();
   RandomStream random(seed, index);
   const int digit = static_cast<int>(random.Below(10));
-  cv::Mat canvas = cv::Mat::zeros(kCanvas, kCanvas, CV_8UC1);
+  cv::Mat canvas(kCanvas, kCanvas, CV_8UC1, cv::Scalar(0));
   PutDigit(digit, random, canvas);
   cv::Mat bent;
   cv::warpAffine(canvas, bent, Distortion(random), canvas.size(), cv::INTER_LINEAR, cv::BORDER_CONSTANT);

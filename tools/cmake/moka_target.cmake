@@ -117,14 +117,14 @@ endfunction()
 
 # Passive waiting: spinning threads of several tests at once would slow each other down many times.
 set(MOKA_TEST_ENVIRONMENT "OMP_WAIT_POLICY=passive" "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/cache")
+# The tests of databases that shrink underneath ask for Moka's answer to SIGBUS, not the sanitizer's.
 if(MOKA_SANITIZE MATCHES "address")
-  # The tests of databases that shrink underneath ask for Moka's answer to SIGBUS, not the sanitizer's.
   list(APPEND MOKA_TEST_ENVIRONMENT "ASAN_OPTIONS=handle_sigbus=0")
 endif()
 if(MOKA_SANITIZE STREQUAL "thread")
   # oneDNN's threads wait for each other inside libgomp, which is not instrumented: what a library that the sanitizer
   # cannot follow does to memory is not judged. Moka's own team says its order itself (core/parallel.cpp).
-  list(APPEND MOKA_TEST_ENVIRONMENT "TSAN_OPTIONS=ignore_noninstrumented_modules=1")
+  list(APPEND MOKA_TEST_ENVIRONMENT "TSAN_OPTIONS=handle_sigbus=0:ignore_noninstrumented_modules=1")
 endif()
 
 # What all tests are compiled with. They are compiled more often than they are waited for, hence -O1.

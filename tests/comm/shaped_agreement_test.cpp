@@ -14,12 +14,14 @@
 #include "comm/simulate/virtual_time.h"
 #include "core/text.h"
 #include "tests/comm/world.h"
+#include "tests/sanitized.h"
 
 namespace moka {
 namespace {
 
 constexpr std::chrono::milliseconds kLatency(2);
 constexpr double kBytesPerSecond = 20e6;
+constexpr int kMostRuns = kIsSanitized ? 1 : 20;  // a sanitizer's own time is in all of them
 
 double MeasuredSeconds(const AllReduceAlgorithm& algorithm, const Arrangement& arrangement, int64_t elements) {
   std::vector<std::unique_ptr<Transport>> world = MakeThreadWorld(arrangement.ranks);
@@ -49,11 +51,13 @@ TEST(VirtualTime, AgreesWithRealRunsOverSlowLinks) {
       // Other work on the machine only adds: the least of as many runs as it takes.
       const double bound = 1.1 * predicted + 1e-3;
       double measured = std::numeric_limits<double>::infinity();
-      for (int run = 0; run < 20 && measured > bound; ++run) {
+      for (int run = 0; run < kMostRuns && measured > bound; ++run) {
         measured = std::min(measured, MeasuredSeconds(algorithm, arrangement, elements));
       }
       EXPECT_GT(measured, 0.97 * predicted) << name << " of " << elements;
-      EXPECT_LT(measured, bound) << name << " of " << elements;
+      if (!kIsSanitized) {
+        EXPECT_LT(measured, bound) << name << " of " << elements;
+      }
     }
   }
 }

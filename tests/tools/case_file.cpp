@@ -22,7 +22,7 @@
 #include "data/image.h"
 #include "proto/hdf5_file.h"
 #include "proto/weights.h"
-#include "tests/tools/sanitized.h"
+#include "tests/sanitized.h"
 
 namespace moka {
 namespace {

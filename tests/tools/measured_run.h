@@ -17,7 +17,7 @@
 
 #include "core/file.h"
 #include "core/text.h"
-#include "tests/tools/sanitized.h"
+#include "tests/sanitized.h"
 
 namespace moka {
 

@@ -6,8 +6,8 @@
 #include <map>
 
 #include "core/error.h"
+#include "tests/sanitized.h"
 #include "tests/tools/cli_fixture.h"
-#include "tests/tools/sanitized.h"
 
 namespace moka {
 namespace {

@@ -13,7 +13,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <ranges>
+#include <set>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -293,9 +293,10 @@ void CheckTextLabel(int32_t label, const std::map<std::string, int32_t>& labels,
   if (labels.empty()) return;
   const auto item = std::ranges::find_if(labels, [&](const auto& known) { return known.second == label; });
   if (item == labels.end()) {
-    const auto [least, most] = std::ranges::minmax(std::views::values(labels));
-    BadAnnotationFile(
-        StrCat("line ", line, ": the label map has no label ", label, ", its labels are in ", least, "..", most));
+    std::set<int32_t> numbers;
+    for (const auto& [name, number] : labels) numbers.insert(number);
+    BadAnnotationFile(StrCat("line ", line, ": the label map has no label ", label, ", its labels are in ",
+                             *numbers.begin(), "..", *numbers.rbegin()));
   }
   if (label == 0 && IsBackgroundName(item->first)) {
     BadAnnotationFile(StrCat("line ", line, ": label 0 is \"", Printable(item->first), "\" in the label map, which ",

@@ -3,7 +3,6 @@
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <ranges>
 #include <set>
 
 #include "core/error.h"

@@ -10,7 +10,7 @@ namespace moka {
 
 struct PackedStream::State {
   struct Close {
-    void operator()(archive* file) const { archive_read_free(file); }
+    void operator()(archive* opened) const { archive_read_free(opened); }
   };
   std::string path;
   std::string packer;

@@ -27,10 +27,10 @@ void LoadTrainedWeights(const std::string& list, std::span<const NetBlob> blobs,
     std::error_code code;
     if (!std::filesystem::exists(state.replace_extension(".state"), code)) continue;
     if (!std::filesystem::exists(manifest.replace_extension(".sha256"), code)) continue;
-    for (const auto& [name, tensor] : LoadCheckpoint(file).slots) {
+    for (const auto& slot : LoadCheckpoint(file).slots) {
       const auto blob =
-          std::ranges::find_if(blobs, [&](const NetBlob& one) { return SlotName(one.name, kEmaSlot) == name; });
-      if (blob != blobs.end() && tensor.shape == blob->shape) store.Set(blob->name, tensor.values);
+          std::ranges::find_if(blobs, [&](const NetBlob& one) { return SlotName(one.name, kEmaSlot) == slot.first; });
+      if (blob != blobs.end() && slot.second.shape == blob->shape) store.Set(blob->name, slot.second.values);
     }
   }
 }

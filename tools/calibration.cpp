@@ -179,7 +179,9 @@ Quantization ReadQuantization(const std::filesystem::path& file) {
     fail("no ranges for 8-bit inference");
   }
   Quantization quantization;
-  for (const auto& [layer, entry] : json["convolutions"].items()) {
+  for (const auto& item : json["convolutions"].items()) {
+    const std::string& layer = item.key();
+    const auto& entry = item.value();
     const auto numbers = [&](const char* name) -> std::vector<double> {
       if (!entry.is_object() || !entry.contains(name) || !entry[name].is_array()) {
         fail(StrCat("layer \"", Printable(layer), "\" has no list \"", name, "\""));

@@ -82,6 +82,12 @@ class ErrorList : public Error {
   std::vector<Error> errors_;
 };
 
+// A size beyond 63 bits (core/size.h): kBadData, unless whoever made the sizes is somebody else than a file.
+class SizeOverflow : public Error {
+ public:
+  using Error::Error;
+};
+
 // Throws Error(kInternal) when a promise between Moka's own parts is broken. Never for a user's input.
 [[noreturn]] void ThrowBrokenPromise(std::string_view promise);
 inline void Require(bool condition, std::string_view promise) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <initializer_list>
@@ -14,10 +13,12 @@
 namespace moka {
 
 void ThrowSizeOverflow(const char* operation, int64_t a, int64_t b) {
-  throw Error(ErrorKind::kBadData, StrCat("size overflow: ", a, " ", operation, " ", b, " does not fit in 63 bits"));
+  throw SizeOverflow(ErrorKind::kBadData, StrCat("size overflow: ", a, " ", operation, " ", b, " does not fit in 63 bits"));
 }
 
 namespace {
+
+char SmallLetter(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 // The number of characters written to `to`.
 size_t WriteShortest(double value, std::span<char> to) {
@@ -107,8 +108,13 @@ std::string_view Trim(std::string_view text) {
   return text;
 }
 
+std::string AsciiLower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = SmallLetter(c);
+  return lower;
+}
+
 int EditDistance(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); };
   const size_t width = b.size() + 1;
   std::vector<int> d((a.size() + 1) * width);
   const auto at = [&](size_t i, size_t j) -> int& { return d[i * width + j]; };
@@ -116,9 +122,10 @@ int EditDistance(std::string_view a, std::string_view b) {
   for (size_t j = 0; j <= b.size(); ++j) at(0, j) = static_cast<int>(j);
   for (size_t i = 1; i <= a.size(); ++i) {
     for (size_t j = 1; j <= b.size(); ++j) {
-      const int cost = lower(a[i - 1]) == lower(b[j - 1]) ? 0 : 1;
+      const int cost = SmallLetter(a[i - 1]) == SmallLetter(b[j - 1]) ? 0 : 1;
       at(i, j) = std::min({at(i - 1, j) + 1, at(i, j - 1) + 1, at(i - 1, j - 1) + cost});
-      const bool swapped = i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]);
+      const bool swapped = i > 1 && j > 1 && SmallLetter(a[i - 1]) == SmallLetter(b[j - 2]) &&
+                           SmallLetter(a[i - 2]) == SmallLetter(b[j - 1]);
       if (swapped) at(i, j) = std::min(at(i, j), at(i - 2, j - 2) + 1);
     }
   }

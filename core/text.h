@@ -66,6 +66,8 @@ std::string Join(const std::vector<std::string>& parts, std::string_view separat
 // Splits at each separator; empty parts are kept.
 std::vector<std::string> Split(std::string_view text, char separator);
 std::string_view Trim(std::string_view text);
+// The letters A to Z small, whatever the locale; other bytes as they are.
+std::string AsciiLower(std::string_view text);
 
 // Damerau-Levenshtein distance (insert, delete, substitute, swap neighbours), case-insensitive.
 int EditDistance(std::string_view a, std::string_view b);

@@ -1,7 +1,6 @@
 #include "proto/content.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdint>
 
 #include "core/error.h"
@@ -16,9 +15,7 @@ constexpr size_t kContentHeadBytes = 4096;
 using namespace std::string_view_literals;  // NOLINT(google-build-using-namespace): only literals
 
 bool StartsWithIgnoringCase(std::string_view text, std::string_view prefix) {
-  return text.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), text.begin(), [](char a, char b) {
-           return a == std::tolower(static_cast<unsigned char>(b));
-         });
+  return AsciiLower(text.substr(0, prefix.size())) == prefix;
 }
 
 bool IsSafetensors(std::string_view head) {

@@ -1,0 +1,376 @@
+#include "proto/weights/safetensors.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/size.h"
+#include "core/text.h"
+#include "proto/weights/wide_numbers.h"
+
+namespace moka {
+namespace {
+
+constexpr uint64_t kHeaderLimitBytes = 100'000'000;
+constexpr size_t kTensorLimit = 100'000;  // and texts of the metadata
+constexpr size_t kPrefixBytes = 8;
+constexpr std::string_view kMetadata = "__metadata__";
+
+struct Entry {
+  std::string name;
+  std::string dtype;
+  std::vector<int64_t> shape;
+  std::vector<uint64_t> offsets;
+  bool has_dtype = false;
+  bool has_shape = false;
+  bool has_offsets = false;
+};
+
+// Reads the header event by event: no tree is built, nesting is at most three, and a repeated key is seen.
+class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  std::vector<Entry> entries;
+  std::map<std::string, std::string> metadata;
+  std::string problem;
+
+  bool null() override { return Stop("null"); }
+  bool boolean(bool /*value*/) override { return Stop("a boolean"); }
+  bool number_integer(number_integer_t /*value*/) override { return Stop("a negative number"); }
+  bool number_float(number_float_t /*value*/, const string_t& /*text*/) override {
+    return Stop("a number with a fraction");
+  }
+  bool binary(binary_t& /*value*/) override { return Stop("binary data"); }
+  bool parse_error(size_t position, const std::string& /*token*/,
+                   const nlohmann::detail::exception& /*error*/) override {
+    if (problem.empty()) problem = StrCat("the header is not JSON, at its byte ", position);
+    return false;
+  }
+
+  bool number_unsigned(number_unsigned_t value) override {
+    if (!in_list_) return Stop("a number");
+    Entry& entry = entries.back();
+    if (key_ == "data_offsets") {
+      entry.offsets.push_back(value);
+      return entry.offsets.size() <= 2 || Stop("more than two offsets");
+    }
+    if (value > static_cast<uint64_t>(INT64_MAX)) return Stop("a dimension beyond 2^63");
+    entry.shape.push_back(static_cast<int64_t>(value));
+    return entry.shape.size() <= static_cast<size_t>(Shape::kMaxRank) || Stop("more than 8 dimensions");
+  }
+
+  bool string(string_t& value) override {
+    if (depth_ == 2 && in_metadata_ && !in_list_) {
+      metadata[key_] = value;
+      return true;
+    }
+    if (depth_ != 2 || in_list_ || key_ != "dtype") return Stop("a text");
+    entries.back().dtype = value;
+    return true;
+  }
+
+  bool start_object(size_t /*count*/) override {
+    if (depth_ == 2 || in_list_) return Stop("an object");
+    ++depth_;
+    return true;
+  }
+  bool end_object() override {
+    --depth_;
+    if (depth_ != 1) return true;
+    const bool was_metadata = std::exchange(in_metadata_, false);
+    if (was_metadata) return true;
+    const Entry& entry = entries.back();
+    if (entry.has_dtype && entry.has_shape && entry.has_offsets && entry.offsets.size() == 2) return true;
+    return Fail(StrCat("tensor \"", Printable(entry.name), "\" lacks dtype, shape or two data_offsets"));
+  }
+
+  bool start_array(size_t /*count*/) override {
+    if (depth_ != 2 || in_metadata_ || in_list_ || (key_ != "shape" && key_ != "data_offsets")) return Stop("a list");
+    in_list_ = true;
+    return true;
+  }
+  bool end_array() override {
+    in_list_ = false;
+    return true;
+  }
+
+  bool key(string_t& name) override {
+    key_ = name;
+    if (depth_ == 1) return TopKey(name);
+    if (in_metadata_ && metadata.size() == kTensorLimit)
+      return Fail(StrCat("more than ", kTensorLimit, " texts of metadata"));
+    if (in_metadata_)
+      return metadata.emplace(name, "").second || Fail(StrCat("metadata key \"", Printable(name), "\" is given twice"));
+    Entry& entry = entries.back();
+    bool* seen = name == "dtype"          ? &entry.has_dtype
+                 : name == "shape"        ? &entry.has_shape
+                 : name == "data_offsets" ? &entry.has_offsets
+                                          : nullptr;
+    if (seen == nullptr)
+      return Fail(StrCat("tensor \"", Printable(entry.name), "\" has an unknown key \"", Printable(name), "\""));
+    if (std::exchange(*seen, true))
+      return Fail(StrCat("tensor \"", Printable(entry.name), "\" has two keys \"", name, "\""));
+    return true;
+  }
+
+ private:
+  bool TopKey(const std::string& name) {
+    if (!names_.insert(name).second) return Fail(StrCat("the name \"", Printable(name), "\" is given twice"));
+    if (name == kMetadata) {
+      in_metadata_ = true;
+      return true;
+    }
+    if (entries.size() == kTensorLimit) return Fail(StrCat("more than ", kTensorLimit, " tensors"));
+    entries.emplace_back().name = name;
+    return true;
+  }
+  bool Fail(std::string text) {
+    if (problem.empty()) problem = std::move(text);
+    return false;
+  }
+  bool Stop(std::string_view found) {
+    return Fail(StrCat("the header holds ", found, " at key \"", Printable(key_), "\", where none belongs"));
+  }
+
+  int depth_ = 0;
+  bool in_metadata_ = false;
+  bool in_list_ = false;
+  std::string key_;
+  std::set<std::string> names_;
+};
+
+// Bytes of one value; empty for a dtype the format does not know.
+std::optional<uint64_t> DtypeBytes(std::string_view dtype) {
+  static constexpr std::array<std::pair<std::string_view, uint64_t>, 15> kDtypes{{
+      {"BOOL", 1},
+      {"U8", 1},
+      {"I8", 1},
+      {"F8_E5M2", 1},
+      {"F8_E4M3", 1},
+      {"I16", 2},
+      {"U16", 2},
+      {"F16", 2},
+      {"BF16", 2},
+      {"I32", 4},
+      {"U32", 4},
+      {"F32", 4},
+      {"F64", 8},
+      {"I64", 8},
+      {"U64", 8},
+  }};
+  for (const auto& [name, bytes] : kDtypes) {
+    if (name == dtype) return bytes;
+  }
+  return std::nullopt;
+}
+
+// IEEE half to float: sign, 5 bits of exponent (bias 15), 10 of fraction.
+float HalfToFloat(uint16_t half) {
+  const uint32_t sign = uint32_t{half & 0x8000U} << 16U;
+  const uint32_t exponent = (half >> 10U) & 0x1FU;
+  const uint32_t fraction = half & 0x3FFU;
+  if (exponent == 0x1F) return std::bit_cast<float>(sign | 0x7F800000U | (fraction << 13U));
+  if (exponent != 0) return std::bit_cast<float>(sign | ((exponent + 112U) << 23U) | (fraction << 13U));
+  const float subnormal = static_cast<float>(fraction) * 0x1p-24F;
+  return sign != 0 ? -subnormal : subnormal;
+}
+
+template <class T>
+T LoadSafetensorsNumberAt(std::string_view data, size_t i) {
+  T value;
+  std::memcpy(&value, data.data() + i * sizeof(T), sizeof(T));
+  return value;
+}
+
+// Requires: data holds values.size() values of the dtype. False for dtypes that are no weights. Errors: kBadData for a
+// number beyond all floats, with `what`.
+bool ConvertSafetensorsValues(std::string_view dtype, std::string_view data, const std::string& what,
+                              std::vector<float>& values) {
+  static_assert(std::endian::native == std::endian::little, "the format is little endian");
+  if (dtype == "F32") {
+    if (!values.empty()) std::memcpy(values.data(), data.data(), data.size());
+    return true;
+  }
+  if (dtype == "F64") {
+    std::vector<double> numbers(values.size());
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = LoadSafetensorsNumberAt<double>(data, i);
+    CopyWide(std::span<const double>(numbers), what, 0, values);
+    return true;
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (dtype == "F16") {
+      values[i] = HalfToFloat(LoadSafetensorsNumberAt<uint16_t>(data, i));
+    } else if (dtype == "BF16") {
+      values[i] = std::bit_cast<float>(uint32_t{LoadSafetensorsNumberAt<uint16_t>(data, i)} << 16U);
+    } else {
+      return false;
+    }
+  }
+  return dtype == "F16" || dtype == "BF16";
+}
+
+// "conv1/0" is blob 0 of conv1; a name without a number is blob 0 of its own.
+void SplitName(const std::string& name, NamedBlob& blob) {
+  blob.layer = name;
+  const size_t slash = name.rfind('/');
+  if (slash == std::string::npos || slash == 0) return;
+  int index = 0;
+  const auto [end, error] = std::from_chars(name.data() + slash + 1, name.data() + name.size(), index);
+  const bool canonical =
+      error == std::errc{} && end == name.data() + name.size() && std::to_string(index) == name.substr(slash + 1);
+  if (!canonical || index < 0) return;
+  blob.layer = name.substr(0, slash);
+  blob.index = index;
+}
+
+class SafetensorsReader {
+ public:
+  SafetensorsReader(std::string_view bytes, const std::string& file) : bytes_(bytes), file_(file) {}
+
+  Weights Run() {
+    HeaderReader header = ReadHeader();
+    CheckSpans(header.entries);
+    Weights weights;
+    weights.format = "safetensors";
+    weights.metadata = std::move(header.metadata);
+    for (const Entry& entry : header.entries) weights.blobs.push_back(ReadTensor(entry));
+    return weights;
+  }
+
+ private:
+  [[noreturn]] void Fail(std::string text) const {
+    throw Error(ErrorKind::kBadData, SourcePlace{.file = file_}, std::move(text));
+  }
+
+  HeaderReader ReadHeader() {
+    if (bytes_.size() < kPrefixBytes)
+      Fail(StrCat("expected a safetensors file, but it has only ", bytes_.size(), " bytes"));
+    const auto length = LoadSafetensorsNumberAt<uint64_t>(bytes_, 0);
+    if (length > kHeaderLimitBytes)
+      Fail(StrCat("the header claims ", length, " bytes, at most ", kHeaderLimitBytes, " are allowed"));
+    if (length > bytes_.size() - kPrefixBytes) {
+      Fail(StrCat("the file is cut short: the header claims ", length, " bytes but ", bytes_.size() - kPrefixBytes,
+                  " are left"));
+    }
+    const std::string_view text = bytes_.substr(kPrefixBytes, static_cast<size_t>(length));
+    if (!text.starts_with('{')) Fail("the header does not begin with \"{\"");
+    HeaderReader header;
+    const bool read = nlohmann::json::sax_parse(text.begin(), text.end(), &header);
+    if (!read || !header.problem.empty()) Fail(header.problem.empty() ? "the header is not JSON" : header.problem);
+    data_ = bytes_.substr(kPrefixBytes + static_cast<size_t>(length));
+    return header;
+  }
+
+  // Sorted by offset, tensors follow each other exactly, from 0 to the end of the file.
+  void CheckSpans(const std::vector<Entry>& entries) const {
+    std::vector<const Entry*> order;
+    for (const Entry& entry : entries) {
+      CheckSpan(entry);
+      order.push_back(&entry);
+    }
+    std::sort(order.begin(), order.end(), [](const Entry* a, const Entry* b) { return a->offsets < b->offsets; });
+    uint64_t end = 0;
+    for (const Entry* entry : order) {
+      if (entry->offsets[0] != end) {
+        Fail(StrCat("tensor \"", Printable(entry->name), "\" begins at ", entry->offsets[0],
+                    " but the one before it ends at ", end,
+                    entry->offsets[0] < end ? ": they overlap" : ": there is a hole"));
+      }
+      end = entry->offsets[1];
+    }
+    if (end != data_.size()) Fail(StrCat("tensors end at byte ", end, " of ", data_.size(), " bytes of values"));
+  }
+
+  void CheckSpan(const Entry& entry) const {
+    const std::string name = StrCat("tensor \"", Printable(entry.name), "\"");
+    const std::optional<uint64_t> size = DtypeBytes(entry.dtype);
+    if (!size) Fail(StrCat(name, " has the unknown dtype \"", Printable(entry.dtype), "\""));
+    const uint64_t begin = entry.offsets[0];
+    const uint64_t end = entry.offsets[1];
+    if (begin > end || end > data_.size()) {
+      Fail(StrCat(name, " lies at bytes ", begin, " to ", end, " of ", data_.size(),
+                  end > data_.size() ? " (the file is cut short)" : ""));
+    }
+    Size count = static_cast<int64_t>(*size);
+    try {
+      // Zeros first: a dimension 0 makes any shape empty, whatever the others are.
+      if (std::find(entry.shape.begin(), entry.shape.end(), 0) != entry.shape.end()) count = 0;
+      for (const int64_t dim : entry.shape) count *= dim == 0 || count == Size(0) ? Size(0) : Size(dim);
+    } catch (const Error& error) {
+      Fail(StrCat(name, ": ", error.text()));
+    }
+    if (count.value() != static_cast<int64_t>(end - begin)) {
+      Fail(StrCat(name, " has shape ", Shape(entry.shape).ToString(), " of ", entry.dtype, ", ", count.value(),
+                  " bytes, but spans ", end - begin));
+    }
+  }
+
+  NamedBlob ReadTensor(const Entry& entry) const {
+    NamedBlob blob;
+    SplitName(entry.name, blob);
+    blob.shape = Shape(entry.shape);
+    const std::string_view data =
+        data_.substr(static_cast<size_t>(entry.offsets[0]), static_cast<size_t>(entry.offsets[1] - entry.offsets[0]));
+    blob.values.resize(data.size() / static_cast<size_t>(*DtypeBytes(entry.dtype)));
+    if (!ConvertSafetensorsValues(entry.dtype, data, StrCat("tensor \"", Printable(entry.name), "\""), blob.values)) {
+      Fail(StrCat("tensor \"", Printable(entry.name), "\" has dtype ", entry.dtype,
+                  "; weights are F32, F64, F16 or BF16"));
+    }
+    return blob;
+  }
+
+  std::string_view bytes_;
+  const std::string& file_;
+  std::string_view data_;
+};
+
+}  // namespace
+
+Weights ReadSafetensors(std::string_view bytes, const std::string& file) {
+  return SafetensorsReader(bytes, file).Run();
+}
+
+void WriteSafetensors(const std::filesystem::path& path, std::span<const NamedBlob> blobs,
+                      const std::map<std::string, std::string>& metadata) {
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  if (!metadata.empty()) header[std::string(kMetadata)] = metadata;
+  Size offset = 0;
+  std::set<std::string> names;
+  for (const NamedBlob& blob : blobs) {
+    const std::string name = StrCat(blob.layer, "/", blob.index);
+    if (!names.insert(name).second) throw Error(ErrorKind::kBadData, StrCat("two blobs are named \"", name, "\""));
+    Require(blob.shape.Count() == static_cast<int64_t>(blob.values.size()),
+            "WriteSafetensors: a blob's values fill its shape");
+    const Size end = offset + Size(static_cast<int64_t>(blob.values.size())) * Size(4);
+    header[name] = {{"dtype", "F32"},
+                    {"shape", std::vector<int64_t>(blob.shape.dims().begin(), blob.shape.dims().end())},
+                    {"data_offsets", {offset.value(), end.value()}}};
+    offset = end;
+  }
+  std::string text;
+  try {
+    text = header.dump();
+  } catch (const nlohmann::json::exception&) {
+    throw Error(ErrorKind::kBadData, SourcePlace{}, "a layer's name or the metadata is not valid UTF-8",
+                "safetensors cannot store it");
+  }
+  // Spaces align the values to 8 bytes.
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  const uint64_t length = text.size();
+  AtomicFile file(path);
+  file.Append(&length, sizeof length);
+  file.Append(text);
+  for (const NamedBlob& blob : blobs)
+    file.Append(blob.values.data(), static_cast<int64_t>(blob.values.size() * sizeof(float)));
+  file.Commit();
+}
+
+}  // namespace moka

@@ -1,4 +1,5 @@
 #include "graph/graph.h"
+#include "graph/term.h"
 
 namespace moka {
 
@@ -18,6 +19,16 @@ ValueId GraphBuilder::Pointwise(std::string expression, std::vector<ValueId> inp
 
 std::vector<ValueId> GraphBuilder::Pointwise(Strings expressions, std::vector<ValueId> inputs) const {
   return Add("pointwise", std::move(inputs), {{"exprs", std::move(expressions)}});
+}
+
+ValueId GraphBuilder::Pointwise(const Term& term, std::vector<ValueId> inputs) const {
+  return Pointwise(term.text(), std::move(inputs));
+}
+
+std::vector<ValueId> GraphBuilder::Pointwise(const std::vector<Term>& terms, std::vector<ValueId> inputs) const {
+  Strings expressions;
+  for (const Term& term : terms) expressions.push_back(term.text());
+  return Pointwise(std::move(expressions), std::move(inputs));
 }
 
 ValueId GraphBuilder::Reshape(ValueId x, const Shape& to) const {

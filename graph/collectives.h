@@ -1,4 +1,4 @@
-// What the nodes that sum gradients over ranks ask of the room that communicates (comm/gradient_exchange.h).
+// What the nodes that sum gradients over ranks ask of the room that communicates (comm/exchange/gradient_exchange.h).
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/tensor.h"
+#include "core/device/tensor.h"
 
 namespace moka {
 

@@ -7,10 +7,10 @@
 #include <set>
 #include <utility>
 
+#include "core/device/memory.h"
 #include "core/log.h"
-#include "core/memory.h"
-#include "core/team_wait.h"
 #include "core/text.h"
+#include "core/threads/team_wait.h"
 #include "core/trace.h"
 #include "graph/binding.h"
 #include "graph/collectives.h"

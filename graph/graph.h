@@ -16,6 +16,7 @@ namespace moka {
 
 struct OpDef;
 class Catalog;
+class Term;
 
 using ValueId = int32_t;
 using NodeId = int32_t;
@@ -146,6 +147,8 @@ class GraphBuilder {
   // dimensions equal or 1, or rank 0 (a scalar).
   ValueId Pointwise(std::string expression, std::vector<ValueId> inputs) const;
   std::vector<ValueId> Pointwise(Strings expressions, std::vector<ValueId> inputs) const;
+  ValueId Pointwise(const Term& term, std::vector<ValueId> inputs) const;
+  std::vector<ValueId> Pointwise(const std::vector<Term>& terms, std::vector<ValueId> inputs) const;
   // Same elements, new dimensions. Returns the value itself when nothing changes.
   ValueId Reshape(ValueId x, const Shape& shape) const;
   // Sums over axes, keeping them as dimensions of 1.
@@ -164,8 +167,6 @@ class GraphBuilder {
 
 // Text of a whole graph, one node a line with types, attributes and origin; stable, so tests compare it.
 std::string ToText(const Graph& graph);
-// Graphviz source.
-std::string ToDot(const Graph& graph);
 // Checks every promise of the graph: types agree with infer, ids are alive, no cycle, names unique, assignments typed.
 // Errors: kInternal naming the pass that ran last.
 void Verify(const Graph& graph, std::string_view after);

@@ -3,7 +3,7 @@
 #include <exception>
 #include <utility>
 
-#include "core/device.h"
+#include "core/device/device.h"
 
 namespace moka {
 namespace {

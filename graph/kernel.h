@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/tensor.h"
+#include "core/device/tensor.h"
 #include "core/types.h"
 
 namespace moka {
@@ -72,6 +72,8 @@ struct KernelDef {
   // everywhere. Called only for queries whose shapes and dtypes it would accept under its own proposal.
   std::optional<LayoutProposal> (*propose)(const KernelQuery&) = nullptr;
   std::unique_ptr<Kernel> (*make)(const KernelQuery&) = nullptr;
+  // Among the rows of an op on a device: the smaller is asked first, as it is likely the faster one.
+  int turn = 0;
 };
 
 }  // namespace moka

@@ -13,10 +13,10 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/open_file.h"
-#include "core/parallel.h"
-#include "core/run_queue.h"
 #include "core/system_reason.h"
 #include "core/text.h"
+#include "core/threads/parallel.h"
+#include "core/threads/run_queue.h"
 #include "graph/graph.h"
 #include "graph/op.h"
 

@@ -9,8 +9,8 @@
 // lines alone.
 //
 // Times differ from machine to machine and from hour to hour, and with them the kernels and the last bits of results.
-// Where those must be the same, a rule gives the milliseconds instead (layers/cpu/kernel_rule.h): then nothing is
-// timed, and the file is neither read nor written.
+// Where those must be the same, a rule gives the milliseconds instead (layers/kernels/cpu/kernel_rule.h): then nothing
+// is timed, and the file is neither read nor written.
 #pragma once
 
 #include <filesystem>

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/tensor.h"
+#include "core/device/tensor.h"
 #include "graph/program.h"
 
 namespace moka {

@@ -3,14 +3,25 @@
 #include <algorithm>
 
 #include "core/text.h"
+#include "graph/graph.h"
 
 namespace moka {
+namespace {
+
+// What announces and explains an op that the CPU does in a program of a GPU.
+std::string RefuseOnHost(const KernelQuery& query) { return StrCat(query.node.op->on_host, ": the CPU does it"); }
+
+}  // namespace
 
 Catalog::Catalog(std::vector<OpDef> ops, std::vector<KernelDef> kernels)
     : ops_(std::move(ops)), kernels_(std::move(kernels)) {
   std::sort(ops_.begin(), ops_.end(), [](const OpDef& a, const OpDef& b) { return a.name < b.name; });
   for (size_t i = 1; i < ops_.size(); ++i) {
     Require(ops_[i - 1].name != ops_[i].name, StrCat("op ", ops_[i].name, " is listed once"));
+  }
+  for (const OpDef& op : ops_) {
+    if (op.on_host.empty()) continue;
+    kernels_.push_back({.name = "none", .op = op.name, .device = DeviceKind::kCuda, .refuse = RefuseOnHost});
   }
   for (const KernelDef& kernel : kernels_) {
     Require(FindOp(kernel.op) != nullptr, StrCat("kernel ", kernel.name, " names an op of the catalogue: ", kernel.op));
@@ -34,6 +45,7 @@ std::vector<const KernelDef*> Catalog::KernelsOf(std::string_view op, DeviceKind
   for (const KernelDef& kernel : kernels_) {
     if (kernel.op == op && kernel.device == device) kernels.push_back(&kernel);
   }
+  std::ranges::stable_sort(kernels, {}, [](const KernelDef* kernel) { return kernel->turn; });
   return kernels;
 }
 

@@ -101,6 +101,9 @@ struct OpDef {
   // keyed).
   bool is_pure = true;
   Precision precision = Precision::kFollow;
+  // Why GPUs have no kernel for it: "it sorts and suppresses one box after another"; then programs of GPUs have the CPU
+  // do it, and say why. Empty: some device's kernels take it.
+  std::string on_host = {};
   // Which floating inputs may be of a half type where the op takes one (statistics and parameters of normalisations
   // stay float32); null: all.
   bool (*takes_half)(const Attributes&, int input) = nullptr;

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/device.h"
+#include "core/device/device.h"
 
 namespace moka {
 

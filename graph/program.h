@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/tensor.h"
+#include "core/device/tensor.h"
 #include "graph/graph.h"
 #include "graph/parameter_store.h"
 
@@ -21,7 +21,7 @@ class Collectives;
 class KernelSearch;
 struct Quantization;
 
-// Bytes of memory that this process may have (core/memory.h); nothing larger is asked for.
+// Bytes of memory that this process may have (core/device/memory.h); nothing larger is asked for.
 int64_t MachineMemoryBytes();
 
 // The arithmetic of products and convolutions, and the type of what lies between layers. tf32: float32 whose factors

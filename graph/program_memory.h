@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/device.h"
+#include "core/device/device.h"
 #include "graph/graph.h"
 #include "graph/parameter_store.h"
 #include "graph/program.h"

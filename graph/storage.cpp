@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/parallel.h"
 #include "core/text.h"
+#include "core/threads/parallel.h"
 #include "graph/op.h"
 
 namespace moka {

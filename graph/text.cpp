@@ -30,15 +30,6 @@ std::string OriginText(const NodeOrigin& origin) {
   return s;
 }
 
-std::string Escaped(std::string_view text) {
-  std::string s;
-  for (const char c : text) {
-    if (c == '"' || c == '\\') s += '\\';
-    s += c;
-  }
-  return s;
-}
-
 }  // namespace
 
 std::string ToText(const Graph& graph) {
@@ -61,26 +52,6 @@ std::string ToText(const Graph& graph) {
     s += StrCat("output ", Printable(output.name), " = ", ValueName(graph, output.value), "\n");
   }
   return s;
-}
-
-std::string ToDot(const Graph& graph) {
-  std::string s = "digraph net {\n  rankdir=TB;\n  node [shape=box, fontname=\"sans-serif\", fontsize=10];\n";
-  for (ValueId id = 0; id < graph.value_count(); ++id) {
-    const Value& value = graph.value(id);
-    if (value.kind == ValueKind::kResult) continue;
-    s += StrCat("  v", id, " [label=\"", Escaped(value.name), "\\n", value.type.ToString(),
-                "\", shape=", value.kind == ValueKind::kState ? "cylinder" : "ellipse", "];\n");
-  }
-  for (const NodeId id : graph.TopologicalOrder()) {
-    const Node& node = graph.node(id);
-    s += StrCat("  n", id, " [label=\"", Escaped(node.op->name), "\\n", Escaped(LayersText(node.origin)), "\"];\n");
-    for (const ValueId input : node.inputs) {
-      const Value& value = graph.value(input);
-      const std::string from = value.producer == kNoId ? StrCat("v", input) : StrCat("n", value.producer);
-      s += StrCat("  ", from, " -> n", id, " [label=\"", value.type.shape.ToString(), "\", fontsize=8];\n");
-    }
-  }
-  return s + "}\n";
 }
 
 void Verify(const Graph& graph, std::string_view after) {

@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 #include "graph/graph.h"
 #include "graph/schedule.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/half.h"
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace moka {
 namespace {

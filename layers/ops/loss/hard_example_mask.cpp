@@ -6,9 +6,9 @@
 #include <numeric>
 
 #include "core/text.h"
+#include "graph/op.h"
 #include "layers/ops/cases.h"
 #include "layers/ops/checks.h"
-#include "layers/ops/loss/ops.h"
 
 namespace moka {
 namespace {

@@ -2,11 +2,11 @@
 // is no class leaves its line zero (kernels report it unless it is the ignored one).
 #include <algorithm>
 
+#include "graph/op.h"
 #include "layers/ops/cases.h"
 #include "layers/ops/checks.h"
 #include "layers/ops/geometry.h"
-#include "layers/ops/labels.h"
-#include "layers/ops/loss/ops.h"
+#include "layers/ops/maths/labels.h"
 #include "layers/ops/visit.h"
 
 namespace moka {

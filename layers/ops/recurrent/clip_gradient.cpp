@@ -1,9 +1,9 @@
 // The identity, whose gradient is cut to [-threshold, threshold]: what a recurrent layer puts before its gates so that
 // errors do not explode on their way back in time (Graves, arXiv 1308.0850, section 2).
 #include "core/text.h"
+#include "graph/op.h"
 #include "layers/ops/cases.h"
 #include "layers/ops/checks.h"
-#include "layers/ops/recurrent/ops.h"
 
 namespace moka {
 namespace {
@@ -50,6 +50,7 @@ OpDef ClipGradientOp() {
           .reference = ClipGradientReference,
           .gradient = GradientOfClipGradient,
           .is_alias = true,
+          .precision = Precision::kKeep32,
           .takes_half = IsScaledIdentity,
           .cases = ClipGradientCases};
 }

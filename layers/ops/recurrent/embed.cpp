@@ -4,10 +4,10 @@
 #include <limits>
 
 #include "core/text.h"
+#include "graph/op.h"
 #include "layers/ops/cases.h"
 #include "layers/ops/checks.h"
-#include "layers/ops/labels.h"
-#include "layers/ops/recurrent/ops.h"
+#include "layers/ops/maths/labels.h"
 
 namespace moka {
 namespace {

@@ -2,14 +2,15 @@
 // ("bag of words"), l = 1 or position weights. One op in place of embed, a product and a sum: rows of all words are
 // never in memory, and places without a word cost nothing.
 #include "layers/ops/recurrent/embed_sum.h"
+#include "layers/ops/on_host.h"
 
 #include <limits>
 
 #include "core/text.h"
+#include "graph/op.h"
 #include "layers/ops/cases.h"
 #include "layers/ops/checks.h"
-#include "layers/ops/labels.h"
-#include "layers/ops/recurrent/ops.h"
+#include "layers/ops/maths/labels.h"
 
 namespace moka {
 namespace {
@@ -152,6 +153,7 @@ OpDef EmbedSumOp() {
           .reference = EmbedSumReference,
           .gradient = EmbedSumGradient,
           .precision = Precision::kKeep32,
+          .on_host = on_host::kRare,
           .cases = EmbedSumCases};
 }
 
@@ -167,6 +169,7 @@ OpDef EmbedSumBackwardOp() {
           .reference = EmbedSumReferenceBackward,
           .gradient = EmbedSumGradientBackward,
           .precision = Precision::kKeep32,
+          .on_host = on_host::kRare,
           .cases = EmbedSumBackwardCases};
 }
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "layers/device_function.h"
+#include "layers/ops/device_function.h"
 
 namespace moka {
 

@@ -4,10 +4,10 @@
 #include <set>
 
 #include "core/text.h"
-#include "layers/ops/broadcast.h"
+#include "graph/op.h"
 #include "layers/ops/checks.h"
-#include "layers/ops/labels.h"
-#include "layers/ops/recurrent/ops.h"
+#include "layers/ops/maths/broadcast.h"
+#include "layers/ops/maths/labels.h"
 
 namespace moka {
 namespace {
@@ -111,6 +111,7 @@ OpDef EmbedUpdateOp() {
           .reference = EmbedUpdateReference,
           .may_overwrite = [](const Attributes&, int input, int) { return input == int{kTable}; },
           .precision = Precision::kKeep32,
+          .on_host = "it updates single rows by an expression of its own",
           .cases = EmbedUpdateCases};
 }
 

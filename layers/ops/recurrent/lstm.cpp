@@ -7,10 +7,10 @@
 #include <cmath>
 
 #include "core/text.h"
+#include "graph/op.h"
 #include "layers/ops/cases.h"
 #include "layers/ops/checks.h"
-#include "layers/ops/first_results.h"
-#include "layers/ops/recurrent/ops.h"
+#include "layers/ops/recurrent/first_results.h"
 #include "layers/ops/recurrent/steps.h"
 
 namespace moka {

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "core/text.h"
+#include "graph/op.h"
 #include "layers/ops/cases.h"
 #include "layers/ops/checks.h"
-#include "layers/ops/shape/ops.h"
 
 namespace moka {
 namespace {

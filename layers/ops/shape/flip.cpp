@@ -1,8 +1,8 @@
 // x mirrored along some axes.
 #include "core/text.h"
+#include "graph/op.h"
 #include "layers/ops/cases.h"
 #include "layers/ops/checks.h"
-#include "layers/ops/shape/ops.h"
 #include "layers/ops/visit.h"
 
 namespace moka {
@@ -51,6 +51,7 @@ OpDef FlipOp() {
           .infer = InferFlip,
           .reference = FlipReference,
           .gradient = FlipGradient,
+          .precision = Precision::kKeep32,
           .cases = FlipCases};
 }
 

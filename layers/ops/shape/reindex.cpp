@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "core/text.h"
+#include "graph/op.h"
 #include "layers/ops/cases.h"
 #include "layers/ops/checks.h"
-#include "layers/ops/labels.h"
-#include "layers/ops/shape/ops.h"
+#include "layers/ops/maths/labels.h"
 
 namespace moka {
 namespace {
@@ -108,6 +108,7 @@ OpDef ReindexOp() {
           .infer = InferReindex,
           .reference = ReindexReference,
           .gradient = ReindexGradient,
+          .precision = Precision::kKeep32,
           .cases = ReindexCases};
 }
 

@@ -1,0 +1,231 @@
+// oftenliu's layers of MTCNN's training nets (its Caffe's often_mtcnn_*_layer.cpp). A label is 0 (no face), 1 (a face),
+// -1 (part of a face: only its box counts) or -2 (only its landmarks count).
+#include "core/text.h"
+#include "layers/net/fields.h"
+#include "layers/net/layer.h"
+#include "layers/types/loss/loss_normalizer.h"
+#include "layers/types/loss/own_gradient.h"
+
+namespace moka {
+namespace {
+
+constexpr const char* kHasClass = "1-max(eq(x0,-1),eq(x0,-2))";
+
+// Bottom 1's labels as [N]. Errors: kConfig unless bottom 0 has N items of as many numbers.
+ValueId LabelsOf(const LayerBuilder& l, int bottom) {
+  const Shape x = l.shape(0);
+  const Shape labels = l.shape(bottom);
+  l.Check(x.rank() >= 2 && labels.Count() == x[0], StrCat("bottom[", bottom, "]"),
+          StrCat("bottom \"", l.param().bottom(bottom), "\" must have a label for each item of \"", l.param().bottom(0),
+                 "\" ", x.ToString(), ", found ", labels.ToString()));
+  return Constant(l, l.b().Reshape(l.bottom(bottom), Shape{x[0]}));
+}
+
+void BuildBridge(LayerBuilder& l) {
+  const GraphBuilder& b = l.b();
+  const Shape x = l.shape(0);
+  const ValueId labels = LabelsOf(l, 1);
+  const ValueId rows = b.Reshape(l.bottom(0), Shape{x[0], x.Count(1, x.rank())});
+  const ValueId mask = b.Reshape(b.Pointwise(kHasClass, {labels}), Shape{x[0], 1});
+  l.SetTop(0, b.Reshape(b.Pointwise("select(x1,x0,0)", {rows, mask}), x));
+  l.SetTop(1, labels);
+}
+
+// 1 for the floor(0.7 n) largest of the n losses that count; of equal ones the earlier come first.
+ValueId Hardest(const LayerBuilder& l, ValueId losses, ValueId counts, int64_t items) {
+  const GraphBuilder& b = l.b();
+  const ValueId place = b.Add1("filter_index", {b.Full(Shape{items}, 1)});
+  const ValueId value = b.Pointwise("select(x1,x0,-1)", {losses, counts});
+  const auto column = [&](ValueId v) { return b.Reshape(v, Shape{items, 1}); };
+  const auto row = [&](ValueId v) { return b.Reshape(v, Shape{1, items}); };
+  const ValueId is_before =
+      b.Pointwise("max(gt(x1,x0),min(eq(x1,x0),lt(x3,x2)))", {column(value), row(value), column(place), row(place)});
+  const ValueId rank = b.Reshape(b.ReduceSum(is_before, {1}), Shape{items});
+  return b.Pointwise("min(x1,lt(x0,floor(7*x2/10)))", {rank, counts, b.SumAll(counts)});
+}
+
+void BuildSoftmaxLoss(LayerBuilder& l) {
+  const GraphBuilder& b = l.b();
+  const Shape x = l.shape(0);
+  const LossParameter& p = l.param().loss_param();
+  const int axis = AxisOf(l, "softmax_param.axis", l.param().softmax_param().axis(), x);
+  l.Check(axis == 1 && x.rank() >= 2 && x.Count(2, x.rank()) == 1, "bottom[0]",
+          StrCat("bottom \"", l.param().bottom(0), "\" must be scores [N,C] along axis 1, found ", x.ToString()));
+  l.Check(!p.has_ignore_label(), "loss_param.ignore_label",
+          "loss_param.ignore_label has no effect here: labels -1 and -2 are left out");
+  const int64_t items = x[0];
+  const ValueId labels = LabelsOf(l, 1);
+  const ValueId counts = b.Pointwise(kHasClass, {labels});
+  const ValueId classes = b.Pointwise("select(x1,x0,-1)", {labels, counts});
+  const std::vector<ValueId> soft =
+      b.Add("softmax_losses", {b.Reshape(l.bottom(0), Shape{items, x[1]}), classes},
+            {{"axis", int64_t{1}}, {"has_ignore", true}, {"ignore_label", int64_t{-1}}, {"smoothing", 0.0}});
+  const bool is_valid =
+      p.has_normalization() ? p.normalization() == LossParameter::VALID : !p.has_normalize() || p.normalize();
+  l.Check(!p.has_normalization() || p.normalization() != LossParameter::PRE_FIXED, "loss_param.normalization",
+          "loss_param.normalization must be FULL, VALID, BATCH_SIZE or NONE");
+  const bool is_none = p.has_normalization() && p.normalization() == LossParameter::NONE;
+  const auto mean = [&](ValueId sum, ValueId count, std::string_view use) {
+    if (is_valid) return OverCount(l, sum, count, use);
+    return is_none ? SumOfRanks(l, sum) : b.Pointwise(StrCat("x0/", items), {sum});
+  };
+  l.NoteUnequal("takes the hardest of a batch, which is a part of it on each rank");
+  const ValueId hardest = Hardest(l, Constant(l, soft[0]), counts, items);
+  // The value is the mean of all, the gradient that of the mean of the hardest.
+  const ValueId taught = mean(b.SumAll(b.Pointwise("x0*x1", {soft[0], hardest})), b.SumAll(hardest), "hardest");
+  const ValueId all = mean(b.SumAll(Constant(l, soft[0])), b.SumAll(counts), "count");
+  l.SetTop(0, b.Pointwise("x0+(x1-x2)", {all, taught, Constant(l, taught)}));
+  if (l.top_count() > 1) l.SetTop(1, b.Reshape(soft[2], x));
+  l.SetLoss(0, 1);
+}
+
+void BuildAccuracy(LayerBuilder& l) {
+  const AccuracyParameter& p = l.param().accuracy_param();
+  const int axis = AxisOf(l, "accuracy_param.axis", p.axis(), l.shape(0));
+  const int64_t classes = l.shape(0)[axis];
+  l.Check(p.top_k() >= 1 && p.top_k() <= classes, "accuracy_param.top_k",
+          StrCat("accuracy_param.top_k must be from 1 to the ", classes, " classes, found ", p.top_k()));
+  l.Check(!p.has_ignore_label(), "accuracy_param.ignore_label",
+          "accuracy_param.ignore_label has no effect here: labels -1 and -2 are left out");
+  CheckLabelCount(l, axis);
+  const ValueId labels = l.b().Pointwise("select(eq(x0,-2),-1,x0)", {l.bottom(1)});
+  const std::vector<ValueId> tops = l.b().Add(
+      "accuracy", {l.bottom(0), labels},
+      {{"axis", int64_t{axis}}, {"top_k", int64_t{p.top_k()}}, {"has_ignore", true}, {"ignore_label", int64_t{-1}}});
+  for (int i = 0; i < l.top_count(); ++i) l.SetTop(i, tops[static_cast<size_t>(i)]);
+}
+
+// Half the mean, over the items for which `counts` (x0 the label) is 1, of the summed squared differences.
+void BuildSquares(LayerBuilder& l, const std::string& counts) {
+  const GraphBuilder& b = l.b();
+  const Shape x = l.shape(0);
+  const Shape truth = l.shape(1);
+  l.Check(
+      x.rank() >= 2 && truth.rank() >= 2 && x[0] == truth[0] && x.Count(2, x.rank()) == 1 && x.Count() == truth.Count(),
+      "bottom[1]",
+      StrCat("bottoms \"", l.param().bottom(0), "\" ", x.ToString(), " and \"", l.param().bottom(1), "\" ",
+             truth.ToString(), " must be [N,C] each"));
+  const Shape rows{x[0], x[1]};
+  const ValueId mask = b.Reshape(b.Pointwise(counts, {LabelsOf(l, 2)}), Shape{x[0], 1});
+  const ValueId sum =
+      SumOf(l, "select(x2,(x0-x1)*(x0-x1),0)", {b.Reshape(l.bottom(0), rows), b.Reshape(l.bottom(1), rows), mask});
+  l.SetTop(0, b.Pointwise("0.5*x0", {OverCount(l, sum, b.SumAll(mask))}));
+  l.SetLoss(0, 1);
+}
+
+void BuildBoxLoss(LayerBuilder& l) { BuildSquares(l, "1-max(eq(x0,0),eq(x0,-2))"); }
+void BuildLandmarkLoss(LayerBuilder& l) { BuildSquares(l, "eq(x0,-2)"); }
+
+std::string Example(const std::string& type, bool is_loss, bool has_truth) {
+  const std::string input =
+      "layer { name: \"x\" type: \"Input\" top: \"x\" input_param { shape { dim: 6 dim: 2 } } }\n";
+  std::string text = input;
+  if (has_truth) {
+    text += "layer { name: \"truth\" type: \"Input\" top: \"truth\" input_param { shape { dim: 6 dim: 2 } } }\n";
+  }
+  text += "layer { name: \"label\" type: \"Input\" top: \"label\" input_param { shape { dim: 6 } } }\n";
+  text += StrCat("layer {\n  name: \"y\"\n  type: \"", type, "\"\n  bottom: \"x\"\n");
+  if (has_truth) text += "  bottom: \"truth\"\n";
+  text += "  bottom: \"label\"\n  top: \"y\"\n";
+  if (type == "OftenMtcnnClassBridge") text += "  top: \"known\"\n";
+  if (is_loss) text += "  loss_weight: 0.5\n";
+  return text + "}";
+}
+
+constexpr const char* kSource =
+    "Zhang et al., \"Joint Face Detection and Alignment using Multi-task Cascaded Convolutional Networks\", 2016, "
+    "arXiv "
+    "1604.02878; oftenliu's Caffe, which its caffe-mtcnn trains with.";
+
+}  // namespace
+
+LayerDef OftenMtcnnAccuracyLayer() {
+  return {.type = "OftenMtcnnAccuracy",
+          .doc = "Accuracy (which see for its fields, bottoms and tops) of the items whose label is neither -1 nor -2.",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .max_tops = 2,
+          .build = BuildAccuracy,
+          .page = {.params = {"accuracy_param"},
+                   .formula = "Accuracy's, labels -1 and -2 left out; 0 if no label counts.",
+                   .gradient = "None: a measure.",
+                   .source = kSource,
+                   .example = Example("OftenMtcnnAccuracy", false, false)}};
+}
+
+LayerDef OftenMtcnnClassBridgeLayer() {
+  return {.type = "OftenMtcnnClassBridge",
+          .doc =
+              "Zeros in place of the scores of faces without a class. Bottoms: scores [N,..] and N labels; tops: the "
+              "scores, 0 where the label is -1 or -2, and the labels [N].",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .min_tops = 2,
+          .max_tops = 2,
+          .build = BuildBridge,
+          .page = {.params = {},
+                   .formula = "`y[n] = x[n]` where label n is neither -1 nor -2, else 0; top 1 is the labels, `[N]`.",
+                   .gradient = "x: `dx[n] = dy[n]` where y[n] is x[n], else 0. The labels get none.",
+                   .source = kSource,
+                   .example = Example("OftenMtcnnClassBridge", false, false)}};
+}
+
+LayerDef OftenMtcnnEuclideanLossLayer() {
+  return {.type = "OftenMtcnnEuclideanLoss",
+          .doc =
+              "The loss of boxes. Bottoms: predictions [N,C], truth [N,C] and N labels; the top is half the mean, "
+              "over the items whose label is neither 0 nor -2, of the summed squared differences, a scalar.",
+          .min_bottoms = 3,
+          .max_bottoms = 3,
+          .build = BuildBoxLoss,
+          .page = {.params = {},
+                   .formula = "`y = sum over counted n of |x[n] - t[n]|^2 / (2 K)`, K the count of labels other than 0 "
+                              "and -2; 0 where K is 0 (the original divides by 0).",
+                   .gradient = "x: `(x[n] - t[n]) / K` of counted items, else 0; t the negative; the labels none.",
+                   .source = kSource,
+                   .example = Example("OftenMtcnnEuclideanLoss", true, true)}};
+}
+
+LayerDef OftenMtcnnLandMarkLossLayer() {
+  return {
+      .type = "OftenMtcnnLandMarkLoss",
+      .doc =
+          "The loss of landmarks. Bottoms: predictions [N,C], truth [N,C] and N labels; the top is half the mean, "
+          "over the items whose label is -2, of the summed squared differences, a scalar.",
+      .min_bottoms = 3,
+      .max_bottoms = 3,
+      .build = BuildLandmarkLoss,
+      .page = {.params = {},
+               .formula = "`y = sum over counted n of |x[n] - t[n]|^2 / (2 K)`, K the count of labels -2; 0 where K "
+                          "is 0 (the original divides by 0).",
+               .gradient = "x: `(x[n] - t[n]) / K` of counted items, else 0; t the negative; the labels none.",
+               .source = kSource,
+               .example = Example("OftenMtcnnLandMarkLoss", true, true)}};
+}
+
+LayerDef OftenMtcnnSoftmaxLossLayer() {
+  return {
+      .type = "OftenMtcnnSoftmaxLoss",
+      .doc =
+          "Softmax with cross entropy whose gradient comes from the hardest 70 % of the items. Bottoms: scores "
+          "[N,C] and N labels, of which -1 and -2 do not count; tops: the mean loss, a scalar, and optionally the "
+          "probabilities. loss_param's normalization or normalize as SoftmaxWithLoss has them; ignore_label is "
+          "an error.",
+      .min_bottoms = 2,
+      .max_bottoms = 2,
+      .max_tops = 2,
+      .build = BuildSoftmaxLoss,
+      .page = {.params = {"loss_param", "softmax_param"},
+               .formula = "`l[n] = -log max(softmax(x[n])[label n], FLT_MIN)`; `y = sum of l[n] / Z` over the K "
+                          "items that count, Z = max(K, 1) for VALID (the default), N for FULL and BATCH_SIZE, 1 for "
+                          "NONE.",
+               .gradient = "x: `(softmax(x[n]) - onehot(label n)) / Z'` of the `floor(0.7 K)` items of largest l "
+                           "(of equal ones the earlier), Z' as Z with their count for K; else 0. The labels get "
+                           "none.",
+               .source = std::string(kSource) +
+                         " There 0.7 K is rounded in double precision, one item less at a few sizes of batch (90, "
+                         "170, ..), and the order of equal losses is left open.",
+               .example = Example("OftenMtcnnSoftmaxLoss", true, false)}};
+}
+
+}  // namespace moka

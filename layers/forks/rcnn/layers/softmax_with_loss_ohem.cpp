@@ -1,0 +1,86 @@
+// SoftmaxWithLoss that also tells each position's loss, for online hard example mining (R-FCN).
+#include "core/text.h"
+#include "layers/net/fields.h"
+#include "layers/net/layer.h"
+#include "layers/types/loss/loss_normalizer.h"
+#include "layers/types/loss/own_gradient.h"
+
+namespace moka {
+namespace {
+
+// -log max(p[label], FLT_MIN) of each position, 0 where the label is ignored; the labels' shape.
+ValueId EachLoss(const LayerBuilder& l, ValueId probability, int axis, const LossParameter& p) {
+  const GraphBuilder& b = l.b();
+  const Shape x = l.shape(0);
+  const ValueId mask = b.Add1("label_mask", {l.bottom(1)},
+                              {{"shape", Ints(x.dims().begin(), x.dims().end())},
+                               {"axis", int64_t{axis}},
+                               {"has_ignore", p.has_ignore_label()},
+                               {"ignore_label", int64_t{p.ignore_label()}}});
+  const ValueId each =
+      b.Add1("reduce_sum", {probability, mask},
+             {{"expr", std::string("select(x1,-log(max(x0,1.17549435e-38)),0)")}, {"axes", Ints{axis}}});
+  return Constant(l, b.Reshape(each, Shape(l.shape(1))));
+}
+
+void BuildSoftmaxWithLossOhem(LayerBuilder& l) {
+  const int axis = AxisOf(l, "softmax_param.axis", l.param().softmax_param().axis(), l.shape(0));
+  CheckLabelCount(l, axis);
+  const LossParameter& p = l.param().loss_param();
+  const std::vector<ValueId> loss = l.b().Add(
+      "softmax_loss", l.bottoms(),
+      {{"axis", int64_t{axis}}, {"has_ignore", p.has_ignore_label()}, {"ignore_label", int64_t{p.ignore_label()}}});
+  const Shape x = l.shape(0);
+  const int64_t outer = x.Count(0, axis);
+  const LossCounts counts{.batch = outer,
+                          .positions = (Size(outer) * x.Count(axis + 1, x.rank())).value(),
+                          .valid = p.has_ignore_label() ? loss[1] : kNoId};
+  l.SetTop(0, Normalized(l, loss[0], counts, LossParameter::VALID));
+  l.SetLoss(0, 1);
+  if (l.top_count() > 1) l.SetTop(1, loss[2]);
+  if (l.top_count() > 2) l.SetTop(2, EachLoss(l, loss[2], axis, p));
+}
+
+}  // namespace
+
+LayerDef SoftmaxWithLossOhemLayer() {
+  return {
+      .type = "SoftmaxWithLossOHEM",
+      .doc =
+          "SoftmaxWithLoss for online hard example mining (R-FCN). Bottoms: scores with K classes along "
+          "softmax_param.axis, labels; tops: the loss, optionally the probabilities, optionally each position's own "
+          "loss in the labels' shape (0 where the label is ignored), without gradient. loss_param has ignore_label and "
+          "the normalization (default VALID).",
+      .min_bottoms = 2,
+      .max_bottoms = 2,
+      .max_tops = 3,
+      .auto_tops = true,
+      .build = BuildSoftmaxWithLossOhem,
+      .page = {
+          .params = {"softmax_param", "loss_param"},
+          .formula = "`p = softmax(x)` along softmax_param.axis (default 1, K classes); bottom 1 has a label for each "
+                     "of the other positions. A position's loss is `-log(max(p[label], 1.17549435e-38))`, 0 where the "
+                     "label is ignore_label. `y = sum of these / Z`, a scalar.\n\nZ follows loss_param.normalization, "
+                     "or the older normalize (true: VALID, false: BATCH_SIZE): VALID (the default) the positions not "
+                     "ignored, at least 1; FULL all positions; BATCH_SIZE the product of the dimensions before axis; "
+                     "NONE 1; PRE_FIXED pre_fixed_normalizer. Top 1, if there is one, is p, of x's shape; top 2 the "
+                     "positions' losses, of the labels' shape. The loss weight is 1 unless given.",
+          .gradient = "`dx[k] = dy * (p[k] - 1[k = label]) / Z`, 0 where the label is ignored; the bound has no part "
+                      "in it. Labels get none, and none comes through top 2.",
+          .source = "Online hard example mining (Shrivastava, Gupta, Girshick, arXiv 1604.03540); R-FCN's Caffe (Dai "
+                    "et al., arXiv 1605.06409), softmax_loss_ohem_layer. PRE_FIXED is Intel's.",
+          .example = R"(layer { name: "score" type: "Input" top: "score" input_param { shape { dim: 4 dim: 3 } } }
+layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 4 } } }
+layer {
+  name: "loss"
+  type: "SoftmaxWithLossOHEM"
+  bottom: "score"
+  bottom: "label"
+  top: "loss"
+  top: "probability"
+  top: "each"
+  loss_param { ignore_label: -1 normalization: VALID }
+})"}};
+}
+
+}  // namespace moka

@@ -1,0 +1,33 @@
+#include "layers/kernels/cpu/instructions.h"
+
+#include "layers/kernels/cpu/onednn/onednn.h"
+
+namespace moka {
+namespace {
+
+[[maybe_unused]] bool IsAllowed(dnnl_cpu_isa_t isa) { return (dnnl_get_effective_cpu_isa() & isa) == isa; }
+
+}  // namespace
+
+bool HasAvx2() {
+#if defined(__x86_64__)
+  static const bool has =
+      __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 && IsAllowed(dnnl_cpu_isa_avx2);
+  return has;
+#else
+  return false;
+#endif
+}
+
+bool HasAvx512() {
+#if defined(__x86_64__)
+  static const bool has = HasAvx2() && __builtin_cpu_supports("avx512f") != 0 &&
+                          __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
+                          __builtin_cpu_supports("avx512bw") != 0 && IsAllowed(dnnl_cpu_isa_avx512_core);
+  return has;
+#else
+  return false;
+#endif
+}
+
+}  // namespace moka

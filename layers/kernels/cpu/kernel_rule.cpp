@@ -1,0 +1,79 @@
+#include "layers/kernels/cpu/kernel_rule.h"
+
+#include <array>
+#include <limits>
+
+#include "graph/graph.h"
+#include "graph/op.h"
+#include "layers/kernels/cpu/instructions.h"
+
+namespace moka {
+namespace {
+
+// What a row computes in a millisecond of one thread with AVX-512 (GFLOP/s times a thousand, counted as the direct
+// algorithm does), and what it pads to whole vectors. Measured on the convolutions of LeNet, ResNet-20, ResNet-18 and
+// GoogLeNet; only the rates' ratios matter, and those with AVX2 are alike.
+struct Rate {
+  std::string_view row;
+  double flops_per_ms;
+  bool pads_channels;
+  bool pads_images;
+};
+constexpr std::array<Rate, 6> kRates = {{
+    {"onednn", 1.65e8, true, false},
+    {"winograd", 3.5e8, true, false},
+    {"onednn_winograd", 2.9e8, true, false},
+    {"batch_lanes", 1.6e8, false, true},
+    {"batch_lanes_winograd", 3.0e8, false, true},
+    {"narrow", 1.0e8, false, false},
+}};
+// Of rows of products, which are as fast as each other: the first listed is taken.
+constexpr double kProductFlopsPerMs = 1.65e8;
+// Images in lanes read all of x for each of few products where a kernel has one tap.
+constexpr double kOneTapShare = 0.4;
+// oneDNN takes pictures of so few channels plainly.
+constexpr int64_t kPicture = 4;
+
+int64_t Rounded(int64_t count, int64_t lanes) { return (count + lanes - 1) / lanes * lanes; }
+
+double PaddedShare(int64_t count, int64_t lanes) {
+  return static_cast<double>(Rounded(count, lanes)) / static_cast<double>(count);
+}
+
+// The weights [K,C/groups,k..] of a convolution or of one of its gradients.
+const Shape& WeightsOf(const KernelQuery& query) {
+  return query.node.op->name == "convolution_backward_weights" ? query.outputs[0].shape : query.inputs[1].shape;
+}
+
+double PaddingOf(const Rate& rate, const KernelQuery& query, int64_t lanes) {
+  if (rate.pads_images) return PaddedShare(query.inputs[0].shape[0], lanes);
+  if (!rate.pads_channels) return 1;
+  const Shape& w = WeightsOf(query);
+  const int64_t groups = query.node.attributes.Int("groups");
+  const int64_t inputs = w[1];
+  const int64_t outputs = w[0] / groups;
+  if (inputs == 1 && outputs == 1) return PaddedShare(groups, lanes);  // depthwise
+  const bool is_picture =
+      rate.row == "onednn" && groups == 1 && inputs < kPicture && query.node.op->name != "convolution_backward_data";
+  return PaddedShare(outputs, lanes) * (is_picture ? 1 : PaddedShare(inputs, lanes));
+}
+
+}  // namespace
+
+double MillisecondsByRule(const KernelDef& row, const KernelQuery& query) {
+  const auto flops = static_cast<double>(query.node.op->flops(query.node.attributes, query.inputs, query.outputs));
+  if (row.name.starts_with("onednn") && row.make(query)->implementation().starts_with("ref")) {
+    return std::numeric_limits<double>::infinity();
+  }
+  if (!query.node.op->name.starts_with("convolution")) return flops / kProductFlopsPerMs;
+  for (const Rate& rate : kRates) {
+    if (row.name != rate.row) continue;
+    const int64_t lanes = HasAvx512() ? 16 : 8;
+    const Shape& w = WeightsOf(query);
+    const bool is_slow = rate.pads_images && w.Count(2, w.rank()) == 1;
+    return flops * PaddingOf(rate, query, lanes) / (rate.flops_per_ms * (is_slow ? kOneTapShare : 1));
+  }
+  return flops / kRates[0].flops_per_ms;
+}
+
+}  // namespace moka

@@ -1,0 +1,41 @@
+#include "layers/kernels/cpu/matmul/panels.h"
+
+#include <vector>
+
+#include "core/text.h"
+#include "graph/graph.h"
+#include "layers/kernels/bound_kernel.h"
+#include "layers/kernels/cpu/matmul/gemm.h"
+
+namespace moka {
+namespace {
+
+Layout Panels(bool transposed) {
+  const int columns = gemm::BestTiles().columns;
+  return Layout::Parse(transposed ? StrCat("Ab", columns, "a") : StrCat("Ba", columns, "b"));
+}
+
+}  // namespace
+
+bool LiesInPanels(const TensorType& b, bool transposed) {
+  return b.shape.rank() == 2 && !b.layout.is_plain() && b.layout == Panels(transposed);
+}
+
+std::string RefuseUnlessPlainOrPanels(const KernelQuery& query, size_t b, bool transposed) {
+  std::vector<TensorType> inputs(query.inputs.begin(), query.inputs.end());
+  if (LiesInPanels(inputs[b], transposed)) inputs[b].layout = {};
+  return RefuseUnlessPlain({query.node, inputs, query.outputs, query.deterministic});
+}
+
+LayoutProposal ProposePlain(const KernelQuery& query) {
+  return {std::vector<Layout>(query.inputs.size()), std::vector<Layout>(query.outputs.size())};
+}
+
+LayoutProposal ProposePanels(const KernelQuery& query, size_t b, bool transposed) {
+  LayoutProposal proposal = ProposePlain(query);
+  const bool wanted = query.node.attributes.Bool("constant_weights") || LiesInPanels(query.inputs[b], transposed);
+  if (wanted && query.inputs[b].shape.rank() == 2) proposal.inputs[b] = Panels(transposed);
+  return proposal;
+}
+
+}  // namespace moka

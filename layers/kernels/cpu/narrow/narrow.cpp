@@ -1,0 +1,277 @@
+// Row "narrow" of the gradient of a convolution with respect to an x of very few channels, which is also a transposed
+// convolution that ends in an image. Kernels whose lanes are x's channels fill 3 of 16 of them; here the lanes are dy's
+// channels, and a result is the sum over the lanes of one register in the end. x is plain, as images lie.
+//
+// Along one axis, with stride s and pad p: dx[s*i + f], with f + p = s*h + e, is the sum over j of dy[i + h - j]
+// w[s*j + e]. A thread copies the few rows of dy that some rows of dx need, with zeros around them, so that no sum
+// looks at a border.
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "core/size.h"
+#include "core/text.h"
+#include "core/threads/parallel.h"
+#include "graph/kernel.h"
+#include "layers/kernels/bound_kernel.h"
+#include "layers/kernels/cpu/instructions.h"
+#include "layers/kernels/cpu/narrow/narrow_lanes.h"
+#include "layers/ops/geometry.h"
+
+namespace moka {
+namespace {
+
+using narrow::kPixels;
+using narrow::Lanes;
+
+constexpr int64_t kMostChannels = 4;  // of x
+constexpr int64_t kBandRows = 16;     // of dx: their rows of dy, 64 channels of 32 columns, take 90 KiB
+constexpr int64_t kLineBytes = 64;
+
+const Lanes* LanesFor(int64_t block) {
+  if (block == 16 && HasAvx512()) return narrow::LanesAvx512();
+  if (block == 8 && HasAvx2()) return narrow::LanesAvx2();
+  return nullptr;
+}
+
+// For the channel blocks of dy; null also if it lies otherwise.
+const Lanes* LanesOf(const TensorType& dy) {
+  for (const int64_t block : {16, 8}) {
+    if (dy.layout.Name(4) == StrCat("aBcd", block, "b")) return LanesFor(block);
+  }
+  return nullptr;
+}
+
+// The taps of one axis that results of phase f see: e, e + stride, ..
+struct TapPhase {
+  int64_t h = 0;
+  int64_t e = 0;
+  int64_t taps = 0;
+  int64_t count = 0;  // results
+};
+
+TapPhase PhaseOf(const Geometry& g, size_t axis, int64_t f, int64_t size) {
+  const int64_t s = g.stride[axis];
+  TapPhase phase;
+  phase.h = (f + g.pad_begin[axis]) / s;
+  phase.e = (f + g.pad_begin[axis]) % s;
+  phase.taps = std::max<int64_t>(0, (g.kernel[axis] - phase.e + s - 1) / s);
+  phase.count = std::max<int64_t>(0, (size - f + s - 1) / s);
+  return phase;
+}
+
+class NarrowBackwardData final : public BoundKernel {
+ public:
+  NarrowBackwardData(const Lanes& lanes, const KernelQuery& query)
+      : lanes_(lanes),
+        dy_(query.inputs[0].shape),
+        w_(query.inputs[1]),
+        x_(query.outputs[0].shape),
+        g_(ConvolutionGeometry(query.node.op->name, query.node.attributes, w_.shape)),
+        blocks_(CeilDiv(dy_[1], L()).value()),
+        bands_(CeilDiv(x_[2], kBandRows).value()),
+        parts_(std::min<int64_t>(ThreadCount(), x_[0] * bands_)),
+        implementation_(StrCat("lanes:", L() == 16 ? "avx512" : "avx2")) {
+    // Columns of dy from -left_ on.
+    int64_t right = 0;
+    for (int64_t f = 0; f < g_.stride[1]; ++f) {
+      phases_.push_back(PhaseOf(g_, 1, f, x_[3]));
+      left_ = std::max(left_, phases_.back().taps - 1 - phases_.back().h);
+      right = std::max(right, RoundUp(phases_.back().count, kPixels).value() + phases_.back().h);
+    }
+    width_ = left_ + right;
+    band_rows_ = std::min(dy_[2], (kBandRows + g_.kernel[0] - 2) / g_.stride[0] + 2);
+    weight_floats_ = g_.kernel[0] * g_.kernel[1] * blocks_ * x_[1] * L();
+    part_bytes_ = RoundUp(Size(band_rows_) * blocks_ * width_ * L() * int64_t{sizeof(float)}, kLineBytes).value();
+    weight_bytes_ = RoundUp(Size(weight_floats_) * int64_t{sizeof(float)}, kLineBytes).value();
+    const int64_t rows = g_.kernel[0] * parts_;
+    row_y_.resize(static_cast<size_t>(rows));
+    row_w_.resize(static_cast<size_t>(rows));
+  }
+
+  int64_t scratch_bytes() const override { return weight_bytes_ + parts_ * part_bytes_; }
+  std::string_view implementation() const override { return implementation_; }
+
+  void Run() override {
+    PackWeights();
+    const int64_t items = x_[0] * bands_;
+    ParallelFor(parts_, 1, [&](int64_t first, int64_t last, int) {
+      for (int64_t part = first; part < last; ++part) {
+        for (int64_t i = items * part / parts_; i < items * (part + 1) / parts_; ++i) {
+          MakeBand(i / bands_, i % bands_ * kBandRows, part);
+        }
+      }
+    });
+  }
+
+ private:
+  int64_t L() const { return lanes_.lanes; }
+
+  int64_t WeightStride(int axis, int64_t steps) const {
+    std::array<int64_t, 4> index{};
+    index[static_cast<size_t>(axis)] = steps;
+    return w_.layout.Offset(w_.shape, index);
+  }
+
+  // w [K,C,rows,columns] as [row][column][K blocks][C][L of K]; the columns of a phase behind each other.
+  void PackWeights() const {
+    const float* w = in<float>(1);
+    auto* to = scratch<float>();
+    const int64_t block_stride = WeightStride(0, L());
+    const int64_t k_stride = WeightStride(0, 1);
+    const int64_t c_stride = WeightStride(1, 1);
+    const int64_t tap_stride = WeightStride(3, 1);
+    for (int64_t row = 0; row < g_.kernel[0]; ++row) {
+      for (const TapPhase& phase : phases_) {
+        for (int64_t j = 0; j < phase.taps; ++j) {
+          const float* tap = w + (row * g_.kernel[1] + phase.e + j * g_.stride[1]) * tap_stride;
+          for (int64_t i = 0; i < blocks_ * x_[1]; ++i) {
+            const float* from = tap + i / x_[1] * block_stride + i % x_[1] * c_stride;
+            const int64_t outputs = std::min(L(), dy_[1] - i / x_[1] * L());
+            for (int64_t k = 0; k < L(); ++k) *to++ = k < outputs ? from[k * k_stride] : 0;
+          }
+        }
+      }
+    }
+  }
+
+  // Rows [first, first + kBandRows) of dx of one image.
+  void MakeBand(int64_t image, int64_t first, int64_t part) {
+    const int64_t stride = g_.stride[0];
+    const int64_t last = std::min(x_[2], first + kBandRows);
+    const int64_t low = first + g_.pad_begin[0] - g_.kernel[0] + 1;
+    const int64_t begin = low <= 0 ? 0 : (low + stride - 1) / stride;
+    const int64_t end = std::min(dy_[2], (last - 1 + g_.pad_begin[0]) / stride + 1);
+    auto* band = scratch<float>(weight_bytes_ + part * part_bytes_);
+    for (int64_t q = begin; q < end; ++q) CopyRow(image, q, band + (q - begin) * RowFloats());
+    for (int64_t r = first; r < last; ++r) MakeRow(image, r, begin, end, band, part);
+  }
+
+  int64_t RowFloats() const { return blocks_ * width_ * L(); }
+
+  // A row of dy as [block][column from -left_ on][L].
+  void CopyRow(int64_t image, int64_t q, float* to) const {
+    const int64_t plane = dy_[2] * dy_[3] * L();
+    const int64_t count = std::min(dy_[3], width_ - left_) * L();
+    const float* from = in<float>(0) + image * blocks_ * plane + q * dy_[3] * L();
+    for (int64_t b = 0; b < blocks_; ++b, from += plane) {
+      to = std::fill_n(to, left_ * L(), 0.0F);
+      to = std::copy_n(from, count, to);
+      to = std::fill_n(to, (width_ - left_) * L() - count, 0.0F);
+    }
+  }
+
+  void MakeRow(int64_t image, int64_t r, int64_t begin, int64_t end, const float* band, int64_t part) {
+    const float** y = row_y_.data() + part * g_.kernel[0];
+    const float** w = row_w_.data() + part * g_.kernel[0];
+    const int64_t at = r + g_.pad_begin[0];
+    const float* weights = scratch<float>();
+    for (int64_t f = 0; f < g_.stride[1]; ++f) {
+      const TapPhase& phase = phases_[static_cast<size_t>(f)];
+      const int64_t tap_floats = blocks_ * x_[1] * L();
+      narrow::Row row;
+      for (int64_t t = at % g_.stride[0]; t < g_.kernel[0] && t <= at; t += g_.stride[0]) {
+        const int64_t q = (at - t) / g_.stride[0];
+        if (q < begin || q >= end) continue;
+        y[row.rows] = band + (q - begin) * RowFloats() + (left_ + phase.h) * L();
+        w[row.rows++] = weights + t * g_.kernel[1] * tap_floats;
+      }
+      row.y = y;
+      row.w = w;
+      row.taps = phase.taps;
+      row.blocks = blocks_;
+      row.block_stride = width_ * L();
+      row.channels = x_[1];
+      row.count = phase.count;
+      row.x = out<float>(0) + (image * x_[1] * x_[2] + r) * x_[3] + f;
+      row.step = g_.stride[1];
+      row.channel_stride = x_[2] * x_[3];
+      lanes_.row(row);
+      weights += phase.taps * tap_floats;
+    }
+  }
+
+  const Lanes& lanes_;
+  Shape dy_;      // [N,K,..]
+  TensorType w_;  // [K,C,..]
+  Shape x_;       // [N,C,..]
+  Geometry g_;
+  int64_t blocks_;  // of dy's channels
+  int64_t bands_;   // of rows of dx
+  int64_t parts_;   // that run at once
+  std::string implementation_;
+  std::vector<TapPhase> phases_;  // of columns
+  int64_t left_ = 0;              // zeros before a row of dy
+  int64_t width_ = 0;             // with them and those behind
+  int64_t band_rows_ = 0;         // the most rows of dy that a band needs
+  int64_t weight_floats_ = 0;
+  int64_t weight_bytes_ = 0;
+  int64_t part_bytes_ = 0;
+  std::vector<const float*> row_y_;  // [parts][window rows]
+  std::vector<const float*> row_w_;
+};
+
+// What the arithmetic does not cover, whatever the layouts. Empty: nothing.
+std::string RefuseShapes(const KernelQuery& query) {
+  if (std::string reason = RefuseUnlessFloat32(query); !reason.empty()) return reason;
+  const Shape& w = query.inputs[1].shape;
+  const Shape& x = query.outputs[0].shape;
+  if (w.rank() != 4) return StrCat("only windows of two dimensions, the weights are ", w.ToString());
+  if (x[1] > kMostChannels) return StrCat("only for up to ", kMostChannels, " channels of x, found ", x[1]);
+  if (query.inputs[0].shape.Count() == 0 || x.Count() == 0) return StrCat("the tensor ", x.ToString(), " is empty");
+  const Geometry geometry = ConvolutionGeometry(query.node.op->name, query.node.attributes, w);
+  if (geometry.dilation != Ints{1, 1}) return "only dilation 1";
+  if (query.node.attributes.Int("groups") != 1) return "only one group";
+  return {};
+}
+
+// Weights of which each channel axis is in one block or in none, of at least as many channels as x has.
+bool IsWeightLayout(const Layout& layout, int64_t lanes) {
+  const std::string name = layout.Name(4);
+  const std::string l = StrCat(lanes);
+  return name == "abcd" || name == "Abcd" + l + "a" || name == "Acdb" + l + "a" || name == "aBcd" + l + "b" ||
+         name == "ABcd" + l + "b" + l + "a" || name == "ABcd" + l + "a" + l + "b";
+}
+
+std::string Refuse(const KernelQuery& query) {
+  if (std::string reason = RefuseShapes(query); !reason.empty()) return reason;
+  const Lanes* lanes = LanesOf(query.inputs[0]);
+  if (lanes == nullptr) {
+    return StrCat("only channel blocks of 16 with AVX-512 or of 8 with AVX2, found ", query.inputs[0].ToString());
+  }
+  if (!IsWeightLayout(query.inputs[1].layout, lanes->lanes)) {
+    return StrCat("the weights ", query.inputs[1].ToString(), " are neither plain nor in blocks of ", lanes->lanes);
+  }
+  if (!query.outputs[0].layout.is_plain()) return StrCat("x is not plain: ", query.outputs[0].ToString());
+  return {};
+}
+
+// dy in blocks as it lies, or in the widest; the weights as they are.
+std::optional<LayoutProposal> Propose(const KernelQuery& query) {
+  if (!RefuseShapes(query).empty()) return {};
+  const Lanes* lanes = LanesOf(query.inputs[0]);
+  for (const int64_t block : {16, 8}) {
+    if (lanes == nullptr) lanes = LanesFor(block);
+  }
+  // With fewer channels of dy most lanes would be padding.
+  if (lanes == nullptr || 2 * query.inputs[0].shape[1] < lanes->lanes) return {};
+  const Layout weights = IsWeightLayout(query.inputs[1].layout, lanes->lanes) ? query.inputs[1].layout : Layout{};
+  return LayoutProposal{{Layout::Parse(StrCat("aBcd", lanes->lanes, "b")), weights}, {Layout{}}};
+}
+
+std::unique_ptr<Kernel> Make(const KernelQuery& query) {
+  return std::make_unique<NarrowBackwardData>(*LanesOf(query.inputs[0]), query);
+}
+
+}  // namespace
+
+KernelDef NarrowConvolutionBackwardData() {
+  return {.name = "narrow",
+          .op = "convolution_backward_data",
+          .refuse = Refuse,
+          .propose = Propose,
+          .make = Make,
+          .turn = 2};
+}
+
+}  // namespace moka

@@ -1,0 +1,154 @@
+#include "layers/kernels/cpu/onednn/image_parts.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/text.h"
+#include "core/threads/parallel.h"
+#include "graph/tracks.h"
+
+namespace moka {
+namespace {
+
+constexpr int64_t kFewestParts = 4;
+constexpr int64_t kMostParts = 16;
+// Products that a weight takes part in for one addition of a part to cost a few percent of them.
+constexpr int64_t kProductsOfAPart = 400;
+constexpr int64_t kGrain = 4096;
+constexpr int64_t kRun = 512;  // elements that all parts add while they are in the nearest cache
+
+// Of a part's images: the same but for their number.
+std::vector<TensorType> OfImages(std::span<const TensorType> types, int64_t images) {
+  std::vector<TensorType> part(types.begin(), types.end());
+  for (TensorType& type : part) type.shape = type.shape.With(0, images);
+  return part;
+}
+
+KernelQuery PartQuery(const KernelQuery& query, std::span<const TensorType> inputs) {
+  KernelQuery part = query;
+  part.inputs = inputs;
+  return part;
+}
+
+bool LiesImageByImage(const TensorType& type) {
+  return type.layout.is_plain() || (type.layout.order[0] == 0 && type.layout.BlockOf(0) == 1);
+}
+
+class ImageParts final : public Kernel {
+ public:
+  ImageParts(const KernelQuery& query, const WholeImages& row)
+      : inputs_(query.inputs.begin(), query.inputs.end()), outputs_(query.outputs.begin(), query.outputs.end()) {
+    const int64_t images = inputs_[0].shape[0];
+    const int64_t parts = ImagePartsOf(query);
+    const OneThread alone;
+    for (int64_t part = 0; part < parts; ++part) {
+      Part& p = parts_.emplace_back();
+      p.first = images * part / parts;
+      p.inputs = OfImages(inputs_, images * (part + 1) / parts - p.first);
+      p.kernel = row.make(PartQuery(query, p.inputs));
+      p.scratch = Book(p.kernel->scratch_bytes());
+      if (part == 0) continue;
+      for (const TensorType& type : outputs_) p.results.push_back(Book(type.Bytes()));
+    }
+    implementation_ = parts_[0].kernel->implementation();
+  }
+
+  void Bind(const KernelArgs& args) override {
+    sums_.clear();
+    for (const Tensor& tensor : args.outputs) sums_.push_back(static_cast<float*>(tensor.raw()));
+    scratch_ = args.scratch;
+    for (Part& p : parts_) {
+      std::vector<Tensor> in;
+      for (size_t i = 0; i < inputs_.size(); ++i) {
+        auto* const data = static_cast<std::byte*>(args.inputs[i].raw());
+        in.emplace_back(p.inputs[i], data + inputs_[i].Bytes() / inputs_[i].shape[0] * p.first);
+      }
+      std::vector<Tensor> out(args.outputs.begin(), args.outputs.end());
+      for (size_t o = 0; o < p.results.size(); ++o) out[o] = Tensor(outputs_[o], scratch_ + p.results[o]);
+      p.kernel->Bind({in, out, scratch_ + p.scratch});
+    }
+  }
+
+  void Run() override {
+    ParallelFor(static_cast<int64_t>(parts_.size()), 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t part = begin; part < end; ++part) parts_[static_cast<size_t>(part)].kernel->Run();
+    });
+    for (size_t o = 0; o < outputs_.size(); ++o) {
+      ParallelFor(outputs_[o].StoredCount(), kGrain, [&](int64_t begin, int64_t end, int) { Add(o, begin, end); });
+    }
+  }
+
+  int64_t scratch_bytes() const override { return scratch_bytes_; }
+  bool CanFault() const override { return parts_[0].kernel->CanFault(); }
+  std::string TakeFault() override {
+    std::string fault;
+    for (Part& p : parts_) {
+      std::string of_part = p.kernel->TakeFault();
+      if (fault.empty()) fault = std::move(of_part);
+    }
+    return fault;
+  }
+  std::string_view implementation() const override { return implementation_; }
+
+ private:
+  struct Part {
+    int64_t first = 0;
+    std::vector<TensorType> inputs;
+    std::unique_ptr<Kernel> kernel;
+    int64_t scratch = 0;
+    std::vector<int64_t> results;  // where they lie in scratch; empty: the first part's are the node's
+  };
+
+  int64_t Book(int64_t bytes) {
+    constexpr int64_t kLine = 64;
+    const int64_t at = scratch_bytes_;
+    scratch_bytes_ += (bytes + kLine - 1) / kLine * kLine;
+    return at;
+  }
+
+  void Add(size_t output, int64_t begin, int64_t end) const {
+    float* const sums = sums_[output];
+    for (int64_t first = begin; first < end; first += kRun) {
+      const int64_t last = std::min(end, first + kRun);
+      for (size_t part = 1; part < parts_.size(); ++part) {
+        const float* const more = reinterpret_cast<const float*>(scratch_ + parts_[part].results[output]);
+        for (int64_t i = first; i < last; ++i) sums[i] += more[i];
+      }
+    }
+  }
+
+  std::vector<TensorType> inputs_;
+  std::vector<TensorType> outputs_;
+  std::vector<Part> parts_;
+  int64_t scratch_bytes_ = 0;
+  std::byte* scratch_ = nullptr;
+  std::vector<float*> sums_;
+  std::string implementation_;
+};
+
+}  // namespace
+
+int64_t ImagePartsOf(const KernelQuery& query) {
+  const TensorType& dy = query.inputs.back();
+  const int64_t images = dy.shape[0];
+  const int64_t products = images * dy.shape.Count(2, dy.shape.rank());
+  return std::clamp<int64_t>(products / kProductsOfAPart, std::min(images, kFewestParts), std::min(images, kMostParts));
+}
+
+std::string RefuseInImageParts(const KernelQuery& query, const WholeImages& row) {
+  if (!std::ranges::all_of(query.inputs, LiesImageByImage)) return "its images do not lie one after the other";
+  for (const TensorType& type : query.outputs) {
+    if (type.dtype != DType::kFloat32)
+      return StrCat("sums of images in a fixed order are float32, not ", type.ToString());
+  }
+  const OneThread alone;
+  const int64_t images = query.inputs[0].shape[0];
+  const std::vector<TensorType> inputs = OfImages(query.inputs, images / ImagePartsOf(query));
+  return row.refuse(PartQuery(query, inputs));
+}
+
+std::unique_ptr<Kernel> MakeInImageParts(const KernelQuery& query, const WholeImages& row) {
+  return std::make_unique<ImageParts>(query, row);
+}
+
+}  // namespace moka

@@ -1,0 +1,106 @@
+// Matrix products, single or batched. A transposed operand is a description with the last two axes swapped, so no data
+// moves.
+#include <utility>
+#include <vector>
+
+#include "core/text.h"
+#include "graph/graph.h"
+#include "graph/kernel.h"
+#include "layers/kernels/cpu/onednn/onednn.h"
+
+namespace moka {
+namespace {
+
+using onednn::Argument;
+using onednn::Choice;
+using onednn::Place;
+using onednn::PrimitiveDesc;
+
+// [..,m,n] seen as [..,n,m], or as it is.
+dnnl_memory_desc_t Seen(dnnl_memory_desc_t md, bool transposed) {
+  if (!transposed) return md;
+  const int last = md.ndims - 1;
+  std::swap(md.dims[last], md.dims[last - 1]);
+  std::swap(md.padded_dims[last], md.padded_dims[last - 1]);
+  if (md.format_kind != dnnl_blocked) return md;
+  dnnl_blocking_desc_t& blocking = md.format_desc.blocking;
+  std::swap(blocking.strides[last], blocking.strides[last - 1]);
+  for (int b = 0; b < blocking.inner_nblks; ++b) {
+    if (blocking.inner_idxs[b] >= last - 1) blocking.inner_idxs[b] = 2 * last - 1 - blocking.inner_idxs[b];
+  }
+  return md;
+}
+
+struct Operands {
+  dnnl_memory_desc_t a{};
+  dnnl_memory_desc_t b{};
+  dnnl_memory_desc_t bias{};
+  dnnl_memory_desc_t y{};
+  bool has_bias = false;
+};
+
+Operands ReadOperands(const KernelQuery& query, Choice b) {
+  const Attributes& attributes = query.node.attributes;
+  Operands o;
+  o.a = Seen(onednn::Describe(query.inputs[0]), attributes.Bool("transpose_a"));
+  o.b = Seen(onednn::Describe(query.inputs[1], b), attributes.Bool("transpose_b"));
+  o.y = onednn::Describe(query.outputs[0]);
+  o.has_bias = query.inputs.size() > 2;
+  if (o.has_bias) {
+    // [n] -> [1,..,1,n]
+    TensorType bias = query.inputs[2];
+    while (bias.shape.rank() < query.outputs[0].shape.rank()) bias.shape = bias.shape.Inserted(0, 1);
+    o.bias = onednn::Describe(bias);
+  }
+  return o;
+}
+
+PrimitiveDesc CreateDesc(const KernelQuery& query, const Operands& o) {
+  dnnl_matmul_desc_t op{};
+  const dnnl_status_t status = dnnl_matmul_desc_init(&op, &o.a, &o.b, o.has_bias ? &o.bias : nullptr, &o.y);
+  return PrimitiveDesc::Create(status, &op, {.relu = query.node.attributes.String("activation") == "relu"});
+}
+
+std::string Refuse(const KernelQuery& query) {
+  if (std::string reason = onednn::RefuseTypes(query); !reason.empty()) return reason;
+  if (query.inputs.size() > 2 && !query.inputs[2].layout.is_plain()) return "the bias is not plain";
+  return CreateDesc(query, ReadOperands(query, Choice::kFixed)).Refusal();
+}
+
+// Plain but for b, which takes oneDNN's packed layout if that brings another implementation than the layout it has.
+std::optional<LayoutProposal> Propose(const KernelQuery& query) {
+  if (!onednn::RefuseTypes(query).empty()) return {};
+  std::vector<TensorType> inputs(query.inputs.begin(), query.inputs.end());
+  LayoutProposal proposal{std::vector<Layout>(inputs.size()), {Layout{}}};
+  for (TensorType& type : inputs) type.layout = {};
+  inputs[1].layout = query.inputs[1].layout;
+  const KernelQuery plain{query.node, inputs, query.outputs, query.deterministic};
+  const PrimitiveDesc free = CreateDesc(plain, ReadOperands(plain, Choice::kAny));
+  if (!free.ok()) return {};
+  const PrimitiveDesc fixed = CreateDesc(plain, ReadOperands(plain, Choice::kFixed));
+  const bool keeps = fixed.ok() && fixed.implementation() == free.implementation();
+  const dnnl_memory_desc_t packed = Seen(free.md(dnnl_query_weights_md), query.node.attributes.Bool("transpose_b"));
+  proposal.inputs[1] = keeps ? inputs[1].layout : onednn::LayoutOf(packed).value_or(Layout{});
+  return proposal;
+}
+
+std::unique_ptr<Kernel> Make(const KernelQuery& query) {
+  const Operands o = ReadOperands(query, Choice::kFixed);
+  const PrimitiveDesc desc = CreateDesc(query, o);
+  Require(desc.ok(), "make follows an accepted query");
+  std::vector<Argument> arguments = {{DNNL_ARG_SRC, o.a, Place::kInput, 0},
+                                     {DNNL_ARG_WEIGHTS, o.b, Place::kInput, 1},
+                                     {DNNL_ARG_DST, o.y, Place::kOutput, 0}};
+  if (o.has_bias) arguments.push_back({DNNL_ARG_BIAS, o.bias, Place::kInput, 2});
+  auto kernel = std::make_unique<onednn::PrimitiveKernel>();
+  kernel->Add(desc, std::move(arguments));
+  return kernel;
+}
+
+}  // namespace
+
+KernelDef OnednnMatmul() {
+  return {.name = "onednn", .op = "matmul", .refuse = Refuse, .propose = Propose, .make = Make, .turn = 1};
+}
+
+}  // namespace moka

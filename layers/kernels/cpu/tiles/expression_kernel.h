@@ -1,0 +1,16 @@
+// What the CPU's kernels of ops that hold an expression take: types and layouts.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "graph/kernel.h"
+#include "layers/kernels/expression_kernel.h"
+
+namespace moka {
+
+// Empty if every input either has the shape and layout given or is plain, and all dtypes are known to the tile engine.
+std::string RefuseOperands(std::span<const TensorType> inputs, std::span<const TensorType> outputs, const Shape& shape,
+                           const Layout& layout);
+
+}  // namespace moka

@@ -1,0 +1,109 @@
+// What the recurrences on GPUs share: where a step's values stand, which rows go on, what a mark does to a state. A
+// step is one product with the recurrent weights and one functor over rows x units; steps follow each other in the
+// stream.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "graph/kernel.h"
+#include "layers/kernels/bound_kernel.h"
+#include "layers/kernels/cuda/gemm.h"
+#include "layers/kernels/cuda/launch.cuh"
+#include "layers/kernels/cuda/types.cuh"
+
+namespace moka::cuda {
+
+// Of one step t, as its functor sees it.
+template <class T>
+struct StepView {
+  int64_t steps;
+  int64_t rows;
+  int64_t units;
+  int64_t gates;
+  int64_t t;
+  const T* going;    // [steps,rows]
+  const T* lengths;  // [rows]; null: every row has all steps
+
+  __host__ __device__ int64_t Row(int64_t i) const { return i / units; }
+  __host__ __device__ int64_t Unit(int64_t i) const { return i % units; }
+  // In [steps,rows,units] and [steps,rows,gates*units].
+  __host__ __device__ int64_t At(int64_t i) const { return t * rows * units + i; }
+  __host__ __device__ int64_t Gate(int64_t i, int64_t gate) const {
+    return ((t * rows + Row(i)) * gates + gate) * units + Unit(i);
+  }
+  // In a step's sums [rows,gates*units].
+  __host__ __device__ int64_t Sum(int64_t i, int64_t gate) const { return (Row(i) * gates + gate) * units + Unit(i); }
+  __host__ __device__ bool HasEnded(int64_t step, int64_t row) const {
+    return lengths != nullptr && !(static_cast<double>(step) < trunc(static_cast<double>(ToWide(lengths[row]))));
+  }
+  // What the mark of a step leaves of a state: nothing where it is 0, whatever the state is.
+  __host__ __device__ Wide<T> Kept(int64_t step, int64_t row, Wide<T> state) const {
+    const Wide<T> m = ToWide(going[step * rows + row]);
+    return m == 0 ? 0 : m * state;
+  }
+  // Whether nothing reaches a row's gradient from the step after.
+  __host__ __device__ bool IsLast(int64_t row) const { return t + 1 == steps || HasEnded(t + 1, row); }
+};
+
+template <class W>
+__host__ __device__ W Sigmoid(W x) {
+  return 1 / (1 + exp(-x));
+}
+
+// The sizes of a recurrent node, and its step's product: sums [rows,gates*units] = state [rows,units] * w^T forward,
+// sums [rows,units] = gradients [rows,gates*units] * w backward, w [gates*units,units].
+struct RecurrentProduct {
+  int64_t steps;
+  int64_t rows;
+  int64_t units;
+  int64_t gates;
+  DType dtype;
+  std::unique_ptr<Gemm> gemm;
+
+  RecurrentProduct(const KernelQuery& query, const Shape& gate_shape, int64_t gate_count, bool is_backward)
+      : steps(gate_shape[0]),
+        rows(gate_shape[1]),
+        units(gate_shape[2] / gate_count),
+        gates(gate_count),
+        dtype(query.outputs[0].dtype) {
+    GemmProblem p{.m = rows, .n = gates * units, .k = units, .transpose_b = true};
+    if (is_backward) p = {.m = rows, .n = units, .k = gates * units};
+    p.inputs = dtype;
+    p.output = dtype == DType::kFloat64 ? dtype : DType::kFloat32;
+    // Backward it reads one step after another of all gradients.
+    const int64_t step_bytes = rows * gates * units * BytesOf(dtype);
+    while (is_backward && step_bytes % p.alignment_bytes != 0) p.alignment_bytes /= 2;
+    gemm = MakeGemm(p, query);
+  }
+  int64_t State() const { return rows * units; }
+};
+
+// Floats of scratch, aligned as a kernel's pointers are.
+inline int64_t AlignedBytes(int64_t count, int64_t width) { return (count * width + 63) / 64 * 64; }
+
+// A recurrence's kernel: states and sums of the widest type first in its scratch, then the product's room.
+class RecurrentKernel : public BoundKernel {
+ public:
+  explicit RecurrentKernel(RecurrentProduct product) : p_(std::move(product)) {}
+  std::string_view implementation() const override { return p_.gemm->implementation(); }
+
+ protected:
+  // Of so many values a state's element.
+  int64_t StateBytes(int64_t values = 1) const { return AlignedBytes(values * p_.State(), sizeof(double)); }
+
+  RecurrentProduct p_;
+};
+
+// A row of a recurrence made by K.
+template <class K>
+KernelDef RecurrentRow(const char* op) {
+  return {.name = "gemm",
+          .op = op,
+          .device = DeviceKind::kCuda,
+          .refuse = RefuseUnlessPlain,
+          .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> { return std::make_unique<K>(query); }};
+}
+
+}  // namespace moka::cuda

@@ -1,7 +1,0 @@
-#include "layers/ops/pose/ops.h"
-
-namespace moka {
-
-std::vector<OpDef> PoseOps() { return {CubicMeanOp(), HeatPeaksOp(), MapMaximaOp()}; }
-
-}  // namespace moka

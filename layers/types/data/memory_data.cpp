@@ -1,0 +1,54 @@
+// Data [N,C,H,W] and labels [N] fed by the caller.
+#include "layers/net/fields.h"
+#include "layers/net/layer.h"
+
+namespace moka {
+namespace {
+
+void BuildMemoryData(LayerBuilder& l) {
+  const MemoryDataParameter& p = l.param().memory_data_param();
+  if (p.dim_size() > 0) {
+    const std::vector<int64_t> dims(p.dim().begin(), p.dim().end());
+    l.Check(p.dim_size() <= Shape::kMaxRank, "memory_data_param.dim", "memory_data_param.dim has too many dimensions");
+    std::vector<TensorType> types = {{DType::kFloat32, Shape(dims), {}}, {DType::kFloat32, {dims[0]}, {}}};
+    types.resize(static_cast<size_t>(l.top_count()));
+    return l.AddData(types);
+  }
+  l.Check(p.batch_size() >= 1 && p.channels() >= 1 && p.height() >= 1 && p.width() >= 1, "memory_data_param",
+          "memory_data_param must give batch_size, channels, height and width, each at least 1");
+  std::vector<TensorType> types = {{DType::kFloat32, {p.batch_size(), p.channels(), p.height(), p.width()}, {}},
+                                   {DType::kFloat32, {p.batch_size()}, {}}};
+  types.resize(static_cast<size_t>(l.top_count()));
+  l.AddData(types);
+}
+
+}  // namespace
+
+LayerDef MemoryDataLayer() {
+  return {.type = "MemoryData",
+          .doc =
+              "Data [batch_size,channels,height,width] (or of the shape dim) and, as an optional second top, labels "
+              "[batch_size], both fed by the caller from memory.",
+          .min_bottoms = 0,
+          .max_bottoms = 0,
+          .max_tops = 2,
+          .build = BuildMemoryData,
+          .page = {.params = {"memory_data_param"},
+                   .formula =
+                       "top 0 is the caller's data, float32 `[batch_size,channels,height,width]`, or of the shape "
+                       "`dim` if `dim` is given; top 1 (optional) is the labels, float32 `[batch_size]` (`[dim[0]]`). "
+                       "Batches are consecutive samples in the caller's order and begin anew after the last sample.",
+                   .gradient = "None: the tops are inputs of the net.",
+                   .source = "BVLC Caffe's memory_data_layer, which reads samples from memory that the caller owns; "
+                             "here they are copied when they are given. `transform_param` is not applied. `dim` in "
+                             "place of the four sizes comes from forks.",
+                   .example = R"(layer {
+  name: "data"
+  type: "MemoryData"
+  top: "data"
+  top: "label"
+  memory_data_param { batch_size: 2 channels: 3 height: 8 width: 8 }
+})"}};
+}
+
+}  // namespace moka

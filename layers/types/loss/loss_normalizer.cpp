@@ -1,0 +1,41 @@
+#include "layers/types/loss/loss_normalizer.h"
+
+#include <algorithm>
+
+#include "core/text.h"
+#include "layers/net/fields.h"
+
+namespace moka {
+
+ValueId Normalized(const LayerBuilder& l, ValueId sum, const LossCounts& counts,
+                   LossParameter::NormalizationMode fallback) {
+  const LossParameter& p = l.param().loss_param();
+  LossParameter::NormalizationMode mode = fallback;
+  if (p.has_normalize()) mode = p.normalize() ? LossParameter::VALID : LossParameter::BATCH_SIZE;
+  if (p.has_normalization()) mode = p.normalization();
+  const auto divided = [&](int64_t count) { return count <= 1 ? sum : l.b().Pointwise(StrCat("x0/", count), {sum}); };
+  switch (mode) {
+    case LossParameter::FULL: return divided(counts.positions);
+    case LossParameter::BATCH_SIZE: return divided(counts.batch);
+    case LossParameter::NONE: return SumOfRanks(l, sum);
+    case LossParameter::PRE_FIXED: {
+      const double count = Finite(l, "loss_param.pre_fixed_normalizer", p.pre_fixed_normalizer());
+      l.Check(count > 0, "loss_param.pre_fixed_normalizer", "pre_fixed_normalizer must be above 0");
+      return SumOfRanks(l, l.b().Pointwise(StrCat("x0/", Number(count)), {sum}));
+    }
+    case LossParameter::VALID: break;
+  }
+  if (counts.valid == kNoId) return divided(counts.positions);
+  return OverCount(l, sum, counts.valid);
+}
+
+ValueId SumOfRanks(const LayerBuilder& l, ValueId sum) {
+  return l.ranks() == 1 ? sum : l.b().Pointwise(StrCat("x0*", l.ranks()), {sum});
+}
+
+ValueId OverCount(const LayerBuilder& l, ValueId sum, ValueId count, std::string_view use) {
+  const std::string least = l.ranks() == 1 ? "1" : Number(1 / static_cast<double>(l.ranks()));
+  return l.b().Pointwise(StrCat("x0/max(x1,", least, ")"), {sum, l.MeanOverRanks(count, use)});
+}
+
+}  // namespace moka

@@ -6,26 +6,21 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 
 #include "core/error.h"
 #include "core/exact_float.h"
 #include "core/rng.h"
-#include "core/team.h"
 #include "core/text.h"
-#include "data/list_text.h"
-#include "data/picture_limits.h"
-#include "data/prefetch.h"
-#include "data/sampling_fields.h"
-#include "proto/moved_fields.h"
-#include "proto/places.h"
+#include "data/files/list_text.h"
+#include "data/image/picture_limits.h"
+#include "proto/text/places.h"
+#include "proto/upgrade/moved_fields.h"
 
 namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMaxThreads = 256;
 constexpr uint64_t kDataStream = 0xDA7A;  // keeps the pipeline's random numbers apart from the net's
 
 std::string LayerFieldsNameOf(const LayerParameter& layer) { return StrCat("layer \"", layer.name(), "\""); }
@@ -159,67 +154,6 @@ std::pair<int64_t, int64_t> ListedSizeOf(const LayerParameter& layer) {
     return {layer.dense_image_data_param().new_height(), layer.dense_image_data_param().new_width()};
   }
   return {ListParameterOf(layer).new_height(), ListParameterOf(layer).new_width()};
-}
-
-SamplerOptions SamplerFor(const PipelineOptions& options, int64_t records, bool shuffle, int64_t rand_skip,
-                          int64_t batch) {
-  SamplerOptions sampler{.records = records,
-                         .order = shuffle ? SamplerOptions::Order::kShuffled : SamplerOptions::Order::kSequential,
-                         .seed = DataSeed(options.seed, "order"),
-                         .rank = options.rank,
-                         .world = options.world};
-  if (rand_skip > 0) {
-    sampler.skip = static_cast<int64_t>(
-        RandomStream(DataSeed(options.seed, "rand_skip"), 0).Below(static_cast<uint64_t>(rand_skip)));
-  }
-  if (options.whole_batches) sampler.run = batch;
-  return sampler;
-}
-
-WorkerTuner WorkersFor(int64_t asked, int64_t layers_own, int64_t batch) {
-  constexpr int64_t kMostTuned = 16;
-  const auto bounded = [&](int64_t threads) {
-    return std::clamp<int64_t>(threads, 1, std::min(kMaxThreads, std::max<int64_t>(batch, 1)));
-  };
-  const int64_t wanted = asked > 0 ? asked : layers_own;
-  return wanted > 0 ? WorkerTuner::Fixed(bounded(wanted))
-                    : WorkerTuner::UpTo(bounded(std::min<int64_t>(CpuShare(), kMostTuned)));
-}
-
-std::optional<Mixer> MixerFor(const LayerParameter& layer, const PipelineOptions& options) {
-  if (options.phase != TRAIN || !layer.transform_param().has_mixing()) return std::nullopt;
-  return Mixer(layer.transform_param().mixing(), DataSeed(options.seed, "mixing"), options.rank);
-}
-
-std::unique_ptr<Pipeline> OpenListed(const LayerParameter& layer, const PipelineOptions& options,
-                                     const ListFields& fields, std::unique_ptr<const SampleMaker> maker) {
-  SamplerOptions sampler = SamplerFor(options, maker->record_count(), fields.shuffle, fields.rand_skip, fields.batch);
-  sampler.group = fields.group;
-  ReadSampling(layer, options, *maker, /*skips_bad=*/false, sampler);
-  constexpr int64_t kBatchesAhead = 4;  // Caffe's
-  return std::make_unique<PrefetchPipeline>(std::move(maker), sampler,
-                                            PrefetchOptions{.batch_size = fields.batch,
-                                                            .batches_ahead = kBatchesAhead,
-                                                            .workers = WorkersFor(options.threads, 0, fields.batch),
-                                                            .top_names = {layer.top().begin(), layer.top().end()},
-                                                            .mixer = MixerFor(layer, options),
-                                                            .device = options.device});
-}
-
-PixelMean ReadPixelMean(const TransformationParameter& transform, const fs::path& base_folder) {
-  const auto fault = [](std::string_view field, const std::string& text) {
-    return Error(ErrorKind::kConfig, StrCat("transform_param.", field, ": ", text));
-  };
-  if (!std::isfinite(transform.scale())) throw fault("scale", StrCat(transform.scale(), " is not a finite number"));
-  PixelMean mean;
-  for (const float value : transform.mean_value()) {
-    if (!std::isfinite(value)) throw fault("mean_value", StrCat(value, " is not a finite number"));
-    mean.values.push_back(value);
-  }
-  if (!transform.has_mean_file()) return mean;
-  if (!mean.values.empty()) throw fault("mean_value", "mean_file is set too; keep one");
-  ReadMeanImage(base_folder / transform.mean_file(), mean.shape, mean.image);
-  return mean;
 }
 
 void CheckWhole(int64_t number, std::string_view what, const SourcePlace& place) {

@@ -1,21 +1,16 @@
-// What the openers of data layers share: checks of fields, seeds, and the pipeline over a maker of samples.
+// What data layers say and what is checked of it: fields that are read, batches, sizes, lists; seeds.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
-#include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "data/augment/mixer.h"
-#include "data/pipeline.h"
-#include "data/sample_maker.h"
-#include "data/sampler.h"
-#include "data/worker_tuner.h"
+#include "core/error.h"
+#include "proto/moka.pb.h"
 
 namespace moka {
 
@@ -60,56 +55,6 @@ TransformationParameter TransformOf(const LayerParameter& layer, const Parameter
 TransformationParameter PictureFieldsOf(const LayerParameter& layer);
 // Height and width that a layer of listed pictures resizes them to; 0 and 0: as they are.
 std::pair<int64_t, int64_t> ListedSizeOf(const LayerParameter& layer);
-
-// The order of samples of one rank. Requires: records >= 1.
-SamplerOptions SamplerFor(const PipelineOptions& options, int64_t records, bool shuffle, int64_t rand_skip,
-                          int64_t batch);
-// Decoding threads: those asked for, the layer's own number, or as many as are needed of this process's share of the
-// CPUs, at most 16.
-WorkerTuner WorkersFor(int64_t asked, int64_t layers_own, int64_t batch);
-
-// What mixes the layer's batches; none in TEST.
-std::optional<Mixer> MixerFor(const LayerParameter& layer, const PipelineOptions& options);
-
-// The pipeline of a layer that reads files of a list.
-struct ListFields {
-  int64_t batch = 1;
-  bool shuffle = false;
-  int64_t rand_skip = 0;
-  int64_t group = 1;  // lines that stay together when shuffled
-};
-std::unique_ptr<Pipeline> OpenListed(const LayerParameter& layer, const PipelineOptions& options,
-                                     const ListFields& fields, std::unique_ptr<const SampleMaker> maker);
-
-// The layers of one family each, by type. Errors: as OpenPipeline.
-std::unique_ptr<Pipeline> OpenImagePairs(const LayerParameter& layer, const PipelineOptions& options);
-std::unique_ptr<Pipeline> OpenWindowData(const LayerParameter& layer, const PipelineOptions& options);
-std::unique_ptr<Pipeline> OpenVideoData(const LayerParameter& layer, const PipelineOptions& options);
-std::unique_ptr<Pipeline> OpenTridimData(const LayerParameter& layer, const PipelineOptions& options);
-std::unique_ptr<Pipeline> OpenVideoDataSeg(const LayerParameter& layer, const PipelineOptions& options);
-std::unique_ptr<Pipeline> OpenImageVideoData(const LayerParameter& layer, const PipelineOptions& options);
-// Caffe_action's VideoData, told by its own fields, and VideoDataRNN.
-bool IsActionVideo(const LayerParameter& layer);
-std::unique_ptr<Pipeline> OpenActionVideo(const LayerParameter& layer, const PipelineOptions& options);
-// caffe_qi's ImageData of sequences, which has three tops; RgbVideoData and FlowVideoData.
-std::unique_ptr<Pipeline> OpenRunData(const LayerParameter& layer, const PipelineOptions& options);
-std::unique_ptr<Pipeline> OpenSpreadData(const LayerParameter& layer, const PipelineOptions& options);
-std::unique_ptr<Pipeline> OpenSkipGramData(const LayerParameter& layer, const PipelineOptions& options);
-std::unique_ptr<Pipeline> OpenStoryData(const LayerParameter& layer, const PipelineOptions& options);
-std::unique_ptr<Pipeline> OpenTextPairData(const LayerParameter& layer, const PipelineOptions& options);
-
-// What is taken from each pixel before the scale: an image, or values.
-struct PixelMean {
-  Shape shape = {};                // [C,H,W] of the image; rank 0: none
-  std::vector<float> image = {};   // row-major
-  std::vector<float> values = {};  // none, one, or a group that repeats over the channels
-  float ValueOf(int64_t channel) const {
-    return values.empty() ? 0.0F : values[static_cast<size_t>(channel) % values.size()];
-  }
-};
-// mean_file (looked for under the folder) or mean_value. Errors: kConfig when both are set or a number is not finite,
-// kNoInput and kBadData for the file.
-PixelMean ReadPixelMean(const TransformationParameter& transform, const std::filesystem::path& base_folder);
 
 // The words of each line that has some, with the line's number from 1.
 struct ListLine {

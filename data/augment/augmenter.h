@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "core/types.h"
-#include "data/annotated_record.h"
 #include "data/augment/geometry.h"
 #include "data/augment/policy.h"
-#include "data/image.h"
+#include "data/image/image.h"
+#include "data/records/annotated_record.h"
 #include "data/sample_id.h"
 #include "proto/moka.pb.h"
 

@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "data/image.h"
+#include "data/image/image.h"
 
 namespace moka {
 

@@ -6,7 +6,7 @@
 
 #include "core/rng.h"
 #include "core/types.h"
-#include "data/image.h"
+#include "data/image/image.h"
 #include "proto/moka.pb.h"
 
 namespace moka {

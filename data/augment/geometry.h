@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "data/annotated_record.h"
-#include "data/image.h"
+#include "data/image/image.h"
+#include "data/records/annotated_record.h"
 
 namespace moka {
 

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "core/types.h"
-#include "data/image.h"
+#include "data/image/image.h"
 #include "proto/moka.pb.h"
 
 namespace moka {

@@ -2,7 +2,7 @@
 
 #include "core/text.h"
 #include "core/utf8.h"
-#include "data/list_text.h"
+#include "data/files/list_text.h"
 #include "data/text/letters.h"
 
 namespace moka {

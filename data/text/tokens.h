@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "data/gz_file.h"
+#include "data/files/gz_file.h"
 #include "proto/moka.pb.h"
 
 namespace moka {

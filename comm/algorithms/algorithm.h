@@ -1,5 +1,6 @@
-// All-reduce algorithms: functions from (rank, size, shape of the machine) to a schedule. Each file says its rounds,
-// the elements a rank sends and what they come from; tests hold them to it.
+// All-reduce algorithms, a file and a function `AllReduceAlgorithm NAME()` each, which the build finds: functions from
+// (rank, size, shape of the machine) to a schedule. Each file says its rounds, the elements a rank sends and what they
+// come from; tests hold them to it.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/schedule.h"
+#include "comm/schedule/schedule.h"
 
 namespace moka {
 
@@ -36,7 +37,13 @@ struct AllReduceAlgorithm {
   Schedule (*make)(const Arrangement&, int rank) = nullptr;
 };
 
-// All of them, by name.
+// What `refuse` is for algorithms that run anywhere, and for those whose groups must divide the ranks.
+std::string RefuseNone(const Arrangement& arrangement);
+std::string RefuseGroups(const Arrangement& arrangement);
+
+// The rows of this build in no order that matters (tools/cmake/moka_rows.cmake).
+std::vector<AllReduceAlgorithm> AllReduceRows();
+// All of them, sorted by name.
 std::span<const AllReduceAlgorithm> AllReduceAlgorithms();
 // Errors: kConfig with the nearest name.
 const AllReduceAlgorithm& FindAllReduce(std::string_view name);

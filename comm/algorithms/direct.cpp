@@ -2,7 +2,7 @@
 // to all. 2 rounds; a rank sends 2 (P-1)/P of the message, in P-1 pieces each way: for ranks that share memory, where a
 // piece costs little and each value is read once. Of a short message every rank gets the whole from all others and sums
 // it itself, in the same order: 1 round, P-1 messages sent.
-#include "comm/algorithms/algorithms.h"
+#include "comm/algorithms/parts.h"
 
 namespace moka {
 namespace {

@@ -12,7 +12,7 @@
 #include <bit>
 #include <optional>
 
-#include "comm/algorithms/algorithms.h"
+#include "comm/algorithms/algorithm.h"
 #include "core/text.h"
 
 namespace moka {

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "comm/schedule.h"
+#include "comm/schedule/schedule.h"
 
 namespace moka {
 

@@ -1,7 +1,7 @@
 // Algorithms for powers of two on any number of ranks: pairs of ranks go together until a power of two is left.
 #pragma once
 
-#include "comm/schedule.h"
+#include "comm/schedule/schedule.h"
 
 namespace moka {
 

@@ -1,8 +1,8 @@
 // Recursive halving and doubling (Rabenseifner, "Optimization of collective reduction operations", 2004): a
 // reduce-scatter that exchanges halves, quarters, ... and an all-gather in reverse. 2 log2 P rounds; a rank sends
 // 2 (P-1)/P of the message. Of P = 2^k + e ranks e pairs are folded: 3 more rounds, and at most 3/2 messages more.
-#include "comm/algorithms/algorithms.h"
 #include "comm/algorithms/folding.h"
+#include "comm/algorithms/parts.h"
 
 namespace moka {
 namespace {

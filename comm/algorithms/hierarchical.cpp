@@ -3,8 +3,8 @@
 // a ring among themselves, and each gives the sums to its group. 2 (P/k - 1) + 2 rounds here, where a group's ranks
 // send at once; with a link of its own for each step the published count is 4 (k-1) + 2 (P/k - 1). Only the first ranks
 // use the network: a first rank sends (k-1) messages inside its group and 2 (G-1)/G of one across, G = P/k.
-#include "comm/algorithms/algorithms.h"
 #include "comm/algorithms/embedding.h"
+#include "comm/algorithms/parts.h"
 
 namespace moka {
 namespace {

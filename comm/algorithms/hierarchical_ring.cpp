@@ -3,8 +3,8 @@
 // back the same way. No link of a device carries more than about the message itself each way, where the first rank of
 // hierarchical.cpp takes in k - 1 of them: for devices with a link each instead of shared memory. 2 k + 2 (G-1) rounds,
 // G = P/k; a first rank sends 3 (k-1)/k of the message inside its group and 2 (G-1)/G across.
-#include "comm/algorithms/algorithms.h"
 #include "comm/algorithms/embedding.h"
+#include "comm/algorithms/parts.h"
 
 namespace moka {
 namespace {

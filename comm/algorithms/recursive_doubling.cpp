@@ -2,7 +2,7 @@
 // 2005): in round i all of the message is exchanged with the rank at distance P / 2^(i+1). log2 P rounds; a rank sends
 // log2 P messages: the least latency. Of P = 2^k + e ranks e pairs are folded: 3 more rounds, at most 3/2 messages
 // more.
-#include "comm/algorithms/algorithms.h"
+#include "comm/algorithms/algorithm.h"
 #include "comm/algorithms/folding.h"
 
 namespace moka {

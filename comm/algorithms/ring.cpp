@@ -1,7 +1,7 @@
 // Ring (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", 2009): P-1 rounds pass partial sums on to the
 // next rank, P-1 more pass the sums. 2 (P-1) rounds; a rank sends 2 (P-1)/P of the message, which is the least there
 // is.
-#include "comm/algorithms/algorithms.h"
+#include "comm/algorithms/parts.h"
 
 namespace moka {
 namespace {

@@ -2,7 +2,7 @@
 // each dimension in turn a ring reduce-scatter of the shard that the one before has left, then ring all-gathers in
 // reverse. 2 sum (p_d - 1) rounds; through dimension d a rank sends 2 (p_d - 1)/p_d of the message divided by p_1 ...
 // p_(d-1).
-#include "comm/algorithms/algorithms.h"
+#include "comm/algorithms/algorithm.h"
 #include "core/text.h"
 
 namespace moka {

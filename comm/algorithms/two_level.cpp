@@ -4,8 +4,8 @@
 // both are direct exchanges (its ranks share memory): 2 rounds; across the groups halving and doubling: 2 log2 G
 // rounds, 3 more where G is no power of two. A rank sends 2 (k-1)/k of the message inside its group and 2 (G-1)/G / k
 // of it across.
-#include "comm/algorithms/algorithms.h"
 #include "comm/algorithms/embedding.h"
+#include "comm/algorithms/parts.h"
 
 namespace moka {
 namespace {

@@ -2,7 +2,7 @@
 // they are with Wire::kFloat32, since nothing is added.
 #pragma once
 
-#include "comm/schedule.h"
+#include "comm/schedule/schedule.h"
 
 namespace moka {
 

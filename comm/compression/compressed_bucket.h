@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "comm/compression/gradient_compression.h"
-#include "comm/runner.h"
+#include "comm/schedule/runner.h"
 
 namespace moka {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "comm/compression/compressor.h"
-#include "core/tensor.h"
+#include "core/device/tensor.h"
 
 namespace moka {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/fusion_plan.h"
+#include "comm/exchange/fusion_plan.h"
 
 namespace moka {
 

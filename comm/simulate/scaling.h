@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/fusion_plan.h"
+#include "comm/exchange/fusion_plan.h"
 
 namespace moka {
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "comm/all_reduce_choice.h"
+#include "comm/algorithms/all_reduce_choice.h"
 #include "comm/simulate/virtual_time.h"
 
 namespace moka {

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "comm/cost_curve.h"
+#include "comm/exchange/cost_curve.h"
 #include "comm/simulate/topology.h"
 
 namespace moka {

@@ -1,5 +1,5 @@
-// An all-reduce in virtual time: the schedules that ranks would run (comm/schedule.h), round by round, on a simulated
-// machine.
+// An all-reduce in virtual time: the schedules that ranks would run (comm/schedule/schedule.h), round by round, on a
+// simulated machine.
 //
 // A rank enters a round when its last one has ended. What it sends in a round starts then and goes at one rate, that of
 // the busiest of the resources it crosses: the sender's and the receiver's own link and, between nodes, the two nodes'
@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "comm/algorithms/algorithm.h"
-#include "comm/cost_curve.h"
+#include "comm/exchange/cost_curve.h"
 #include "comm/simulate/topology.h"
 
 namespace moka {

@@ -1,0 +1,12 @@
+// Algorithms that others, of groups, are made of.
+#pragma once
+
+#include "comm/algorithms/algorithm.h"
+
+namespace moka {
+
+AllReduceAlgorithm DirectAllReduce();
+AllReduceAlgorithm HalvingDoublingAllReduce();
+AllReduceAlgorithm RingAllReduce();
+
+}  // namespace moka

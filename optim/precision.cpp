@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/text.h"
-#include "proto/places.h"
+#include "proto/text/places.h"
 
 namespace moka {
 namespace {

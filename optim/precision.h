@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "graph/program.h"
-#include "optim/loss_scale.h"
+#include "optim/optimizers/loss_scale.h"
 #include "proto/moka.pb.h"
 
 namespace moka {

@@ -113,8 +113,11 @@ std::vector<OutputValue> CocoValues(const std::string& top, const CocoPrecision&
   return values;
 }
 
-std::unique_ptr<Evaluator> MakeCocoEvaluator(const LayerParameter& layer, const EvaluatorOptions& /*options*/) {
-  return std::make_unique<CocoBoxEvaluator>(layer.coco_evaluate_param());
+EvaluatorRow CocoEvaluatorRow() {
+  return {"CocoEvaluate",
+          [](const LayerParameter& layer, const EvaluatorOptions& /*options*/) -> std::unique_ptr<Evaluator> {
+            return std::make_unique<CocoBoxEvaluator>(layer.coco_evaluate_param());
+          }};
 }
 
 }  // namespace moka

@@ -1,7 +1,6 @@
 // COCO's average precision of boxes, from the rows of CocoEvaluate layers.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,7 +11,5 @@ namespace moka {
 
 // What a test prints for a top of this name.
 std::vector<OutputValue> CocoValues(const std::string& top, const CocoPrecision& precision, bool has_sizes);
-
-std::unique_ptr<Evaluator> MakeCocoEvaluator(const LayerParameter& layer, const EvaluatorOptions& options);
 
 }  // namespace moka

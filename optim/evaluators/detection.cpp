@@ -1,4 +1,4 @@
-#include "optim/evaluators/detection.h"
+#include "optim/evaluators/evaluator.h"
 
 namespace moka {
 namespace {
@@ -24,9 +24,12 @@ class DetectionEvaluator final : public Evaluator {
 
 }  // namespace
 
-std::unique_ptr<Evaluator> MakeDetectionEvaluator(const LayerParameter& /*layer*/, const EvaluatorOptions& options) {
-  if (!options.detections) return nullptr;
-  return std::make_unique<DetectionEvaluator>(options.rule);
+EvaluatorRow DetectionEvaluatorRow() {
+  return {"DetectionEvaluate",
+          [](const LayerParameter& /*layer*/, const EvaluatorOptions& options) -> std::unique_ptr<Evaluator> {
+            if (!options.detections) return nullptr;
+            return std::make_unique<DetectionEvaluator>(options.rule);
+          }};
 }
 
 }  // namespace moka

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "optim/average_precision.h"
+#include "optim/evaluators/average_precision.h"
 #include "optim/output_value.h"
 #include "proto/moka.pb.h"
 
@@ -34,6 +34,15 @@ struct EvaluatorOptions {
   bool detections = false;  // of DetectionEvaluate layers, which Caffe's nets have for other uses too
   PrecisionRule rule = PrecisionRule::kIntegral;
 };
+
+// What adds up the tops of a layer type: a function `EvaluatorRow NAME()` in the evaluator's file.
+struct EvaluatorRow {
+  std::string_view type;  // of the layer
+  // Null where the options ask for nothing of it.
+  std::unique_ptr<Evaluator> (*make)(const LayerParameter& layer, const EvaluatorOptions& options);
+};
+// The rows of this build in no order that matters (tools/cmake/moka_rows.cmake).
+std::vector<EvaluatorRow> EvaluatorRows();
 
 // Null for layers whose tops are means.
 std::unique_ptr<Evaluator> MakeEvaluator(const LayerParameter& layer, const EvaluatorOptions& options);

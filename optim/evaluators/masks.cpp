@@ -1,4 +1,4 @@
-#include "optim/evaluators/masks.h"
+#include "optim/evaluators/evaluator.h"
 
 #include <algorithm>
 #include <map>
@@ -78,8 +78,11 @@ class MaskEvaluator final : public Evaluator {
 
 }  // namespace
 
-std::unique_ptr<Evaluator> MakeMaskEvaluator(const LayerParameter& layer, const EvaluatorOptions& /*options*/) {
-  return std::make_unique<MaskEvaluator>(layer.mask_param());
+EvaluatorRow MaskEvaluatorRow() {
+  return {"MaskEvaluate",
+          [](const LayerParameter& layer, const EvaluatorOptions& /*options*/) -> std::unique_ptr<Evaluator> {
+            return std::make_unique<MaskEvaluator>(layer.mask_param());
+          }};
 }
 
 }  // namespace moka

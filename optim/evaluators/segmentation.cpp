@@ -1,4 +1,4 @@
-#include "optim/evaluators/segmentation.h"
+#include "optim/evaluators/evaluator.h"
 
 namespace moka {
 namespace {
@@ -59,9 +59,11 @@ class SegmentationEvaluator final : public Evaluator {
 
 }  // namespace
 
-std::unique_ptr<Evaluator> MakeSegmentationEvaluator(const LayerParameter& /*layer*/,
-                                                     const EvaluatorOptions& /*options*/) {
-  return std::make_unique<SegmentationEvaluator>();
+EvaluatorRow SegmentationEvaluatorRow() {
+  return {"SegmentationEvaluate",
+          [](const LayerParameter& /*layer*/, const EvaluatorOptions& /*options*/) -> std::unique_ptr<Evaluator> {
+            return std::make_unique<SegmentationEvaluator>();
+          }};
 }
 
 }  // namespace moka

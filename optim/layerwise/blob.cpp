@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/device/tensor.h"
 #include "core/error.h"
-#include "core/tensor.h"
 #include "core/text.h"
 
 namespace moka {

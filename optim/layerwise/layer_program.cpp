@@ -7,8 +7,8 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "graph/autodiff.h"
-#include "layers/catalog.h"
-#include "proto/places.h"
+#include "layers/net/catalog.h"
+#include "proto/text/places.h"
 
 namespace moka {
 namespace {

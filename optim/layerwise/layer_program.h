@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/tensor.h"
+#include "core/device/tensor.h"
 #include "graph/parameter_store.h"
 #include "graph/program.h"
-#include "layers/net.h"
+#include "layers/net/net.h"
 #include "optim/layerwise/blob.h"
 
 namespace moka {

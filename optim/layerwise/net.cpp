@@ -9,12 +9,12 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "data/hdf5_sink.h"
-#include "layers/named_layers.h"
+#include "data/records/hdf5_sink.h"
+#include "layers/net/named_layers.h"
+#include "optim/checkpoint/net_weights.h"
 #include "optim/layerwise/wiring.h"
-#include "optim/net_weights.h"
-#include "proto/filter.h"
-#include "proto/places.h"
+#include "proto/nets/filter.h"
+#include "proto/text/places.h"
 
 namespace moka {
 namespace {

@@ -1,6 +1,6 @@
 // A net run layer by layer as Caffe runs it: every blob's values and gradient can be read and written between layers,
 // passes start and end at any layer, blobs can take new shapes, and layers may be written outside Moka. It is slower
-// than a whole net compiled into one program (optim/train_net.h), which is what trainings should use.
+// than a whole net compiled into one program (optim/step/train_net.h), which is what trainings should use.
 //
 // Where a blob is read more than once there are Split layers as in Caffe. A top's diff is its loss weight from the
 // start; Backward reads whatever the diffs hold. Gradients of parameters add up until ClearParamDiffs.
@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "data/pipeline.h"
+#include "data/pipeline/pipeline.h"
 #include "optim/layerwise/external_layer.h"
 #include "optim/layerwise/layer_program.h"
 
@@ -84,9 +84,10 @@ class LayerwiseNet {
   // Weights by layer name: a comma-separated list of files. A warning names the layers that none of them has, which
   // keep the values they have. Errors: those of LoadWeights.
   void CopyFrom(const std::string& files);
-  // The weights of a trained net (optim/trained_weights.h). Errors: kBadData naming the layers that no file has.
+  // The weights of a trained net (optim/checkpoint/trained_weights.h). Errors: kBadData naming the layers that no file
+  // has.
   void CopyTrained(const std::string& files);
-  // In the format of the name (optim/weights_file.h).
+  // In the format of the name (optim/checkpoint/weights_file.h).
   void Save(const std::string& path) const;
   // As Caffe's HDF5 weights (.caffemodel.h5); CopyFrom reads them.
   void SaveHdf5(const std::string& path) const;

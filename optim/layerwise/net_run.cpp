@@ -6,13 +6,13 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "optim/checkpoint/net_weights.h"
+#include "optim/checkpoint/trained_weights.h"
+#include "optim/checkpoint/weights_file.h"
 #include "optim/layerwise/net.h"
-#include "optim/net_weights.h"
-#include "optim/train_net.h"
-#include "optim/trained_weights.h"
-#include "optim/weights_file.h"
-#include "proto/places.h"
-#include "proto/weights.h"
+#include "optim/step/train_net.h"
+#include "proto/text/places.h"
+#include "proto/weights/weights.h"
 
 namespace moka {
 namespace {

@@ -8,11 +8,11 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "layers/catalog.h"
-#include "optim/caffe_state.h"
-#include "optim/solver_fields.h"
-#include "optim/train_net.h"
-#include "proto/places.h"
+#include "layers/net/catalog.h"
+#include "optim/checkpoint/caffe_state.h"
+#include "optim/optimizers/solver_fields.h"
+#include "optim/step/train_net.h"
+#include "proto/text/places.h"
 
 namespace moka {
 namespace {

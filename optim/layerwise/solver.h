@@ -1,5 +1,6 @@
 // Caffe's solver over a net that runs layer by layer: each step can be taken apart (forward, backward, look at or
-// change gradients, apply_update). The update itself is the compiled graph of optim/update.h, as in trainings.
+// change gradients, apply_update). The update itself is the compiled graph of optim/optimizers/update.h, as in
+// trainings.
 //
 // After an update a parameter's diff holds what was subtracted from it, as in Caffe.
 #pragma once
@@ -12,11 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "optim/average_precision.h"
+#include "optim/evaluators/average_precision.h"
 #include "optim/layerwise/net.h"
-#include "optim/lr_policy.h"
-#include "optim/update.h"
-#include "proto/solver_file.h"
+#include "optim/optimizers/lr_policy.h"
+#include "optim/optimizers/update.h"
+#include "proto/nets/solver_file.h"
 
 namespace moka {
 

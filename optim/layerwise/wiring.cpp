@@ -5,8 +5,8 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "layers/layer.h"
-#include "proto/places.h"
+#include "layers/net/layer.h"
+#include "proto/text/places.h"
 
 namespace moka {
 namespace {

@@ -6,19 +6,21 @@ namespace moka {
 namespace {
 
 void AdadeltaEmit(ParameterUpdate& u) {
-  const std::string momentum = ConstantText(u.solver().momentum());
-  const std::string rest = ConstantText(1 - double{u.solver().momentum()});
-  const std::string delta = ConstantText(u.solver().delta());
-  const std::string g = u.DecayedGradient();
-  const std::string h = StrCat("(", momentum, "*", u.Slot("history"), "+", rest, "*(", g, "*", g, "))");
-  const std::string step = StrCat("(", g, "*sqrt((", delta, "+", u.Slot("steps"), ")/(", delta, "+", h, ")))");
+  const double momentum = u.solver().momentum();
+  const double delta = u.solver().delta();
+  const Term g = u.DecayedGradient();
+  const Term s = u.Slot("steps");
+  const Term h = momentum * u.Slot("history") + (1 - momentum) * Square(g);
+  const Term d = g * Sqrt((delta + s) / (delta + h));
   u.SetSlot("history", h);
-  u.SetSlot("steps", StrCat(momentum, "*", u.Slot("steps"), "+", rest, "*(", step, "*", step, ")"));
-  u.SetWeight(StrCat(u.Weight(), "-", u.Rate(), "*", step));
+  u.SetSlot("steps", momentum * s + (1 - momentum) * Square(d));
+  u.SetWeight(u.Weight() - u.Rate() * d);
 }
 
 }  // namespace
 
-Optimizer AdaDelta() { return {.name = "AdaDelta", .slots = {"history", "steps"}, .emit = AdadeltaEmit}; }
+Optimizer AdaDelta() {
+  return {.name = "AdaDelta", .slots = {"history", "steps"}, .fields = {"delta"}, .emit = AdadeltaEmit};
+}
 
 }  // namespace moka

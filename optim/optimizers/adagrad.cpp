@@ -5,17 +5,17 @@ namespace moka {
 namespace {
 
 void AdagradEmit(ParameterUpdate& u) {
-  const std::string g = u.DecayedGradient();
-  const std::string history = StrCat("(", u.Slot("history"), "+", g, "*", g, ")");
+  const Term g = u.DecayedGradient();
+  const Term history = u.Slot("history") + Square(g);
   u.SetSlot("history", history);
-  u.SetWeight(
-      StrCat(u.Weight(), "-", u.Rate(), "*(", g, "/(sqrt(", history, ")+", ConstantText(u.solver().delta()), "))"));
+  u.SetWeight(u.Weight() - u.Rate() * (g / (Sqrt(history) + u.solver().delta())));
 }
 
 }  // namespace
 
 Optimizer AdaGrad() {
-  return {.name = "AdaGrad", .slots = {"history"}, .check = RequireNoMomentum, .emit = AdagradEmit};
+  return {
+      .name = "AdaGrad", .slots = {"history"}, .fields = {"delta"}, .check = RequireNoMomentum, .emit = AdagradEmit};
 }
 
 }  // namespace moka

@@ -8,40 +8,45 @@ namespace {
 
 // The new moments, set as slots "m" and "v".
 struct Moments {
-  std::string m;
-  std::string v;
+  Term m;
+  Term v;
 };
 
-Moments SetMoments(ParameterUpdate& u, const std::string& g) {
+Moments SetMoments(ParameterUpdate& u, const Term& g) {
   const double b1 = u.solver().momentum();
   const double b2 = u.solver().momentum2();
-  Moments moments{StrCat("(", ConstantText(b1), "*", u.Slot("m"), "+", ConstantText(1 - b1), "*", g, ")"),
-                  StrCat("(", ConstantText(b2), "*", u.Slot("v"), "+", ConstantText(1 - b2), "*(", g, "*", g, "))")};
+  Moments moments{b1 * u.Slot("m") + (1 - b1) * g, b2 * u.Slot("v") + (1 - b2) * Square(g)};
   u.SetSlot("m", moments.m);
   u.SetSlot("v", moments.v);
   return moments;
 }
 
 void EmitAdam(ParameterUpdate& u) {
-  const Moments moments = SetMoments(u, u.DecayedGradient());
-  const std::string rate = StrCat("(", u.Rate(), "*(sqrt(", u.Scalar("bias2"), ")/", u.Scalar("bias1"), "))");
-  u.SetWeight(StrCat(u.Weight(), "-", rate, "*(", moments.m, "/(sqrt(", moments.v, ")+",
-                     ConstantText(u.solver().delta()), "))"));
+  const auto [m, v] = SetMoments(u, u.DecayedGradient());
+  const Term rate = u.Rate() * (Sqrt(u.Scalar("bias2")) / u.Scalar("bias1"));
+  u.SetWeight(u.Weight() - rate * (m / (Sqrt(v) + u.solver().delta())));
 }
 
 void EmitAdamW(ParameterUpdate& u) {
-  const Moments moments = SetMoments(u, u.Gradient());
-  const std::string step = StrCat("((", moments.m, "/", u.Scalar("bias1"), ")/(sqrt(", moments.v, "/",
-                                  u.Scalar("bias2"), ")+", ConstantText(u.solver().delta()), "))");
-  const std::string w = u.Weight();
-  const std::string decayed =
-      u.decay() == 0 ? w : StrCat("(", w, "-", u.Rate(), "*", ConstantText(u.decay()), "*", w, ")");
-  u.SetWeight(StrCat(decayed, "-", u.Rate(), "*", step));
+  const auto [m, v] = SetMoments(u, u.Gradient());
+  const Term step = (m / u.Scalar("bias1")) / (Sqrt(v / u.Scalar("bias2")) + u.solver().delta());
+  const Term w = u.Weight();
+  const Term decayed = u.decay() == 0 ? w : w - u.Rate() * u.decay() * w;
+  u.SetWeight(decayed - u.Rate() * step);
 }
 
 }  // namespace
 
-Optimizer Adam() { return {.name = "Adam", .slots = {"m", "v"}, .emit = EmitAdam}; }
-Optimizer AdamW() { return {.name = "AdamW", .slots = {"m", "v"}, .check = RequireL2, .emit = EmitAdamW}; }
+Optimizer Adam() { return {.name = "Adam", .slots = {"m", "v"}, .fields = {"momentum2", "delta"}, .emit = EmitAdam}; }
+
+Optimizer AdamW() {
+  return {.name = "AdamW",
+          .slots = {"m", "v"},
+          .fields = {"momentum2", "delta"},
+          .is_of_caffe = false,
+          .decays_apart = true,
+          .check = RequireL2,
+          .emit = EmitAdamW};
+}
 
 }  // namespace moka

@@ -4,14 +4,16 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "proto/places.h"
+#include "graph/term.h"
+#include "proto/text/places.h"
 
 namespace moka {
 namespace {
 
 // Sums of squares over `axes` of w in the shape `split`, each repeated for all elements of its group.
 ValueId Squares(const GraphBuilder& b, ValueId w, const Shape& split, const Ints& axes) {
-  const ValueId sums = b.Add1("reduce_sum", {b.Reshape(w, split)}, {{"expr", std::string("x0*x0")}, {"axes", axes}});
+  const ValueId sums =
+      b.Add1("reduce_sum", {b.Reshape(w, split)}, {{"expr", Square(Term::Input(0)).text()}, {"axes", axes}});
   const Ints whole(split.dims().begin(), split.dims().end());
   return b.Reshape(b.Add1("expand", {sums}, {{"shape", whole}}), Shape(b.shape(w)));
 }

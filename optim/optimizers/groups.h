@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "graph/graph.h"
-#include "layers/layer.h"
+#include "layers/net/layer.h"
 #include "proto/moka.pb.h"
 
 namespace moka {

@@ -8,26 +8,33 @@ namespace {
 void LambEmit(ParameterUpdate& u) {
   const double b1 = u.solver().momentum();
   const double b2 = u.solver().momentum2();
-  const std::string g = u.Gradient();
-  const std::string m = StrCat("(", ConstantText(b1), "*", u.Slot("m"), "+", ConstantText(1 - b1), "*", g, ")");
-  const std::string v =
-      StrCat("(", ConstantText(b2), "*", u.Slot("v"), "+", ConstantText(1 - b2), "*(", g, "*", g, "))");
+  const Term g = u.Gradient();
+  const Term m = b1 * u.Slot("m") + (1 - b1) * g;
+  const Term v = b2 * u.Slot("v") + (1 - b2) * Square(g);
   u.SetSlot("m", m);
   u.SetSlot("v", v);
-  const std::string decay = u.decay() == 0 ? "" : StrCat("+", ConstantText(u.decay()), "*", u.Weight());
-  const ValueId direction = u.FinishSlots(StrCat("(", m, "/", u.Scalar("bias1"), ")/(sqrt(", v, "/", u.Scalar("bias2"),
-                                                 ")+", ConstantText(u.solver().delta()), ")", decay));
-  std::string trust;
-  if (!u.is_spared()) {
-    const ValueId ratio =
-        u.builder().Pointwise("select(gt(x0,0),select(gt(x1,0),x0/x1,1),1)", {u.WeightNorm(), u.Norm(direction)});
-    trust = StrCat(u.Use(ratio), "*");
-  }
-  u.SetWeight(StrCat(u.Weight(), "-", u.Rate(), "*", trust, u.Use(direction)));
+  Term r = (m / u.Scalar("bias1")) / (Sqrt(v / u.Scalar("bias2")) + u.solver().delta());
+  if (u.decay() != 0) r = r + u.decay() * u.Weight();
+  const ValueId direction = u.FinishSlots(r);
+  const Term w = u.Weight();
+  if (u.is_spared()) return u.SetWeight(w - u.Rate() * u.Use(direction));
+  const Term norm_w = Term::Input(0);
+  const Term norm_r = Term::Input(1);
+  const Term ratio = Select(norm_w > 0, Select(norm_r > 0, norm_w / norm_r, 1), 1);
+  const ValueId trust = u.builder().Pointwise(ratio, {u.WeightNorm(), u.Norm(direction)});
+  u.SetWeight(w - u.Rate() * u.Use(trust) * u.Use(direction));
 }
 
 }  // namespace
 
-Optimizer Lamb() { return {.name = "LAMB", .slots = {"m", "v"}, .check = RequireL2, .emit = LambEmit}; }
+Optimizer Lamb() {
+  return {.name = "LAMB",
+          .slots = {"m", "v"},
+          .fields = {"momentum2", "delta"},
+          .is_of_caffe = false,
+          .decays_apart = true,
+          .check = RequireL2,
+          .emit = LambEmit};
+}
 
 }  // namespace moka

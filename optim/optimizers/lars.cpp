@@ -7,24 +7,29 @@ namespace {
 
 // The scalar the rate of this parameter is multiplied by.
 ValueId LarsLocalRate(ParameterUpdate& u) {
-  const ValueId w = u.WeightNorm();
-  const ValueId g = u.GradientNorm();
-  const std::string denominator = StrCat("(x1+", ConstantText(u.decay()), "*x0)");
-  return u.builder().Pointwise(
-      StrCat("select(gt(x0,0),select(gt(x1,0),", ConstantText(u.solver().lars_eta()), "*x0/", denominator, ",1),1)"),
-      {w, g});
+  const Term norm_w = Term::Input(0);
+  const Term norm_g = Term::Input(1);
+  const Term ratio = u.solver().lars_eta() * norm_w / (norm_g + u.decay() * norm_w);
+  return u.builder().Pointwise(Select(norm_w > 0, Select(norm_g > 0, ratio, 1), 1), {u.WeightNorm(), u.GradientNorm()});
 }
 
 void LarsEmit(ParameterUpdate& u) {
-  const std::string local = u.is_spared() ? "" : StrCat(u.Use(LarsLocalRate(u)), "*");
-  const std::string step = StrCat(u.Rate(), "*", local, u.DecayedGradient());
-  const std::string history = StrCat("(", ConstantText(u.solver().momentum()), "*", u.Slot("history"), "+", step, ")");
+  const Term rate = u.is_spared() ? u.Rate() : u.Rate() * u.Use(LarsLocalRate(u));
+  const Term history = u.solver().momentum() * u.Slot("history") + rate * u.DecayedGradient();
   u.SetSlot("history", history);
-  u.SetWeight(StrCat(u.Weight(), "-", history));
+  u.SetWeight(u.Weight() - history);
 }
 
 }  // namespace
 
-Optimizer Lars() { return {.name = "LARS", .slots = {"history"}, .check = RequireL2, .emit = LarsEmit}; }
+Optimizer Lars() {
+  return {.name = "LARS",
+          .slots = {"history"},
+          .fields = {"lars_eta"},
+          .is_of_caffe = false,
+          .decays_apart = true,
+          .check = RequireL2,
+          .emit = LarsEmit};
+}
 
 }  // namespace moka

@@ -7,12 +7,10 @@ namespace {
 
 void NesterovEmit(ParameterUpdate& u) {
   const double momentum = u.solver().momentum();
-  const std::string old = u.Slot("history");
-  const std::string history =
-      StrCat("(", ConstantText(momentum), "*", old, "+", u.Rate(), "*", u.DecayedGradient(), ")");
+  const Term old = u.Slot("history");
+  const Term history = momentum * old + u.Rate() * u.DecayedGradient();
   u.SetSlot("history", history);
-  u.SetWeight(
-      StrCat(u.Weight(), "-(", ConstantText(1 + momentum), "*", history, "-", ConstantText(momentum), "*", old, ")"));
+  u.SetWeight(u.Weight() - ((1 + momentum) * history - momentum * old));
 }
 
 }  // namespace

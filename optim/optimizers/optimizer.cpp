@@ -1,25 +1,20 @@
 #include "optim/optimizers/optimizer.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 
 #include "core/text.h"
-#include "optim/gradient_sums.h"
-#include "proto/places.h"
+#include "optim/optimizers/gradient_sums.h"
+#include "proto/text/places.h"
 
 namespace moka {
 
-std::string ConstantText(double value) {
-  std::array<char, 40> text{};
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), value);
-  return {text.data(), end.ptr};
-}
-
 const std::vector<Optimizer>& Optimizers() {
-  static const std::vector<Optimizer> kTable = {AdaDelta(), AdaGrad(),  Adam(),    AdamW(), Lamb(),
-                                                Lars(),     Nesterov(), RmsProp(), Sgd()};
+  static const std::vector<Optimizer> kTable = [] {
+    std::vector<Optimizer> rows = OptimizerRows();
+    std::ranges::sort(rows, {}, &Optimizer::name);
+    return rows;
+  }();
   return kTable;
 }
 
@@ -65,40 +60,38 @@ double ParameterUpdate::decay() const {
   return (may_grow ? solver().max_weight_decay() : solver().weight_decay()) * blob_.decay_mult;
 }
 
-std::string ParameterUpdate::Use(ValueId value) {
+Term ParameterUpdate::Use(ValueId value) {
   const auto it = std::find(inputs_.begin(), inputs_.end(), value);
-  if (it != inputs_.end()) return StrCat("x", it - inputs_.begin());
-  inputs_.push_back(value);
-  return StrCat("x", inputs_.size() - 1);
+  const auto index = static_cast<size_t>(it - inputs_.begin());
+  if (it == inputs_.end()) inputs_.push_back(value);
+  return Term::Input(index);
 }
 
-std::string ParameterUpdate::Gradient() {
-  std::string g = Use(gradient_);
-  if (shared_.unscale != kNoId) g = StrCat("(", g, "*", Use(shared_.unscale), ")");
-  if (shared_.clip != kNoId) g = StrCat("(", g, "*", Use(shared_.clip), ")");
-  if (shared_.scale != 1) g = StrCat("(", g, "*", ConstantText(shared_.scale), ")");
+Term ParameterUpdate::Gradient() {
+  Term g = Use(gradient_);
+  if (shared_.unscale != kNoId) g = g * Use(shared_.unscale);
+  if (shared_.clip != kNoId) g = g * Use(shared_.clip);
+  if (shared_.scale != 1) g = g * shared_.scale;
   return g;
 }
 
-std::string ParameterUpdate::Decayed(std::string g) {
+Term ParameterUpdate::Decayed(Term g) {
   for (const GroupDecay& group : rules_.decays) {
-    const std::string squares = Use(group.squares);
-    g += StrCat("+", ConstantText(group.coefficient), "*select(gt(", squares, ",0),", Weight(), "/sqrt(", squares,
-                "),0)");
+    const Term squares = Use(group.squares);
+    g = g + group.coefficient * Select(squares > 0, Weight() / Sqrt(squares), 0);
   }
-  if (!rules_.decays.empty()) g = StrCat("(", g, ")");
   if (decay() == 0) return g;
-  const std::string direction = rules_.is_l1 ? StrCat("sign(", Weight(), ")") : Weight();
-  return StrCat("(", g, "+", Decay(), "*", direction, ")");
+  return g + Decay() * (rules_.is_l1 ? Sign(Weight()) : Weight());
 }
 
-std::string ParameterUpdate::Decay() {
-  if (solver().weight_decay_policy() == "fixed") return ConstantText(decay());
-  return StrCat("(", Scalar("weight_decay"), "*", ConstantText(blob_.decay_mult), ")");
+Term ParameterUpdate::Decay() {
+  if (solver().weight_decay_policy() == "fixed") return decay();
+  return Scalar("weight_decay") * blob_.decay_mult;
 }
 
-std::string ParameterUpdate::Momentum() {
-  return solver().momentum_policy() == "fixed" ? ConstantText(solver().momentum()) : Scalar("momentum");
+Term ParameterUpdate::Momentum() {
+  if (solver().momentum_policy() == "fixed") return solver().momentum();
+  return Scalar("momentum");
 }
 
 bool ParameterUpdate::has_momentum() const { return solver().momentum_policy() != "fixed" || solver().momentum() != 0; }
@@ -107,12 +100,12 @@ bool ParameterUpdate::is_corrected() const {
   return std::ranges::find(shared_.corrected, blob_.name) != shared_.corrected.end();
 }
 
-std::string ParameterUpdate::Rate() {
-  const std::string rate = Scalar("lr");
-  return blob_.lr_mult == 1 ? rate : StrCat("(", rate, "*", ConstantText(blob_.lr_mult), ")");
+Term ParameterUpdate::Rate() {
+  const Term rate = Scalar("lr");
+  return blob_.lr_mult == 1 ? rate : rate * blob_.lr_mult;
 }
 
-std::string ParameterUpdate::Scalar(std::string_view input) {
+Term ParameterUpdate::Scalar(std::string_view input) {
   const Graph& graph = builder().graph();
   for (ValueId id = 0; id < graph.value_count(); ++id) {
     if (graph.value(id).kind == ValueKind::kInput && graph.value(id).name == input) return Use(id);
@@ -132,31 +125,32 @@ ValueId ParameterUpdate::SlotState(std::string_view slot) {
   return state;
 }
 
-std::string ParameterUpdate::Slot(std::string_view slot) { return Use(SlotState(slot)); }
+Term ParameterUpdate::Slot(std::string_view slot) { return Use(SlotState(slot)); }
 
-ValueId ParameterUpdate::RootOfSum(ValueId value, const std::string& expression, ValueId scalar) {
-  ValueId sum = SumOverGradients(builder(), {&value, 1}, expression, scalar);
+ValueId ParameterUpdate::RootOfSum(ValueId value, const Term& term, ValueId scalar) {
+  ValueId sum = SumOverGradients(builder(), {&value, 1}, term, scalar);
   if (shared_.split.Has(blob_.name)) sum = shared_.split.Sum(builder(), sum, StrCat(blob_.name, "/", norms_++));
-  return builder().Pointwise("sqrt(x0)", {sum});
+  return builder().Pointwise(Sqrt(Term::Input(0)), {sum});
 }
 
-ValueId ParameterUpdate::Norm(ValueId value) { return RootOfSum(value, "x0*x0"); }
+ValueId ParameterUpdate::Norm(ValueId value) { return RootOfSum(value, Square(Term::Input(0)), kNoId); }
 
 ValueId ParameterUpdate::GradientNorm() {
+  const Term x = Term::Input(0);
+  const Term other = Term::Input(1);
   const ValueId raw =
-      shared_.unscale == kNoId ? Norm(gradient_) : RootOfSum(gradient_, "(x0*x1)*(x0*x1)", shared_.unscale);
-  if (shared_.clip != kNoId)
-    return builder().Pointwise(StrCat("x0*x1*", ConstantText(std::abs(shared_.scale))), {raw, shared_.clip});
-  return shared_.scale == 1 ? raw : builder().Pointwise(StrCat("x0*", ConstantText(std::abs(shared_.scale))), {raw});
+      shared_.unscale == kNoId ? Norm(gradient_) : RootOfSum(gradient_, Square(x * other), shared_.unscale);
+  const double scale = std::abs(shared_.scale);
+  if (shared_.clip != kNoId) return builder().Pointwise(x * other * scale, {raw, shared_.clip});
+  return scale == 1 ? raw : builder().Pointwise(x * scale, {raw});
 }
 
-void ParameterUpdate::SetSlot(std::string_view slot, std::string expression) {
-  slot_updates_.emplace_back(SlotState(slot), std::move(expression));
+void ParameterUpdate::SetSlot(std::string_view slot, const Term& value) {
+  slot_updates_.emplace_back(SlotState(slot), value);
 }
 
-std::string ParameterUpdate::Guarded(const std::string& expression, ValueId old) {
-  if (shared_.guard == kNoId) return expression;
-  return StrCat("select(le(abs(", Use(shared_.guard), "),3e38),", expression, ",", Use(old), ")");
+Term ParameterUpdate::Guarded(const Term& value, ValueId old) {
+  return shared_.guard == kNoId ? value : Select(IsFinite(Use(shared_.guard)), value, Use(old));
 }
 
 ValueId ParameterUpdate::Kept(ValueId value) {
@@ -165,8 +159,8 @@ ValueId ParameterUpdate::Kept(ValueId value) {
   return builder().Add1("cast", {half}, {{"dtype", std::string("float32")}});
 }
 
-std::vector<ValueId> ParameterUpdate::AddNode(Strings expressions) {
-  std::vector<ValueId> outputs = builder().Pointwise(std::move(expressions), inputs_);
+std::vector<ValueId> ParameterUpdate::AddNode(const std::vector<Term>& terms) {
+  std::vector<ValueId> outputs = builder().Pointwise(terms, inputs_);
   for (size_t i = 0; i < slot_updates_.size(); ++i) {
     builder().graph().Assign(slot_updates_[i].first, Kept(outputs[i]));
   }
@@ -176,30 +170,28 @@ std::vector<ValueId> ParameterUpdate::AddNode(Strings expressions) {
   return outputs;
 }
 
-ValueId ParameterUpdate::FinishSlots(std::string extra) {
-  Strings expressions;
-  for (const auto& [state, expression] : slot_updates_) expressions.push_back(Guarded(expression, state));
-  expressions.push_back(std::move(extra));
-  return AddNode(std::move(expressions)).front();
+ValueId ParameterUpdate::FinishSlots(const Term& extra) {
+  std::vector<Term> terms;
+  for (const auto& [state, value] : slot_updates_) terms.push_back(Guarded(value, state));
+  terms.push_back(extra);
+  return AddNode(terms).front();
 }
 
 void ParameterUpdate::Finish() {
-  if (rules_.keeps_zeros) weight_ = StrCat("select(eq(", Weight(), ",0),0,", weight_, ")");
-  for (const ValueId squares : rules_.alive) {
-    weight_ = StrCat("select(gt(", Use(squares), ",0),", weight_, ",", Weight(), ")");
-  }
+  if (rules_.keeps_zeros) weight_ = Select(Weight() == 0, 0, weight_);
+  for (const ValueId squares : rules_.alive) weight_ = Select(Use(squares) > 0, weight_, Weight());
   if (solver().clip_weights() >= 0) {  // WGAN (Arjovsky et al., arXiv 1701.07875)
-    const std::string limit = ConstantText(solver().clip_weights());
-    weight_ = StrCat("max(min(", weight_, ",", limit, "),-", limit, ")");
+    const double limit = solver().clip_weights();
+    weight_ = Max(Min(weight_, limit), -limit);
   }
   if (solver().ema_decay() > 0) {
-    const std::string decay = Scalar("ema_decay");
-    SetSlot(kEmaSlot, StrCat(decay, "*", Slot(kEmaSlot), "+(1-", decay, ")*(", weight_, ")"));
+    const Term decay = Scalar("ema_decay");
+    SetSlot(kEmaSlot, decay * Slot(kEmaSlot) + (1 - decay) * weight_);
   }
-  Strings expressions;
-  for (const auto& [state, expression] : slot_updates_) expressions.push_back(Guarded(expression, state));
-  expressions.push_back(Guarded(weight_, blob_.state));
-  builder().graph().Assign(blob_.state, Kept(AddNode(std::move(expressions)).front()));
+  std::vector<Term> terms;
+  for (const auto& [state, value] : slot_updates_) terms.push_back(Guarded(value, state));
+  terms.push_back(Guarded(weight_, blob_.state));
+  builder().graph().Assign(blob_.state, Kept(AddNode(terms).front()));
 }
 
 }  // namespace moka

@@ -8,13 +8,14 @@
 #include <vector>
 
 #include "graph/graph.h"
-#include "layers/layer.h"
+#include "graph/term.h"
+#include "layers/net/layer.h"
 #include "optim/optimizers/groups.h"
-#include "optim/update.h"
+#include "optim/optimizers/update.h"
 
 namespace moka {
 
-// The update of one parameter being written: texts returned are terms of the expression language (graph/expression.h).
+// The update of one parameter being written, in terms of its weight, its gradient, its slots and scalars.
 class ParameterUpdate {
  public:
   // State shared by the parameters of one AddUpdates.
@@ -39,28 +40,28 @@ class ParameterUpdate {
   bool is_spared() const;
   // weight_decay * decay_mult, 0 for a spared parameter; the term that holds it in every iteration.
   double decay() const;
-  std::string Decay();
+  Term Decay();
   // The momentum of the iteration; whether it can be other than 0.
-  std::string Momentum();
+  Term Momentum();
   bool has_momentum() const;
   // Whether the gradient has the momentum in it while Scalar("gradient_momentum") is 0.
   bool is_corrected() const;
 
-  std::string Weight() { return Use(blob_.state); }
+  Term Weight() { return Use(blob_.state); }
   // Clipped and normalised, without decay.
-  std::string Gradient();
+  Term Gradient();
   // The same plus the L2 or L1 decay term and those of groups; or any gradient plus those.
-  std::string DecayedGradient() { return Decayed(Gradient()); }
-  std::string Decayed(std::string gradient);
+  Term DecayedGradient() { return Decayed(Gradient()); }
+  Term Decayed(Term gradient);
   // The rate input times lr_mult; the rate input alone.
-  std::string Rate();
-  std::string GlobalRate() { return Scalar("lr"); }
+  Term Rate();
+  Term GlobalRate() { return Scalar("lr"); }
   // The old value of a slot, declared at first use.
-  std::string Slot(std::string_view slot);
+  Term Slot(std::string_view slot);
   // A scalar input of the update (UpdateInput).
-  std::string Scalar(std::string_view input);
+  Term Scalar(std::string_view input);
   // Any value of the graph as a term.
-  std::string Use(ValueId value);
+  Term Use(ValueId value);
 
   // Scalars: L2 norms of the weight, and of the gradient as Gradient() gives it.
   ValueId WeightNorm() { return Norm(blob_.state); }
@@ -69,20 +70,20 @@ class ParameterUpdate {
   ValueId Norm(ValueId value);
 
   // What the update makes of a slot and of the weight; Finish adds the nodes and assignments.
-  void SetSlot(std::string_view slot, std::string expression);
-  void SetWeight(std::string expression) { weight_ = std::move(expression); }
+  void SetSlot(std::string_view slot, const Term& value);
+  void SetWeight(const Term& value) { weight_ = value; }
   void Finish();
-  // Adds the node for the slots set so far and the extra expression, whose value is returned; terms start anew.
-  ValueId FinishSlots(std::string extra);
+  // Adds the node for the slots set so far and an extra term, whose value is returned. Terms of before hold no longer.
+  ValueId FinishSlots(const Term& extra);
 
  private:
   ValueId SlotState(std::string_view slot);
-  // sqrt(sum of an expression over a value and, if given, a scalar), over all ranks' parts of it.
-  ValueId RootOfSum(ValueId value, const std::string& expression, ValueId scalar = kNoId);
-  std::string Guarded(const std::string& expression, ValueId old);
+  // sqrt(sum of a term of a value and, if given, a scalar), over all ranks' parts of it.
+  ValueId RootOfSum(ValueId value, const Term& term, ValueId scalar = kNoId);
+  Term Guarded(const Term& value, ValueId old);
   // As a state keeps it: rounded to float16 if the solver's own data are of that type (solver_data_type).
   ValueId Kept(ValueId value);
-  std::vector<ValueId> AddNode(Strings expressions);
+  std::vector<ValueId> AddNode(const std::vector<Term>& terms);
 
   Shared& shared_;
   const NetBlob& blob_;
@@ -90,35 +91,27 @@ class ParameterUpdate {
   GroupRules rules_;
   std::vector<ValueId> inputs_;
   std::vector<std::pair<std::string, ValueId>> slots_;  // declared: name and state
-  std::vector<std::pair<ValueId, std::string>> slot_updates_;
-  std::string weight_;
+  std::vector<std::pair<ValueId, Term>> slot_updates_;
+  Term weight_ = 0;
   int norms_ = 0;
 };
 
 struct Optimizer {
   std::string name;                                 // SolverParameter.type
   std::vector<std::string> slots;                   // in the order Caffe's .solverstate has them
+  std::vector<std::string> fields = {};             // of the solver that it reads beside momentum and decay
+  bool is_of_caffe = true;                          // Caffe has it and reads its .solverstate
+  bool decays_apart = false;                        // the decay is no part of the gradient, so no decay of groups is
   void (*check)(const SolverParameter&) = nullptr;  // beside the ranges of numbers; null: nothing
   void (*emit)(ParameterUpdate&) = nullptr;
 };
 
-// A constant of an expression, with all its digits.
-std::string ConstantText(double value);
-
+// The rows of this build in no order that matters: every function `Optimizer NAME()` (tools/cmake/moka_rows.cmake).
+std::vector<Optimizer> OptimizerRows();
 // All, sorted by name.
 const std::vector<Optimizer>& Optimizers();
 // Null if unknown.
 const Optimizer* FindOptimizer(std::string_view name);
-
-Optimizer AdaDelta();
-Optimizer AdaGrad();
-Optimizer Adam();
-Optimizer AdamW();
-Optimizer Lamb();
-Optimizer Lars();
-Optimizer Nesterov();
-Optimizer RmsProp();
-Optimizer Sgd();
 
 // Checks the rows share. Errors: kConfig at the field.
 void RequireOneOf(const SolverParameter& solver, std::string_view field, const std::string& value,

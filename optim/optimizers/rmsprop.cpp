@@ -6,18 +6,20 @@ namespace {
 
 void RmspropEmit(ParameterUpdate& u) {
   const double decay = u.solver().rms_decay();
-  const std::string g = u.DecayedGradient();
-  const std::string history =
-      StrCat("(", ConstantText(decay), "*", u.Slot("history"), "+", ConstantText(1 - decay), "*(", g, "*", g, "))");
+  const Term g = u.DecayedGradient();
+  const Term history = decay * u.Slot("history") + (1 - decay) * Square(g);
   u.SetSlot("history", history);
-  u.SetWeight(
-      StrCat(u.Weight(), "-", u.Rate(), "*(", g, "/(sqrt(", history, ")+", ConstantText(u.solver().delta()), "))"));
+  u.SetWeight(u.Weight() - u.Rate() * (g / (Sqrt(history) + u.solver().delta())));
 }
 
 }  // namespace
 
 Optimizer RmsProp() {
-  return {.name = "RMSProp", .slots = {"history"}, .check = RequireNoMomentum, .emit = RmspropEmit};
+  return {.name = "RMSProp",
+          .slots = {"history"},
+          .fields = {"rms_decay", "delta"},
+          .check = RequireNoMomentum,
+          .emit = RmspropEmit};
 }
 
 }  // namespace moka

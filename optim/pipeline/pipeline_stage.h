@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/point_to_point.h"
+#include "comm/transport/point_to_point.h"
 #include "graph/partition.h"
 #include "graph/program.h"
 #include "optim/pipeline/micro_batches.h"

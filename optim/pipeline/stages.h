@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "layers/layer.h"
+#include "layers/net/layer.h"
 #include "proto/moka.pb.h"
 
 namespace moka {

@@ -8,13 +8,13 @@
 
 #include "comm/algorithms/algorithm.h"
 #include "comm/compression/compressor.h"
-#include "comm/fusion_plan.h"
-#include "comm/wire.h"
+#include "comm/exchange/fusion_plan.h"
+#include "comm/schedule/wire.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "optim/batch_policy.h"
+#include "optim/ranks/batch_policy.h"
 #include "optim/strategies/strategy.h"
-#include "proto/places.h"
+#include "proto/text/places.h"
 
 namespace moka {
 namespace {

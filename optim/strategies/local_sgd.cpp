@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "comm/same_on_all.h"
+#include "comm/transport/same_on_all.h"
 #include "core/error.h"
 #include "core/text.h"
 

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "comm/state_mean.h"
+#include "comm/exchange/state_mean.h"
 #include "graph/parameter_store.h"
 #include "optim/strategies/strategy.h"
 

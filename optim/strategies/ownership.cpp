@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "comm/rank_values.h"
+#include "comm/transport/rank_values.h"
 #include "core/error.h"
 
 namespace moka {

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "comm/communicator.h"
+#include "comm/transport/communicator.h"
 #include "graph/parameter_store.h"
-#include "layers/layer.h"
-#include "optim/update.h"
+#include "layers/net/layer.h"
+#include "optim/optimizers/update.h"
 
 namespace moka {
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "comm/same_on_all.h"
+#include "comm/transport/same_on_all.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "layers/catalog.h"
+#include "layers/net/catalog.h"
 #include "optim/strategies/ownership.h"
 
 namespace moka {

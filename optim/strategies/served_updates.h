@@ -1,18 +1,18 @@
 // Training with parameter servers: every rank owns some of the weights with their slots, applies the solver's rule to
-// the gradients that workers push, and sends back what they became (comm/parameter_service.h). A blob has one owner, so
-// LARS and LAMB have the norms of whole blobs. Of a worker's gradient g of weights v that are w by now, the server
-// makes g + lambda g*g*(w - v) where solver.distributed.delay_compensation is lambda (Zheng et al., "Asynchronous
-// stochastic gradient descent with delay compensation", ICML 2017).
+// the gradients that workers push, and sends back what they became (comm/server/parameter_service.h). A blob has one
+// owner, so LARS and LAMB have the norms of whole blobs. Of a worker's gradient g of weights v that are w by now, the
+// server makes g + lambda g*g*(w - v) where solver.distributed.delay_compensation is lambda (Zheng et al.,
+// "Asynchronous stochastic gradient descent with delay compensation", ICML 2017).
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "comm/parameter_service.h"
+#include "comm/server/parameter_service.h"
 #include "graph/parameter_store.h"
 #include "graph/program.h"
-#include "layers/layer.h"
+#include "layers/net/layer.h"
 #include "optim/strategies/strategy.h"
 
 namespace moka {

@@ -1,6 +1,6 @@
 // How the ranks of a training come to the same weights. Where gradients are summed in the program of the step itself
-// (synchronous and delayed training) there is no strategy object: comm/gradient_exchange.h does it. The others let each
-// rank compute by itself and agree between steps; they are what this interface is for.
+// (synchronous and delayed training) there is no strategy object: comm/exchange/gradient_exchange.h does it. The others
+// let each rank compute by itself and agree between steps; they are what this interface is for.
 #pragma once
 
 #include <array>
@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "comm/communicator.h"
-#include "comm/gradient_exchange.h"
+#include "comm/exchange/gradient_exchange.h"
+#include "comm/transport/communicator.h"
 #include "graph/parameter_store.h"
-#include "optim/update.h"
+#include "optim/optimizers/update.h"
 #include "proto/moka.pb.h"
 
 namespace moka {

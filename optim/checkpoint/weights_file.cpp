@@ -1,0 +1,43 @@
+#include "optim/checkpoint/weights_file.h"
+
+#include "core/error.h"
+#include "core/text.h"
+#include "optim/checkpoint/caffe_state.h"
+
+namespace moka {
+
+namespace fs = std::filesystem;
+
+WeightsFormat WeightsFormatOf(const fs::path& file, std::string_view others) {
+  const std::string name = file.filename().string();
+  const bool is_state = name.ends_with(".solverstate") || name.ends_with(".solverstate.h5");
+  if (name.ends_with(".safetensors")) return WeightsFormat::kSafetensors;
+  if (name.ends_with(".caffemodel")) return WeightsFormat::kCaffemodel;
+  if (IsHdf5Name(file) && !is_state) return WeightsFormat::kHdf5;
+  throw Error(ErrorKind::kUsage, StrCat("what ", Printable(file.string()),
+                                        " should be does not follow from its name: end it in .safetensors, .caffemodel",
+                                        others.empty() ? " or .caffemodel.h5" : ", .caffemodel.h5", others));
+}
+
+void CheckWeightsFile(const fs::path& file) {
+  WeightsFormatOf(file);
+  std::error_code code;
+  if (fs::is_directory(file, code)) {
+    throw Error(ErrorKind::kCantCreate, StrCat("cannot write ", Printable(file.string()), ": it is a folder"));
+  }
+  const fs::path folder = file.parent_path();
+  if (folder.empty() || fs::is_directory(folder, code)) return;
+  throw Error(ErrorKind::kCantCreate,
+              StrCat("cannot write ", Printable(file.string()), ": there is no folder ", Printable(folder.string())));
+}
+
+void WriteWeightsFile(const fs::path& file, const NetParameter& net, std::span<const NamedBlob> blobs,
+                      const std::map<std::string, std::string>& metadata) {
+  switch (WeightsFormatOf(file)) {
+    case WeightsFormat::kCaffemodel: WriteCaffemodel(file, net, blobs); break;
+    case WeightsFormat::kHdf5: WriteHdf5Weights(file, net, blobs); break;
+    case WeightsFormat::kSafetensors: WriteSafetensors(file, blobs, metadata); break;
+  }
+}
+
+}  // namespace moka

@@ -1,0 +1,28 @@
+// Weights in a file of the format that its name says: .safetensors, .caffemodel, or Caffe's HDF5 (.caffemodel.h5).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "proto/moka.pb.h"
+#include "proto/weights/weights.h"
+
+namespace moka {
+
+enum class WeightsFormat : uint8_t { kSafetensors, kCaffemodel, kHdf5 };
+
+// Errors: kUsage for a name that says none; `others` are endings that the caller knows beside these (", .solverstate").
+WeightsFormat WeightsFormatOf(const std::filesystem::path& file, std::string_view others = {});
+// What WriteWeightsFile would refuse, before the weights are there. Errors: kUsage; kCantCreate for a folder that is
+// missing, and for a file that is one.
+void CheckWeightsFile(const std::filesystem::path& file);
+// `net` goes into Caffe's formats, the metadata into safetensors. Errors: kUsage, kCantCreate, kIo, kBadData for what
+// the format cannot hold.
+void WriteWeightsFile(const std::filesystem::path& file, const NetParameter& net, std::span<const NamedBlob> blobs,
+                      const std::map<std::string, std::string>& metadata = {});
+
+}  // namespace moka

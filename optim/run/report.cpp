@@ -1,0 +1,188 @@
+#include "optim/run/report.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <map>
+
+#include "core/log.h"
+#include "core/text.h"
+#include "optim/run/plot.h"
+
+namespace moka {
+namespace {
+
+constexpr const char* kMetricsFile = "metrics.jsonl";
+
+// A metric that is a part of one: drawn in accuracy.svg.
+bool IsPart(const std::string& name) {
+  return name.find("acc") != std::string::npos || name.find("top") != std::string::npos ||
+         name.find("detection") != std::string::npos;
+}
+
+}  // namespace
+
+std::string General(double value) {
+  std::array<char, 40> text{};
+  std::snprintf(text.data(), text.size(), "%g", value);
+  return text.data();
+}
+
+Metrics MetricsOf(const std::vector<OutputValue>& outputs) {
+  std::map<std::string, int> count;
+  for (const OutputValue& output : outputs) ++count[output.name];
+  std::map<std::string, int> next;
+  Metrics metrics;
+  for (const OutputValue& output : outputs) {
+    const bool is_single = count[output.name] == 1;
+    metrics.emplace_back(is_single ? output.name : StrCat(output.name, "[", next[output.name]++, "]"), output.value);
+  }
+  return metrics;
+}
+
+std::string TrainLine(int64_t iteration, double per_s, double seconds, int64_t every, double loss) {
+  return StrCat("Iteration ", iteration, " (", General(per_s), " iter/s, ", General(seconds), "s/", every,
+                " iters), loss = ", General(loss));
+}
+
+std::string OutputLine(bool is_test, size_t index, const OutputValue& output) {
+  std::string line = StrCat(is_test ? "    Test" : "    Train", " net output #", index, ": ", output.name, " = ",
+                            General(output.value));
+  if (output.loss_weight != 0) {
+    line += StrCat(" (* ", General(output.loss_weight), " = ", General(output.loss_weight * output.value), " loss)");
+  }
+  return line;
+}
+
+std::vector<std::string> ClassLines(const OutputValue& output) {
+  std::vector<std::string> lines;
+  for (const auto& [label, precision] : output.classes) {
+    lines.push_back(StrCat("class", label, ": ", General(precision)));
+  }
+  return lines;
+}
+
+// The losses that the loss is the sum of, where there are several, by their names.
+void AddParts(const std::vector<OutputValue>& outputs, Metrics& metrics) {
+  std::vector<OutputValue> parts = outputs;
+  std::erase_if(parts, [](const OutputValue& output) { return output.loss_weight == 0; });
+  if (parts.size() < 2) return;
+  for (const OutputValue& part : parts) {
+    const bool is_taken = std::ranges::any_of(metrics, [&](const auto& metric) { return metric.first == part.name; });
+    if (!is_taken) metrics.emplace_back(part.name, part.value);
+  }
+}
+
+TrainReport::TrainReport(const RunFolder* run, int64_t resumed_at, bool keeps_tests) : run_(run) {
+  if (run_ == nullptr) return;
+  if (resumed_at >= 0) run_->Rewind(resumed_at, keeps_tests);
+  event_file_.Try([&] { events_ = std::make_unique<EventWriter>(run_->path() / "events", resumed_at); });
+  if (resumed_at > 0) RepeatTests(resumed_at);
+}
+
+void TrainReport::AddEvents(std::string_view split, int64_t iteration, const Metrics& metrics) {
+  if (events_ == nullptr) return;
+  event_file_.Try([&] {
+    for (const auto& [name, value] : metrics) events_->AddScalar(StrCat(split, "/", name), iteration, value);
+  });
+}
+
+// TensorBoard drops earlier files' points from the iteration on that the run goes on from; the test of that iteration
+// is in the checkpoint and will not be made again.
+void TrainReport::RepeatTests(int64_t iteration) {
+  std::error_code code;
+  if (!std::filesystem::exists(run_->path() / kMetricsFile, code)) return;
+  for (const MetricLine& line : ReadMetrics(run_->path())) {
+    if (line.iteration != iteration || line.split == "train") continue;
+    AddEvents(line.split, iteration, line.metrics);
+  }
+}
+
+void TrainReport::Train(const Display& display) {
+  const TrainProgress& progress = display.progress;
+  const double per_s = display.seconds > 0 ? static_cast<double>(display.since_last) / display.seconds : 0;
+  LogToFile(TrainLine(display.iteration, per_s, display.seconds, display.every, progress.loss));
+  for (size_t i = 0; i < display.outputs.size(); ++i) LogToFile(OutputLine(false, i, display.outputs[i]));
+  LogToFile(StrCat("Iteration ", display.iteration, ", lr = ", General(progress.lr)));
+  if (run_ == nullptr) return;
+  Metrics metrics = {{"loss", progress.loss},
+                     {"lr", progress.lr},
+                     {"images_per_s", progress.images_per_s},
+                     {"input_wait_ms", display.input_wait_ms}};
+  if (display.loss_scale) metrics.emplace_back("loss_scale", *display.loss_scale);
+  AddParts(display.outputs, metrics);
+  Add("train", display.iteration, progress.epoch, metrics);
+}
+
+void TrainReport::Add(std::string_view split, int64_t iteration, double epoch, const Metrics& metrics) {
+  if (run_ == nullptr) return;
+  run_->AppendMetrics(iteration, epoch, split, metrics);
+  AddEvents(split, iteration, metrics);
+}
+
+void TrainReport::TestBegins(int net, int64_t iteration) {
+  LogToFile(StrCat("Iteration ", iteration, ", Testing net (#", net, ")"));
+}
+
+void TrainReport::Test(const TestReport& test, double epoch, const TestLines& lines) {
+  if (lines.with_loss) LogToFile(StrCat("Test loss: ", General(lines.loss)));
+  for (size_t i = 0; i < test.outputs.size(); ++i) {
+    if (lines.with_classes) {
+      for (const std::string& line : ClassLines(test.outputs[i])) LogToFile(line);
+    }
+    LogToFile(OutputLine(true, i, test.outputs[i]));
+  }
+  if (run_ == nullptr) return;
+  const std::string split = test.net == 0 ? "test" : StrCat("test", test.net);
+  const Metrics metrics = MetricsOf(test.outputs);
+  run_->AppendMetrics(test.iteration, epoch, split, metrics);
+  if (test.net == 0) results_.Try([&] { run_->AppendResult(test.iteration, epoch, metrics); });
+  AddEvents(split, test.iteration, metrics);
+}
+
+void TrainReport::Plot() {
+  if (run_ != nullptr) plots_.Try([&] { DrawPlots(); });
+}
+
+void TrainReport::DrawPlots() const {
+  std::error_code code;
+  if (!std::filesystem::exists(run_->path() / kMetricsFile, code)) return;
+  constexpr double kHalfLives = 40;  // of the smoothed curve, over its length: short runs are drawn as they are
+  std::vector<PlotSeries> losses;
+  std::vector<PlotSeries> parts;
+  std::vector<PlotSeries> rates;
+  std::map<std::string, PlotSeries> series;
+  for (const MetricLine& line : ReadMetrics(run_->path())) {
+    for (const auto& [name, value] : line.metrics) {
+      PlotSeries& s = series[StrCat(line.split, " ", name)];
+      s.markers = line.split != "train";
+      s.points.emplace_back(static_cast<double>(line.iteration), value);
+    }
+  }
+  for (auto& [key, s] : series) {
+    s.name = key;
+    const double half_life = static_cast<double>(s.points.size()) / kHalfLives;
+    if (key == "train loss_scale") continue;
+    if (key == "train loss" && half_life >= 1) s.smoothing = half_life;
+    if (key == "train lr") {
+      s.name = "learning rate";
+      rates.push_back(s);
+    } else if (key.find("loss") != std::string::npos) {
+      losses.push_back(s);
+    } else if (IsPart(key)) {
+      parts.push_back(s);
+    }
+  }
+  const std::filesystem::path folder = run_->path() / "plots";
+  PlotOptions options{.title = run_->name() + ": loss", .x_label = "iteration", .y_label = "loss"};
+  if (!losses.empty()) WritePlot(folder, "loss", options, losses);
+  options.title = run_->name() + ": accuracy";
+  options.y_label = "accuracy";
+  if (!parts.empty()) WritePlot(folder, "accuracy", options, parts);
+  options.title = run_->name() + ": learning rate";
+  options.y_label = "learning rate";
+  if (!rates.empty()) WritePlot(folder, "lr", options, rates);
+}
+
+}  // namespace moka

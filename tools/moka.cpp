@@ -10,7 +10,7 @@
 #include <system_error>
 #include <vector>
 
-#include "comm/mpi_world.h"
+#include "comm/transport/mpi_world.h"
 #include "core/error.h"
 #include "core/exit_code.h"
 #include "core/file.h"
@@ -18,11 +18,11 @@
 #include "core/output_place.h"
 #include "core/standard_streams.h"
 #include "core/text.h"
-#include "tools/command_line.h"
-#include "tools/error_text.h"
-#include "tools/other_verbs.h"
-#include "tools/print.h"
-#include "tools/team_setup.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/error_text.h"
+#include "tools/cli/other_verbs.h"
+#include "tools/cli/print.h"
+#include "tools/train/team_setup.h"
 
 namespace moka {
 namespace {
@@ -36,13 +36,6 @@ bool WantsColour(const std::string& when) {
   const char* term = std::getenv("TERM");  // NOLINT(concurrency-mt-unsafe): before any thread
   return isatty(STDERR_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr &&  // NOLINT(concurrency-mt-unsafe)
          (term == nullptr || std::strcmp(term, "dumb") != 0);
-}
-
-const Verb* FindVerb(const std::vector<Verb>& verbs, const std::string& name) {
-  for (const Verb& verb : verbs) {
-    if (verb.name == name) return &verb;
-  }
-  return nullptr;
 }
 
 [[noreturn]] void RefuseVerb(const std::vector<Verb>& verbs, std::string_view path, const std::string& name) {

@@ -9,10 +9,11 @@
 #include <cstdlib>
 #include <vector>
 
-#include "core/parallel.h"
-#include "core/tensor.h"
-#include "layers/cpu/kernels.h"
-#include "layers/ops/ops.h"
+#include "core/device/tensor.h"
+#include "core/threads/parallel.h"
+#include "graph/kernel.h"
+#include "graph/op.h"
+#include "layers/net/catalog.h"
 
 namespace moka {
 namespace {
@@ -60,7 +61,7 @@ class Case {
       out_[0] = in_[0];  // dx over x
       if (s.has_residual) out_.back() = in_[3];
     }
-    kernel_ = (s.is_backward ? MokaBatchNormBackward() : MokaBatchNorm()).make({node_, types_, outputs_});
+    kernel_ = KernelNamed(s.is_backward ? "batch_norm_backward" : "batch_norm", "moka").make({node_, types_, outputs_});
     scratch_ = Buffer::Allocate(kernel_->scratch_bytes());
     kernel_->Bind({in_, out_, scratch_.data()});
     for (size_t i = 0; i < types_.size(); ++i) bytes_ += types_[i].Bytes();

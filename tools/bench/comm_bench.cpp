@@ -24,10 +24,10 @@
 #include <string>
 #include <vector>
 
-#include "comm/all_reduce_choice.h"
-#include "comm/communicator.h"
-#include "comm/mpi_world.h"
-#include "comm/runner.h"
+#include "comm/algorithms/all_reduce_choice.h"
+#include "comm/schedule/runner.h"
+#include "comm/transport/communicator.h"
+#include "comm/transport/mpi_world.h"
 #include "core/error.h"
 #include "core/median.h"
 

@@ -12,8 +12,8 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "proto/net_file.h"
-#include "tools/timed_net.h"
+#include "proto/nets/net_file.h"
+#include "tools/measure/timed_net.h"
 
 namespace moka {
 namespace {

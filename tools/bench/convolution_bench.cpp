@@ -15,13 +15,13 @@
 #include <vector>
 
 #include "core/median.h"
-#include "core/parallel.h"
 #include "core/rng.h"
 #include "core/text.h"
+#include "core/threads/parallel.h"
 #include "graph/op.h"
-#include "layers/catalog.h"
+#include "layers/net/catalog.h"
 #include "tools/bench/convolution_nets.h"
-#include "tools/ceilings.h"
+#include "tools/measure/ceilings.h"
 
 namespace moka {
 namespace {

@@ -8,13 +8,13 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "core/device/tensor.h"
 #include "core/median.h"
 #include "core/rng.h"
-#include "core/tensor.h"
 #include "core/text.h"
 #include "graph/op.h"
-#include "layers/catalog.h"
-#include "tools/ceilings.h"
+#include "layers/net/catalog.h"
+#include "tools/measure/ceilings.h"
 
 namespace moka {
 namespace {

@@ -29,8 +29,8 @@
 
 #include "core/error.h"
 #include "core/file.h"
-#include "core/parallel.h"
 #include "core/rng.h"
+#include "core/threads/parallel.h"
 
 namespace moka {
 namespace {

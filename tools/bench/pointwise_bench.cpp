@@ -8,10 +8,11 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "core/parallel.h"
-#include "core/tensor.h"
-#include "layers/cpu/kernels.h"
-#include "layers/ops/ops.h"
+#include "core/device/tensor.h"
+#include "core/threads/parallel.h"
+#include "graph/kernel.h"
+#include "graph/op.h"
+#include "layers/net/catalog.h"
 
 namespace moka {
 namespace {
@@ -70,9 +71,10 @@ void Measure(const Scenario& s, int64_t megabytes, double copy) {
   } else {
     node.attributes = {{"exprs", s.exprs}};
   }
+  const char* op = is_sum ? "reduce_sum" : "pointwise";
   std::vector<TensorType> plain = types;
   for (TensorType& type : plain) type.layout = {};
-  std::vector<TensorType> outputs = (is_sum ? ReduceSumOp() : PointwiseOp()).infer(node.attributes, plain);
+  std::vector<TensorType> outputs = StandardCatalog().Op(op).infer(node.attributes, plain);
   for (TensorType& type : outputs) {
     if (!is_sum) type.layout = types[0].layout;
   }
@@ -87,7 +89,7 @@ void Measure(const Scenario& s, int64_t megabytes, double copy) {
     bytes += tensors[i].type().Bytes();
     for (float& v : tensors[i].as<float>()) v = 0.5F;
   }
-  const auto kernel = (is_sum ? MokaReduceSum() : MokaPointwise()).make({node, types, outputs});
+  const auto kernel = KernelNamed(op, "moka").make({node, types, outputs});
   const Buffer scratch = Buffer::Allocate(kernel->scratch_bytes());
   kernel->Bind({in, out, scratch.data()});
   const double speed = 1e-9 * static_cast<double>(bytes) / BestSeconds([&] { kernel->Run(); });

@@ -1,7 +1,7 @@
-// Values a second through core/bounded_queue.h and through what it stands in for: a std::deque under a mutex with two
-// condition variables, of the same capacity and with one value a call in both. Several producers and consumers; the two
-// queues take turns, and each run checks that every value arrived once and in its producer's order. Prints JSON.
-// Usage: queue_bench [ROUNDS [THREADS_OF_A_SIDE [CAPACITY]]]
+// Values a second through core/threads/bounded_queue.h and through what it stands in for: a std::deque under a mutex
+// with two condition variables, of the same capacity and with one value a call in both. Several producers and
+// consumers; the two queues take turns, and each run checks that every value arrived once and in its producer's order.
+// Prints JSON. Usage: queue_bench [ROUNDS [THREADS_OF_A_SIDE [CAPACITY]]]
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -14,9 +14,9 @@
 #include <thread>
 #include <vector>
 
-#include "core/bounded_queue.h"
 #include "core/error.h"
 #include "core/median.h"
+#include "core/threads/bounded_queue.h"
 
 namespace moka {
 namespace {

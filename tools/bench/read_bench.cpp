@@ -13,13 +13,13 @@
 #include <numeric>
 #include <vector>
 
+#include "core/device/tensor.h"
 #include "core/error.h"
 #include "core/rng.h"
-#include "core/tensor.h"
 #include "core/text.h"
-#include "data/datum_view.h"
-#include "data/lmdb_file.h"
-#include "data/lmdb_writer.h"
+#include "data/records/datum_view.h"
+#include "data/records/lmdb_file.h"
+#include "data/records/lmdb_writer.h"
 #include "proto/moka.pb.h"
 
 namespace moka {

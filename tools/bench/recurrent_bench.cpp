@@ -13,15 +13,15 @@
 #include <sstream>
 
 #include "core/error.h"
-#include "core/parallel.h"
 #include "core/rng.h"
 #include "core/text.h"
+#include "core/threads/parallel.h"
 #include "graph/autodiff.h"
 #include "graph/pass.h"
 #include "graph/program.h"
-#include "layers/net.h"
-#include "optim/net_weights.h"
-#include "proto/net_file.h"
+#include "layers/net/net.h"
+#include "optim/checkpoint/net_weights.h"
+#include "proto/nets/net_file.h"
 
 namespace moka {
 namespace {

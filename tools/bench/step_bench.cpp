@@ -23,18 +23,18 @@
 #include <thread>
 #include <vector>
 
-#include "comm/all_reduce_choice.h"
-#include "comm/gradient_exchange.h"
-#include "comm/mpi_world.h"
-#include "comm/region_transport.h"
-#include "comm/shaped_transport.h"
+#include "comm/algorithms/all_reduce_choice.h"
+#include "comm/exchange/gradient_exchange.h"
 #include "comm/simulate/model_profile.h"
 #include "comm/simulate/virtual_costs.h"
+#include "comm/transport/mpi_world.h"
+#include "comm/transport/region_transport.h"
+#include "comm/transport/shaped_transport.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/median.h"
 #include "core/text.h"
-#include "tools/comm_bench.h"
+#include "tools/measure/comm_bench.h"
 
 namespace moka {
 namespace {

@@ -35,7 +35,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
                          $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wno-restrict,-Wno-maybe-uninitialized>)
   if(NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
     # More of the same on std::string, which it does not say of system headers unless they come precompiled.
-    target_compile_options(moka_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds;-Wno-stringop-overflow>")
+    target_compile_options(moka_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>")
   endif()
 endif()
 # Not of kernels: a GPU has no function to fail with.
@@ -123,7 +123,7 @@ if(MOKA_SANITIZE MATCHES "address")
 endif()
 if(MOKA_SANITIZE STREQUAL "thread")
   # oneDNN's threads wait for each other inside libgomp, which is not instrumented: what a library that the sanitizer
-  # cannot follow does to memory is not judged. Moka's own team says its order itself (core/parallel.cpp).
+  # cannot follow does to memory is not judged. Moka's own team says its order itself (core/threads/parallel.cpp).
   list(APPEND MOKA_TEST_ENVIRONMENT "TSAN_OPTIONS=handle_sigbus=0:ignore_noninstrumented_modules=1")
 endif()
 

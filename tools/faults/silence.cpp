@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "comm/shaped_transport.h"
+#include "comm/transport/shaped_transport.h"
 #include "core/error.h"
 #include "core/text.h"
 

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "comm/communicator.h"
+#include "comm/transport/communicator.h"
 
 namespace moka {
 

@@ -12,14 +12,14 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "core/trace.h"
+#include "data/pipeline/text_layers.h"
 #include "data/text/questions.h"
-#include "data/text/text_layers.h"
 #include "data/text/vocabulary.h"
-#include "tools/deploy_net.h"
+#include "tools/cli/print.h"
 #include "tools/infer/infer_program.h"
 #include "tools/infer/tasks.h"
-#include "tools/print.h"
-#include "tools/program_options.h"
+#include "tools/nets/deploy_net.h"
+#include "tools/train/program_options.h"
 
 namespace moka {
 namespace {

@@ -9,8 +9,8 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "data/drawing.h"
-#include "data/image.h"
+#include "data/image/drawing.h"
+#include "data/image/image.h"
 
 namespace moka {
 namespace {

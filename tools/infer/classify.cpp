@@ -4,11 +4,11 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "proto/places.h"
+#include "proto/text/places.h"
+#include "tools/cli/print.h"
 #include "tools/infer/picture_report.h"
 #include "tools/infer/tasks.h"
-#include "tools/print.h"
-#include "tools/program_options.h"
+#include "tools/train/program_options.h"
 
 namespace moka {
 namespace {

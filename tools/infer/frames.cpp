@@ -13,7 +13,7 @@
 #include "core/log.h"
 #include "core/open_file.h"
 #include "core/text.h"
-#include "data/image.h"
+#include "data/image/image.h"
 #include "tools/launch/child.h"
 
 namespace moka {
@@ -173,8 +173,7 @@ std::optional<fs::path> WritePictureBytes(std::string_view bytes, const fs::path
 }
 
 bool IsVideoName(std::string_view name) {
-  std::string lower(name);
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::string lower = AsciiLower(name);
   return std::ranges::any_of(kVideoEndings, [&](std::string_view ending) { return lower.ends_with(ending); });
 }
 

@@ -10,11 +10,11 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "layers/net.h"
-#include "optim/net_weights.h"
+#include "layers/net/net.h"
+#include "optim/checkpoint/net_weights.h"
 #include "optim/precision.h"
-#include "proto/places.h"
-#include "tools/calibration.h"
+#include "proto/text/places.h"
+#include "tools/measure/calibration.h"
 
 namespace moka {
 namespace {

@@ -20,8 +20,8 @@ struct InferProgram {
   std::vector<std::string> outputs;  // of the net, in the order of its text, but for inputs that no layer reads
 };
 
-// `deploy` is a net of Input layers (tools/deploy_net.h); blobs named in `kept` are outputs of the program, too, though
-// later layers read them. `store` must outlive the program. Errors: those of building the net and of loading the
+// `deploy` is a net of Input layers (tools/nets/deploy_net.h); blobs named in `kept` are outputs of the program, too,
+// though later layers read them. `store` must outlive the program. Errors: those of building the net and of loading the
 // weights; kConfig for a net without output; kUsage for a blob that it has not.
 InferProgram CompileForInference(const InferSource& source, const NetParameter& deploy,
                                  const std::vector<std::string>& kept, ParameterStore& store);

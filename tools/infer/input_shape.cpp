@@ -11,12 +11,12 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "data/layer_fields.h"
-#include "data/pipeline.h"
-#include "data/shape_guess.h"
-#include "data/transform.h"
-#include "proto/places.h"
-#include "tools/net_source.h"
-#include "tools/record_sizes.h"
+#include "data/pipeline/pipeline.h"
+#include "data/pipeline/shape_guess.h"
+#include "data/transform/transform.h"
+#include "proto/text/places.h"
+#include "tools/nets/net_source.h"
+#include "tools/train/record_sizes.h"
 
 namespace moka {
 namespace {

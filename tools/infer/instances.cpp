@@ -7,14 +7,14 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "data/drawing.h"
-#include "data/run_lengths.h"
-#include "layers/ops/pyramid/paste.h"
+#include "data/image/drawing.h"
+#include "data/labels/run_lengths.h"
+#include "layers/ops/paste.h"
+#include "tools/cli/print.h"
 #include "tools/infer/out_folder.h"
 #include "tools/infer/picture_report.h"
 #include "tools/infer/tasks.h"
-#include "tools/print.h"
-#include "tools/program_options.h"
+#include "tools/train/program_options.h"
 
 namespace moka {
 namespace {

@@ -7,14 +7,14 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
-#include "core/slow_phase.h"
 #include "core/text.h"
+#include "core/threads/slow_phase.h"
 #include "proto/content.h"
-#include "proto/places.h"
-#include "tools/deploy_net.h"
+#include "proto/text/places.h"
 #include "tools/infer/infer_program.h"
 #include "tools/infer/input_shape.h"
 #include "tools/infer/picture_way.h"
+#include "tools/nets/deploy_net.h"
 
 namespace moka {
 

@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "data/image.h"
-#include "data/picture_reader.h"
+#include "data/image/image.h"
+#include "data/inspect/picture_reader.h"
 #include "graph/parameter_store.h"
 #include "graph/program.h"
-#include "tools/deploy_net.h"
 #include "tools/infer/source.h"
+#include "tools/nets/deploy_net.h"
 
 namespace moka {
 
@@ -32,7 +32,7 @@ class PictureNet {
   // scores that answer.
   const std::vector<std::string>& outputs() const { return outputs_; }
   Tensor output(const std::string& name) const { return program_->output(name); }
-  // The output that answers: the scores of a training net's loss (tools/deploy_net.h), else the last of outputs().
+  // The output that answers: the scores of a training net's loss (tools/nets/deploy_net.h), else the last of outputs().
   const std::string& answer() const { return scores_ ? scores_->top : outputs_.back(); }
   // Which loss's scores answer; nothing where they are those of no loss.
   const std::optional<DeployedScores>& scores() const { return scores_; }

@@ -7,13 +7,13 @@
 
 #include "core/error.h"
 #include "core/log.h"
-#include "core/slow_phase.h"
 #include "core/text.h"
+#include "core/threads/slow_phase.h"
 #include "core/trace.h"
-#include "proto/places.h"
+#include "proto/text/places.h"
+#include "tools/cli/print.h"
 #include "tools/infer/source.h"
-#include "tools/print.h"
-#include "tools/program_options.h"
+#include "tools/train/program_options.h"
 
 namespace moka {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "data/image.h"
-#include "tools/command_line.h"
+#include "data/image/image.h"
+#include "tools/cli/command_line.h"
 #include "tools/infer/picture_net.h"
 
 namespace moka {

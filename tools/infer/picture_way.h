@@ -7,10 +7,10 @@
 #include <string>
 
 #include "core/types.h"
-#include "data/picture_reader.h"
+#include "data/inspect/picture_reader.h"
 #include "proto/moka.pb.h"
 #include "proto/zoo.pb.h"
-#include "tools/command_line.h"
+#include "tools/cli/command_line.h"
 #include "tools/infer/source.h"
 
 namespace moka {

@@ -7,13 +7,13 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "data/drawing.h"
+#include "data/image/drawing.h"
+#include "tools/cli/print.h"
 #include "tools/infer/class_map.h"
 #include "tools/infer/out_folder.h"
 #include "tools/infer/picture_report.h"
 #include "tools/infer/tasks.h"
-#include "tools/print.h"
-#include "tools/program_options.h"
+#include "tools/train/program_options.h"
 
 namespace moka {
 namespace {

@@ -8,7 +8,7 @@
 #include "graph/program.h"
 #include "proto/moka.pb.h"
 #include "proto/zoo.pb.h"
-#include "tools/command_line.h"
+#include "tools/cli/command_line.h"
 
 namespace moka {
 

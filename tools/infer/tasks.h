@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "tools/command_line.h"
+#include "tools/cli/command_line.h"
 #include "tools/infer/source.h"
 
 namespace moka {

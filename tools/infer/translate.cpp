@@ -13,14 +13,14 @@
 #include "core/trace.h"
 #include "data/text/bleu.h"
 #include "data/text/tokens.h"
-#include "proto/filter.h"
-#include "proto/net_file.h"
+#include "proto/nets/filter.h"
+#include "proto/nets/net_file.h"
+#include "tools/cli/print.h"
 #include "tools/infer/attention_picture.h"
 #include "tools/infer/beam_search.h"
 #include "tools/infer/tasks.h"
 #include "tools/infer/translation_net.h"
-#include "tools/print.h"
-#include "tools/program_options.h"
+#include "tools/train/program_options.h"
 
 namespace moka {
 namespace {

@@ -5,11 +5,11 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "data/text/text_pairs.h"
-#include "layers/net.h"
-#include "optim/net_weights.h"
-#include "tools/calibration.h"
+#include "data/pipeline/text_pairs.h"
+#include "layers/net/net.h"
+#include "optim/checkpoint/net_weights.h"
 #include "tools/infer/infer_program.h"
+#include "tools/measure/calibration.h"
 
 namespace moka {
 namespace {

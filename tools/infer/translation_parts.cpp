@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "proto/places.h"
+#include "proto/text/places.h"
 
 namespace moka {
 namespace {

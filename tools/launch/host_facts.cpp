@@ -18,14 +18,14 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "core/device.h"
+#include "core/device/device.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/json_whole.h"
-#include "core/team.h"
 #include "core/text.h"
+#include "core/threads/team.h"
 #include "core/wall_clock.h"
-#include "tools/version.h"
+#include "tools/cli/version.h"
 
 namespace moka {
 namespace {

@@ -6,20 +6,19 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "tools/train_setup.h"
-#include "tools/verbs/verbs.h"
+#include "tools/cli/command_line.h"
+#include "tools/train/train_setup.h"
 
 namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
 
-const Verb& FindVerb(const std::vector<Verb>& verbs, const std::string& name) {
+// Errors: kUsage with the nearest name.
+const Verb& VerbToLaunch(const std::vector<Verb>& verbs, const std::string& name) {
+  if (const Verb* verb = FindVerb(verbs, name)) return *verb;
   std::vector<std::string> names;
-  for (const Verb& verb : verbs) {
-    if (verb.name == name) return verb;
-    names.push_back(verb.name);
-  }
+  for (const Verb& verb : verbs) names.push_back(verb.name);
   throw Error(ErrorKind::kUsage, {}, StrCat("no verb \"", Printable(name), "\" in moka to launch"),
               DidYouMean(name, names));
 }
@@ -59,9 +58,9 @@ LaunchedVerb ReadLaunchedVerb(const std::vector<std::string>& words) {
     throw Error(ErrorKind::kUsage, {}, "missing after --: what each rank runs",
                 "moka launch -n 4 -- train models/lenet");
   }
-  const Verb* verb = &FindVerb(AllVerbs(), words[0]);
+  const Verb* verb = &VerbToLaunch(AllVerbs(), words[0]);
   size_t used = 1;
-  while (!verb->subverbs.empty() && used < words.size()) verb = &FindVerb(verb->subverbs, words[used++]);
+  while (!verb->subverbs.empty() && used < words.size()) verb = &VerbToLaunch(verb->subverbs, words[used++]);
   LaunchedVerb launched;
   launched.words = words;
   launched.is_training = words[0] == "train";
@@ -121,7 +120,7 @@ std::vector<std::string> ResumingWords(const LaunchedVerb& verb, const fs::path&
   static const std::set<std::string> in_the_run = {"solver", "weights",    "snapshot", "resume",   "from",
                                                    "run",    "iterations", "seed",     "precision"};
   std::vector<std::string> words = {"train", "--resume=" + run.string()};
-  const Verb train = TrainVerb();
+  const Verb& train = *FindVerb(AllVerbs(), "train");
   for (const auto& [name, value] : verb.arguments.options) {
     if (!in_the_run.contains(name)) words.push_back(FlagText(train, name, value));
   }
@@ -132,7 +131,7 @@ std::vector<std::string> RequeuedWords(const LaunchedVerb& verb, const std::stri
   const std::string resumed = verb.arguments.Get("resume");
   if (!verb.is_training || (!resumed.empty() && resumed != "auto")) return verb.words;
   std::vector<std::string> words = {"train"};
-  const Verb train = TrainVerb();
+  const Verb& train = *FindVerb(AllVerbs(), "train");
   for (const std::string& word : verb.arguments.positionals) words.push_back(word);
   for (const std::string& word : verb.arguments.overrides) words.push_back(word);
   for (const auto& [name, value] : verb.arguments.options) {

@@ -12,7 +12,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "core/wall_clock.h"
-#include "optim/rank_states.h"
+#include "optim/ranks/rank_states.h"
 #include "tools/launch/child.h"
 #include "tools/launch/preflight.h"
 

@@ -11,19 +11,19 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/open_file.h"
-#include "core/parallel.h"
 #include "core/standard_streams.h"
 #include "core/text.h"
+#include "core/threads/parallel.h"
 #include "core/trace.h"
-#include "proto/filter.h"
-#include "proto/net_file.h"
-#include "tools/data_bench.h"
-#include "tools/model_bench.h"
-#include "tools/net_source.h"
-#include "tools/print.h"
-#include "tools/program_options.h"
-#include "tools/train_setup.h"
-#include "tools/verbs/verbs.h"
+#include "proto/nets/filter.h"
+#include "proto/nets/net_file.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/print.h"
+#include "tools/measure/data_bench.h"
+#include "tools/measure/model_bench.h"
+#include "tools/nets/net_source.h"
+#include "tools/train/program_options.h"
+#include "tools/train/train_setup.h"
 
 namespace moka {
 namespace {
@@ -254,14 +254,15 @@ int RunData(const Arguments& arguments) {
 
 }  // namespace
 
-Verb BenchVerb() {
-  Verb model;
-  model.name = "model";
-  model.summary = "rate, memory and start-up of whole steps of a net";
-  model.usage = "NAME|FOLDER|FILE.prototxt [--train|--infer] [solver.type=Adam ...] [--flags]";
-  model.examples = {"moka bench model resnet50 --batch 32", "moka bench model models/vgg16 --infer --csv infer.csv",
-                    "moka bench model unet --json --iterations 20 --threads 2"};
-  model.options = {
+Verb BenchModelVerb() {
+  Verb verb;
+  verb.name = "model";
+  verb.under = "bench";
+  verb.summary = "rate, memory and start-up of whole steps of a net";
+  verb.usage = "NAME|FOLDER|FILE.prototxt [--train|--infer] [solver.type=Adam ...] [--flags]";
+  verb.examples = {"moka bench model resnet50 --batch 32", "moka bench model models/vgg16 --infer --csv infer.csv",
+                   "moka bench model unet --json --iterations 20 --threads 2"};
+  verb.options = {
       {"train", "", "forward, backward and update (default)"},
       {"infer", "", "inference, of the deploy net"},
       {"batch", "N", "batch of every data layer (default: the net's)"},
@@ -274,16 +275,20 @@ Verb BenchVerb() {
       {"json", "", "print as JSON"},
       {"worker", "", "for tools/bench/compare: a line of JSON, then one for every \"run N\" read"}};
   for (const OptionSpec& option : ProgramOptionSpecs()) {
-    if (option.name != "trace") model.options.push_back(option);
+    if (option.name != "trace") verb.options.push_back(option);
   }
-  model.run = RunModel;
+  verb.run = RunModel;
+  return verb;
+}
 
-  Verb data;
-  data.name = "data";
-  data.summary = "rate of an input pipeline, checked against one worker's batches";
-  data.usage = "DATABASE|NAME|FOLDER|FILE.prototxt [--flags]";
-  data.examples = {"moka bench data data/clothing --size 224 --batch 64", "moka bench data models/cifar10_resnet20"};
-  data.options = {
+Verb BenchDataVerb() {
+  Verb verb;
+  verb.name = "data";
+  verb.under = "bench";
+  verb.summary = "rate of an input pipeline, checked against one worker's batches";
+  verb.usage = "DATABASE|NAME|FOLDER|FILE.prototxt [--flags]";
+  verb.examples = {"moka bench data data/clothing --size 224 --batch 64", "moka bench data models/cifar10_resnet20"};
+  verb.options = {
       {"size", "N", "pixels of a side that random crops of a database's pictures are resized to (default 224)"},
       {"batch", "N", "samples of a batch of a database (default 64); a net has its own"},
       {"layer", "NAME", "of several data layers of a net (default: the first)"},
@@ -292,15 +297,17 @@ Verb BenchVerb() {
       {"warmup", "N", "batches before them (default 8)"},
       {"json", "", "print as JSON"},
       {"worker", "", "for tools/bench/data_compare: a line of JSON, then one for every \"run N\" read"}};
-  data.run = RunData;
+  verb.run = RunData;
+  return verb;
+}
 
+Verb BenchVerb() {
   Verb verb;
   verb.name = "bench";
   verb.summary = "rates of nets and input pipelines against the machine's limits";
   verb.usage = "model NAME | data SOURCE [--flags]";
   verb.examples = {"moka bench model lenet", "moka bench model resnet50 --infer --batch 1",
                    "tools/bench/compare resnet50 --train --batch 32   (beside PyTorch and others)"};
-  verb.subverbs = {BenchCommVerb(), data, model};
   return verb;
 }
 

@@ -4,16 +4,16 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "comm/mpi_world.h"
-#include "comm/same_on_all.h"
-#include "comm/thread_ranks.h"
+#include "comm/transport/mpi_world.h"
+#include "comm/transport/same_on_all.h"
+#include "comm/transport/thread_ranks.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "tools/comm_bench.h"
-#include "tools/print.h"
-#include "tools/rank_fields.h"
-#include "tools/verbs/verbs.h"
-#include "tools/version.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/print.h"
+#include "tools/cli/version.h"
+#include "tools/measure/comm_bench.h"
+#include "tools/train/rank_fields.h"
 
 namespace moka {
 namespace {
@@ -149,6 +149,7 @@ int RunBenchComm(const Arguments& given) {
 Verb BenchCommVerb() {
   Verb verb;
   verb.name = "comm";
+  verb.under = "bench";
   verb.summary = "all-reduces between ranks: time and bandwidth by size";
   verb.usage = "[--flags]";
   verb.examples = {"mpirun -np 4 moka bench comm -b 4K -e 64M -f 4", "moka bench comm --ranks 4 --algorithm ring",

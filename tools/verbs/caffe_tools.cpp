@@ -4,39 +4,32 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "data/import.h"
-#include "data/inspect.h"
-#include "data/lmdb_writer.h"
-#include "optim/test_net.h"
-#include "optim/trained_weights.h"
-#include "proto/filter.h"
-#include "proto/net_file.h"
-#include "proto/solver_file.h"
-#include "proto/weights.h"
-#include "tools/net_drawing.h"
-#include "tools/print.h"
-#include "tools/verbs/verbs.h"
+#include "data/import/import.h"
+#include "data/inspect/inspect.h"
+#include "data/records/lmdb_writer.h"
+#include "optim/checkpoint/trained_weights.h"
+#include "optim/step/test_net.h"
+#include "proto/nets/filter.h"
+#include "proto/nets/net_file.h"
+#include "proto/nets/solver_file.h"
+#include "proto/weights/weights.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/print.h"
+#include "tools/nets/net_drawing.h"
 
 namespace moka {
 namespace {
 
-const std::string& At(const Arguments& arguments, size_t i, std::string_view what) {
-  if (i >= arguments.positionals.size()) throw Error(ErrorKind::kUsage, StrCat("missing argument: ", what));
-  return arguments.positionals[i];
-}
-
 // A gflags boolean: --shuffle, --shuffle=true, --shuffle=False (as SSD's scripts write it).
 bool IsOn(const Arguments& arguments, const std::string& name) {
   if (!arguments.Has(name)) return false;
-  std::string value = arguments.Get(name);
-  for (char& c : value) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string value = AsciiLower(arguments.Get(name));
   if (value.empty() || value == "true" || value == "t" || value == "1" || value == "yes" || value == "y") return true;
   if (value == "false" || value == "f" || value == "0" || value == "no" || value == "n") return false;
   throw Error(ErrorKind::kUsage, StrCat("--", name, " is true or false, found \"", Printable(value), "\""));
@@ -78,9 +71,9 @@ void CheckOneSize(const ImportReport& report, const std::string& database) {
 }
 
 int RunConvertImageset(const Arguments& arguments) {
-  const std::string& root = At(arguments, 0, "the folder of the images");
-  const std::string& list = At(arguments, 1, "the list of \"path label\" lines");
-  const std::string& out = At(arguments, 2, "the database to make");
+  const std::string& root = arguments.Word(0, "the folder of the images");
+  const std::string& list = arguments.Word(1, "the list of \"path label\" lines");
+  const std::string& out = arguments.Word(2, "the database to make");
   RequireLmdb(arguments.Get("backend", "lmdb"));
   const ImportReport report = ImportList(list, root, out, ConvertOptions(arguments));
   for (const std::string& skipped : report.skipped) LogWarning(StrCat("skipped ", skipped));
@@ -90,9 +83,9 @@ int RunConvertImageset(const Arguments& arguments) {
 }
 
 int RunConvertAnnoset(const Arguments& arguments) {
-  const std::string& root = At(arguments, 0, "the folder of the images and annotations");
-  const std::string& list = At(arguments, 1, "the list of \"picture annotation\" lines");
-  const std::string& out = At(arguments, 2, "the database to make");
+  const std::string& root = arguments.Word(0, "the folder of the images and annotations");
+  const std::string& list = arguments.Word(1, "the list of \"picture annotation\" lines");
+  const std::string& out = arguments.Word(2, "the database to make");
   RequireLmdb(arguments.Get("backend", "lmdb"));
   ImportOptions options = ConvertOptions(arguments);
   options.min_dim = arguments.Int("min_dim", 0, 0, INT32_MAX);
@@ -123,7 +116,7 @@ int RunConvertAnnoset(const Arguments& arguments) {
 }
 
 int RunImageMean(const Arguments& arguments) {
-  const std::string& database = At(arguments, 0, "the database");
+  const std::string& database = arguments.Word(0, "the database");
   RequireLmdb(arguments.Get("backend", "lmdb"));
   const BlobProto mean = ComputeMean(database);
   if (arguments.positionals.size() > 1) {
@@ -173,12 +166,12 @@ class FeatureWriter {
 };
 
 int RunExtractFeatures(const Arguments& arguments) {
-  const std::string& weights = At(arguments, 0, "the trained weights");
-  const std::string& net_file = At(arguments, 1, "the net");
-  const std::vector<std::string> names = Split(At(arguments, 2, "the blobs' names"), ',');
-  const std::vector<std::string> databases = Split(At(arguments, 3, "the databases' names"), ',');
-  const std::string& batches_text = At(arguments, 4, "the number of batches");
-  RequireLmdb(At(arguments, 5, "the database's type"));
+  const std::string& weights = arguments.Word(0, "the trained weights");
+  const std::string& net_file = arguments.Word(1, "the net");
+  const std::vector<std::string> names = Split(arguments.Word(2, "the blobs' names"), ',');
+  const std::vector<std::string> databases = Split(arguments.Word(3, "the databases' names"), ',');
+  const std::string& batches_text = arguments.Word(4, "the number of batches");
+  RequireLmdb(arguments.Word(5, "the database's type"));
   if (names.size() != databases.size()) {
     throw Error(ErrorKind::kUsage, StrCat("there are ", names.size(), " blobs and ", databases.size(), " databases"));
   }
@@ -205,8 +198,8 @@ int RunExtractFeatures(const Arguments& arguments) {
 }
 
 int RunDrawNet(const Arguments& arguments) {
-  NetParameter net = ReadNet(At(arguments, 0, "the net"));
-  const std::string& out = At(arguments, 1, "the picture's file");
+  NetParameter net = ReadNet(arguments.Word(0, "the net"));
+  const std::string& out = arguments.Word(1, "the picture's file");
   const std::string phase = arguments.Get("phase", "ALL");
   if (phase == "TRAIN" || phase == "TEST") {
     net = FilterNet(net, phase == "TRAIN" ? TRAIN : TEST);
@@ -227,20 +220,20 @@ int RunDrawNet(const Arguments& arguments) {
 }
 
 int RunUpgradeNetText(const Arguments& arguments) {
-  const NetParameter net = ReadNet(At(arguments, 0, "the old net"));
-  WriteFileAtomically(At(arguments, 1, "the file to write"), NetToText(net));
+  const NetParameter net = ReadNet(arguments.Word(0, "the old net"));
+  WriteFileAtomically(arguments.Word(1, "the file to write"), NetToText(net));
   return 0;
 }
 
 int RunUpgradeNetBinary(const Arguments& arguments) {
-  const Weights weights = ReadWeights(At(arguments, 0, "the old .caffemodel"));
-  WriteCaffemodel(At(arguments, 1, "the file to write"), ReadNetBinary(arguments.positionals[0]), weights.blobs);
+  const Weights weights = ReadWeights(arguments.Word(0, "the old .caffemodel"));
+  WriteCaffemodel(arguments.Word(1, "the file to write"), ReadNetBinary(arguments.positionals[0]), weights.blobs);
   return 0;
 }
 
 int RunUpgradeSolver(const Arguments& arguments) {
-  const SolverParameter solver = ReadSolver(At(arguments, 0, "the old solver"));
-  WriteFileAtomically(At(arguments, 1, "the file to write"), SolverToText(solver));
+  const SolverParameter solver = ReadSolver(arguments.Word(0, "the old solver"));
+  WriteFileAtomically(arguments.Word(1, "the file to write"), SolverToText(solver));
   return 0;
 }
 

@@ -6,13 +6,13 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "proto/net_file.h"
-#include "tools/checkpoint_source.h"
-#include "tools/net_compare.h"
-#include "tools/net_source.h"
-#include "tools/print.h"
-#include "tools/train_setup.h"
-#include "tools/verbs/verbs.h"
+#include "proto/nets/net_file.h"
+#include "tools/check/net_compare.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/print.h"
+#include "tools/nets/checkpoint_source.h"
+#include "tools/nets/net_source.h"
+#include "tools/train/train_setup.h"
 
 namespace moka {
 namespace {

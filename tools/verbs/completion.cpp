@@ -1,9 +1,9 @@
 // moka completion SHELL: a small adaptor that asks `moka completion --line` for the candidates.
 #include "core/error.h"
 #include "core/text.h"
-#include "tools/completion_words.h"
-#include "tools/print.h"
-#include "tools/verbs/verbs.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/print.h"
+#include "tools/verbs/completion_words.h"
 
 namespace moka {
 namespace {

@@ -9,17 +9,17 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "layers/net.h"
-#include "optim/caffe_state.h"
-#include "optim/checkpoint.h"
-#include "optim/net_weights.h"
-#include "optim/weights_file.h"
-#include "proto/net_file.h"
-#include "proto/weights.h"
-#include "tools/checkpoint_source.h"
-#include "tools/net_source.h"
-#include "tools/print.h"
-#include "tools/verbs/verbs.h"
+#include "layers/net/net.h"
+#include "optim/checkpoint/caffe_state.h"
+#include "optim/checkpoint/checkpoint.h"
+#include "optim/checkpoint/net_weights.h"
+#include "optim/checkpoint/weights_file.h"
+#include "proto/nets/net_file.h"
+#include "proto/weights/weights.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/print.h"
+#include "tools/nets/checkpoint_source.h"
+#include "tools/nets/net_source.h"
 
 namespace moka {
 namespace {
@@ -183,6 +183,7 @@ int RunConvert(const Arguments& arguments) {
 Verb ConvertVerb() {
   Verb convert;
   convert.name = "convert";
+  convert.under = "model";
   convert.summary = "weights and solver states between Caffe's formats, safetensors and runs";
   convert.usage = "FROM TO [--model FILE] [--runs FOLDER]";
   convert.examples = {"moka model convert lenet.caffemodel lenet.safetensors",

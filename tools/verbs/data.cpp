@@ -10,44 +10,27 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "data/contact_sheet.h"
-#include "data/copy_records.h"
-#include "data/image.h"
-#include "data/import.h"
-#include "data/inspect.h"
-#include "data/pipeline.h"
-#include "data/preview.h"
-#include "data/record_database.h"
+#include "data/image/image.h"
+#include "data/image/resample.h"
+#include "data/import/copy_records.h"
+#include "data/import/import.h"
+#include "data/inspect/contact_sheet.h"
+#include "data/inspect/inspect.h"
+#include "data/inspect/preview.h"
+#include "data/pipeline/pipeline.h"
+#include "data/records/record_database.h"
 #include "optim/signals.h"
-#include "proto/filter.h"
-#include "proto/net_file.h"
-#include "tools/net_source.h"
-#include "tools/print.h"
-#include "tools/progress.h"
-#include "tools/verbs/verbs.h"
+#include "proto/nets/filter.h"
+#include "proto/nets/net_file.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/print.h"
+#include "tools/cli/progress.h"
+#include "tools/nets/net_source.h"
 
 namespace moka {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
-
-// Names of files may hold any bytes; the replace handler keeps the output valid UTF-8.
-void PrintDataJson(const OrderedJson& json) { PrintJson(json); }
-
-const std::string& Positional(const Arguments& arguments, size_t i, std::string_view what) {
-  if (i >= arguments.positionals.size()) throw Error(ErrorKind::kUsage, StrCat("missing argument: ", what));
-  return arguments.positionals[i];
-}
-
-void RefuseExtra(const Arguments& arguments, size_t count) {
-  if (arguments.positionals.size() > count) {
-    throw Error(ErrorKind::kUsage, StrCat("unexpected argument \"", Printable(arguments.positionals[count]), "\""));
-  }
-  if (!arguments.overrides.empty()) {
-    throw Error(ErrorKind::kUsage,
-                StrCat("nothing here takes key=value, found \"", Printable(arguments.overrides[0]), "\""));
-  }
-}
 
 ImportOptions DataOptionsOf(const Arguments& arguments) {
   ImportOptions options;
@@ -94,10 +77,9 @@ std::string Classes(const ImportReport& report) {
 }
 
 int RunImport(const Arguments& arguments) {
-  RefuseExtra(arguments, 2);
-  const std::string source =
-      Positional(arguments, 0, "the source (a folder, a list, idx:IMAGES,LABELS, glyphs:COUNT, ...)");
-  const std::string out = Positional(arguments, 1, "the folder of the new database");
+  arguments.RefuseMore(2);
+  const std::string source = arguments.Word(0, "the source (a folder, a list, idx:IMAGES,LABELS, glyphs:COUNT, ...)");
+  const std::string out = arguments.Word(1, "the folder of the new database");
   ImportOptions options = DataOptionsOf(arguments);
   arguments.RefuseUnread({"json"});
   LogInfo(StrCat("importing ", source, " into ", out));
@@ -115,12 +97,12 @@ int RunImport(const Arguments& arguments) {
   for (const std::string& warning : report.warnings) LogWarning(warning);
   for (const std::string& skipped : report.skipped) LogWarning(StrCat("skipped ", skipped));
   if (arguments.Has("json")) {
-    PrintDataJson({{"database", out},
-                   {"records", report.records},
-                   {"resumed_at", report.resumed_at},
-                   {"skipped", report.skipped},
-                   {"warnings", report.warnings},
-                   {"labels", report.labels}});
+    PrintJson(OrderedJson({{"database", out},
+                           {"records", report.records},
+                           {"resumed_at", report.resumed_at},
+                           {"skipped", report.skipped},
+                           {"warnings", report.warnings},
+                           {"labels", report.labels}}));
   } else {
     Print("{}: {} records{}{}{}{}\n", out, report.records, report.labels.empty() ? "" : StrCat(", ", Classes(report)),
           report.resumed_at == 0 ? "" : StrCat(", ", report.resumed_at, " of an earlier, unfinished import"),
@@ -131,9 +113,9 @@ int RunImport(const Arguments& arguments) {
 }
 
 int RunTable(const Arguments& arguments) {
-  RefuseExtra(arguments, 2);
-  const std::string table = Positional(arguments, 0, "the table");
-  const std::string out = Positional(arguments, 1, "the folder of the new databases");
+  arguments.RefuseMore(2);
+  const std::string table = arguments.Word(0, "the table");
+  const std::string out = arguments.Word(1, "the folder of the new databases");
   TableOptions options;
   options.target = arguments.Get("target");
   if (options.target.empty()) throw Error(ErrorKind::kUsage, "--target is missing: the column to predict");
@@ -193,8 +175,8 @@ void WriteSheet(const Arguments& arguments, const std::string& path) {
 }
 
 int RunInspect(const Arguments& arguments) {
-  RefuseExtra(arguments, 1);
-  const std::string path = Positional(arguments, 0, "the database");
+  arguments.RefuseMore(1);
+  const std::string path = arguments.Word(0, "the database");
   if (arguments.Has("sheet")) WriteSheet(arguments, path);
   const LmdbSummary summary = InspectLmdb(path);
   if (arguments.Has("json")) {
@@ -213,7 +195,7 @@ int RunInspect(const Arguments& arguments) {
     for (const BadRecord& bad : summary.bad) {
       json["bad"].push_back({{"key", bad.key}, {"index", bad.index}, {"reason", bad.reason}});
     }
-    PrintDataJson(json);
+    PrintJson(json);
     return 0;
   }
   Print("{}: {} records ({} encoded, {} float), {} of values in {}\n", path, summary.records, summary.encoded,
@@ -232,8 +214,8 @@ int RunInspect(const Arguments& arguments) {
 }
 
 int RunVerify(const Arguments& arguments) {
-  RefuseExtra(arguments, 1);
-  const std::string path = Positional(arguments, 0, "the database");
+  arguments.RefuseMore(1);
+  const std::string path = arguments.Word(0, "the database");
   const LmdbVerdict verdict = VerifyLmdb(path);
   for (const BadRecord& bad : verdict.bad) Print("bad {} (record {}): {}\n", bad.key, bad.index, bad.reason);
   Print("{}: {} records, {} bad{}\n", path, verdict.records, verdict.bad.size(),
@@ -243,9 +225,9 @@ int RunVerify(const Arguments& arguments) {
 
 // Records as picture files LABEL_INDEX.png, or INDEX.png where records have no single label.
 int RunExport(const Arguments& arguments) {
-  RefuseExtra(arguments, 2);
-  const std::string path = Positional(arguments, 0, "the database");
-  const std::filesystem::path out = Positional(arguments, 1, "the folder for the pictures");
+  arguments.RefuseMore(2);
+  const std::string path = arguments.Word(0, "the database");
+  const std::filesystem::path out = arguments.Word(1, "the folder for the pictures");
   const RecordDatabase database(path);
   const int64_t first = arguments.Int("first", 0, 0, INT64_MAX);
   const int64_t last = std::min(database.size(), first + arguments.Int("limit", 10, 1, INT64_MAX / 2));
@@ -285,9 +267,9 @@ void RunCopy(const Arguments& arguments, Work&& work) {
 }
 
 int RunShuffle(const Arguments& arguments) {
-  RefuseExtra(arguments, 2);
-  const std::string path = Positional(arguments, 0, "the database");
-  const std::string out = Positional(arguments, 1, "the folder of the new database");
+  arguments.RefuseMore(2);
+  const std::string path = arguments.Word(0, "the database");
+  const std::string out = arguments.Word(1, "the folder of the new database");
   int64_t records = 0;
   RunCopy(arguments, [&](const CopyOptions& options) { records = ShuffleLmdb(path, out, options); });
   Print("{}: {} records\n", out, records);
@@ -295,8 +277,8 @@ int RunShuffle(const Arguments& arguments) {
 }
 
 int RunSplit(const Arguments& arguments) {
-  RefuseExtra(arguments, 1);
-  std::filesystem::path path = Positional(arguments, 0, "the database");
+  arguments.RefuseMore(1);
+  std::filesystem::path path = arguments.Word(0, "the database");
   if (!path.has_filename()) path = path.parent_path();
   if (!arguments.Has("parts")) throw Error(ErrorKind::kUsage, "--parts is missing, for example train=0.9,val=0.1");
   const std::vector<SplitPart> parts = ParseParts(arguments.Get("parts"));
@@ -312,9 +294,9 @@ int RunSplit(const Arguments& arguments) {
 }
 
 int RunMean(const Arguments& arguments) {
-  RefuseExtra(arguments, 2);
-  const std::string path = Positional(arguments, 0, "the database");
-  const std::string out = Positional(arguments, 1, "the .binaryproto to write");
+  arguments.RefuseMore(2);
+  const std::string path = arguments.Word(0, "the database");
+  const std::string out = arguments.Word(1, "the .binaryproto to write");
   SaveBlob(ComputeMean(path), out);
   Print("wrote {}\n", out);
   return 0;
@@ -322,8 +304,8 @@ int RunMean(const Arguments& arguments) {
 
 // A sheet of each data layer, or of one.
 int RunPreview(const Arguments& arguments) {
-  if (arguments.positionals.size() > 1) RefuseExtra(arguments, 1);
-  const std::string& config = Positional(arguments, 0, "the net, or the model's folder");
+  if (arguments.positionals.size() > 1) arguments.RefuseMore(1);
+  const std::string& config = arguments.Word(0, "the net, or the model's folder");
   const std::filesystem::path out = arguments.Get("out", "preview.png");
   const std::string wanted = arguments.Get("layer");
   PreviewOptions options;
@@ -351,119 +333,152 @@ int RunPreview(const Arguments& arguments) {
 
 }  // namespace
 
+Verb DataImportVerb() {
+  Verb verb;
+  verb.name = "import";
+  verb.under = "data";
+  verb.summary = "make a database from folders, lists, tars, boxes, masks, LevelDBs, idx, ..";
+  verb.usage = "SOURCE OUT [--flags]";
+  verb.examples = {"moka data import flowers/ data/flowers --resize 256x256 --shuffle 1",
+                   "moka data import voc:VOCdevkit/VOC2012,train data/voc/train --shuffle 1"};
+  verb.operands = ImportSources();
+  verb.options = {{"resize", "HxW", "resize images to exactly that"},
+                  {"max-side", "N", "make images smaller whose longer side has more pixels; their shape stays"},
+                  {"storage", "KIND", "source (keep file bytes), raw, jpeg or png"},
+                  {"gray", "", "store one channel"},
+                  {"classes", "FILE", "names that number the classes of folders, one a line; or a database's"},
+                  {"shuffle", "SEED", "shuffle the records"},
+                  {"limit", "N", "at most N records"},
+                  {"skip-bad", "", "skip unreadable records (they are listed) instead of stopping"},
+                  {"workers", "N", "threads that decode and encode (default: --threads, else the cores)"},
+                  {"batch", "N", "records of one commit (default: of about 32 MiB of the source, 256 to 16384)"},
+                  {"restart", "", "begin anew instead of going on after a cut import"},
+                  {"json", "", "print the result as JSON"}};
+  verb.run = RunImport;
+  return verb;
+}
+
+Verb DataTableVerb() {
+  Verb verb;
+  verb.name = "table";
+  verb.under = "data";
+  verb.summary = "make feature and target databases from a text table";
+  verb.usage = "TABLE OUT --target COLUMN [--flags]";
+  verb.examples = {"moka data table winequality-red.csv data/wine --target quality",
+                   "moka data table auto-mpg.data data/mpg --target 0 --features 1,2,3,4,5,6,7 --one-hot 7"};
+  verb.options = {{"target", "COLUMN", "the column to predict: header name or number from 0"},
+                  {"features", "LIST", "columns used (default: all others)"},
+                  {"one-hot", "LIST", "feature columns that hold categories"},
+                  {"no-scaling", "", "keep the features' units (default: standardised by the train rows)"},
+                  {"test-every", "N", "row i is test when i mod N = N-1 (default 5; 0: none)"}};
+  verb.run = RunTable;
+  return verb;
+}
+
+Verb DataInspectVerb() {
+  Verb verb;
+  verb.name = "inspect";
+  verb.under = "data";
+  verb.summary = "counts, classes, sizes, mean and deviation of a database";
+  verb.usage = "DATABASE [--flags]";
+  verb.examples = {"moka data inspect data/mnist/train",
+                   "moka data inspect data/flowers --sheet flowers.png --per-class 12"};
+  verb.options = {{"sheet", "FILE.png", "write pictures of each class on one sheet"},
+                  {"per-class", "N", "pictures of a class on the sheet (default 10)"},
+                  {"json", "", "print as JSON"}};
+  verb.run = RunInspect;
+  return verb;
+}
+
+Verb DataVerifyVerb() {
+  Verb verb;
+  verb.name = "verify";
+  verb.under = "data";
+  verb.summary = "decode every record and list the bad ones (exit 22 if there are any)";
+  verb.usage = "DATABASE";
+  verb.examples = {"moka data verify data/mnist/train"};
+  verb.run = RunVerify;
+  return verb;
+}
+
+Verb DataShuffleVerb() {
+  Verb verb;
+  verb.name = "shuffle";
+  verb.under = "data";
+  verb.summary = "copy a database in random order, records as they are";
+  verb.usage = "DATABASE OUT [--seed N]";
+  verb.examples = {"moka data shuffle data/flowers data/flowers_mixed --seed 1"};
+  verb.options = {{"seed", "N", "of the order (default 1)"},
+                  {"restart", "", "begin anew instead of going on after a cut copy"}};
+  verb.run = RunShuffle;
+  return verb;
+}
+
+Verb DataSplitVerb() {
+  Verb verb;
+  verb.name = "split";
+  verb.under = "data";
+  verb.summary = "copy a database's records into parts by random choice";
+  verb.usage = "DATABASE --parts NAME=SHARE,.. [--flags]";
+  verb.examples = {"moka data split data/flowers --parts train=0.9,val=0.1 --by-class",
+                   "moka data split data/all --parts train=0.8,val=0.1,test=0.1 --seed 7 --out data/parts"};
+  verb.options = {{"parts", "LIST", "NAME=SHARE,..: shares sum to at most 1"},
+                  {"seed", "N", "of the choice (default 1)"},
+                  {"by-class", "", "the shares hold in each class"},
+                  {"out", "FOLDER", "makes FOLDER/NAME (default: DATABASE_NAME)"},
+                  {"restart", "", "begin anew instead of going on after a cut split"}};
+  verb.run = RunSplit;
+  return verb;
+}
+
+Verb DataExportVerb() {
+  Verb verb;
+  verb.name = "export";
+  verb.under = "data";
+  verb.summary = "write records as picture files, named LABEL_INDEX.png";
+  verb.usage = "DATABASE OUT [--first N] [--limit N]";
+  verb.examples = {"moka data export data/mnist/test digits --limit 20"};
+  verb.options = {{"first", "N", "index of the first record (default 0)"},
+                  {"limit", "N", "at most N records (default 10)"}};
+  verb.run = RunExport;
+  return verb;
+}
+
+Verb DataMeanVerb() {
+  Verb verb;
+  verb.name = "mean";
+  verb.under = "data";
+  verb.summary = "write the mean image for transform_param.mean_file";
+  verb.usage = "DATABASE OUT.binaryproto";
+  verb.examples = {"moka data mean data/ilsvrc12/train data/ilsvrc12/verb.binaryproto"};
+  verb.run = RunMean;
+  return verb;
+}
+
+Verb DataPreviewVerb() {
+  Verb verb;
+  verb.name = "preview";
+  verb.under = "data";
+  verb.summary = "draw what data layers make of their first records, random changes and all";
+  verb.usage = "NET [key=value ...] [--out sheet.png] [--flags]";
+  verb.examples = {"moka data preview models/cifar10_full --out sheet.png",
+                   "moka data preview net.prototxt --layer data --records 8 --epochs 6 --seed 3"};
+  verb.options = {{"out", "FILE", "the PNG to write (default verb.png)"},
+                  {"layer", "NAME", "this layer only"},
+                  {"records", "N", "rows: the first N records (default 4)"},
+                  {"epochs", "N", "columns: the record in N epochs (default 8)"},
+                  {"seed", "N", "of the random changes (default 1)"},
+                  {"test", "", "the TEST phase"}};
+  verb.run = RunPreview;
+  return verb;
+}
+
 Verb DataVerb() {
-  Verb import;
-  import.name = "import";
-  import.summary = "make a database from folders, lists, tars, boxes, masks, LevelDBs, idx, ..";
-  import.usage = "SOURCE OUT [--flags]";
-  import.examples = {"moka data import flowers/ data/flowers --resize 256x256 --shuffle 1",
-                     "moka data import voc:VOCdevkit/VOC2012,train data/voc/train --shuffle 1"};
-  import.operands = ImportSources();
-  import.options = {{"resize", "HxW", "resize images to exactly that"},
-                    {"max-side", "N", "make images smaller whose longer side has more pixels; their shape stays"},
-                    {"storage", "KIND", "source (keep file bytes), raw, jpeg or png"},
-                    {"gray", "", "store one channel"},
-                    {"classes", "FILE", "names that number the classes of folders, one a line; or a database's"},
-                    {"shuffle", "SEED", "shuffle the records"},
-                    {"limit", "N", "at most N records"},
-                    {"skip-bad", "", "skip unreadable records (they are listed) instead of stopping"},
-                    {"workers", "N", "threads that decode and encode (default: --threads, else the cores)"},
-                    {"batch", "N", "records of one commit (default: of about 32 MiB of the source, 256 to 16384)"},
-                    {"restart", "", "begin anew instead of going on after a cut import"},
-                    { "json",
-                      "",
-                      "print the result as JSON" }};
-  import.run = RunImport;
-
-  Verb table;
-  table.name = "table";
-  table.summary = "make feature and target databases from a text table";
-  table.usage = "TABLE OUT --target COLUMN [--flags]";
-  table.examples = {"moka data table winequality-red.csv data/wine --target quality",
-                    "moka data table auto-mpg.data data/mpg --target 0 --features 1,2,3,4,5,6,7 --one-hot 7"};
-  table.options = {{"target", "COLUMN", "the column to predict: header name or number from 0"},
-                   {"features", "LIST", "columns used (default: all others)"},
-                   {"one-hot", "LIST", "feature columns that hold categories"},
-                   {"no-scaling", "", "keep the features' units (default: standardised by the train rows)"},
-                   {"test-every", "N", "row i is test when i mod N = N-1 (default 5; 0: none)"}};
-  table.run = RunTable;
-
-  Verb inspect;
-  inspect.name = "inspect";
-  inspect.summary = "counts, classes, sizes, mean and deviation of a database";
-  inspect.usage = "DATABASE [--flags]";
-  inspect.examples = {"moka data inspect data/mnist/train",
-                      "moka data inspect data/flowers --sheet flowers.png --per-class 12"};
-  inspect.options = {{"sheet", "FILE.png", "write pictures of each class on one sheet"},
-                     {"per-class", "N", "pictures of a class on the sheet (default 10)"},
-                     {"json", "", "print as JSON"}};
-  inspect.run = RunInspect;
-
-  Verb verify;
-  verify.name = "verify";
-  verify.summary = "decode every record and list the bad ones (exit 22 if there are any)";
-  verify.usage = "DATABASE";
-  verify.examples = {"moka data verify data/mnist/train"};
-  verify.run = RunVerify;
-
-  Verb shuffle;
-  shuffle.name = "shuffle";
-  shuffle.summary = "copy a database in random order, records as they are";
-  shuffle.usage = "DATABASE OUT [--seed N]";
-  shuffle.examples = {"moka data shuffle data/flowers data/flowers_mixed --seed 1"};
-  shuffle.options = {{"seed", "N", "of the order (default 1)"},
-                     {"restart", "", "begin anew instead of going on after a cut copy"}};
-  shuffle.run = RunShuffle;
-
-  Verb split;
-  split.name = "split";
-  split.summary = "copy a database's records into parts by random choice";
-  split.usage = "DATABASE --parts NAME=SHARE,.. [--flags]";
-  split.examples = {"moka data split data/flowers --parts train=0.9,val=0.1 --by-class",
-                    "moka data split data/all --parts train=0.8,val=0.1,test=0.1 --seed 7 --out data/parts"};
-  split.options = {{"parts", "LIST", "NAME=SHARE,..: shares sum to at most 1"},
-                   {"seed", "N", "of the choice (default 1)"},
-                   {"by-class", "", "the shares hold in each class"},
-                   {"out", "FOLDER", "makes FOLDER/NAME (default: DATABASE_NAME)"},
-                   {"restart", "", "begin anew instead of going on after a cut split"}};
-  split.run = RunSplit;
-
-  Verb exported;
-  exported.name = "export";
-  exported.summary = "write records as picture files, named LABEL_INDEX.png";
-  exported.usage = "DATABASE OUT [--first N] [--limit N]";
-  exported.examples = {"moka data export data/mnist/test digits --limit 20"};
-  exported.options = {{"first", "N", "index of the first record (default 0)"},
-                      {"limit", "N", "at most N records (default 10)"}};
-  exported.run = RunExport;
-
-  Verb mean;
-  mean.name = "mean";
-  mean.summary = "write the mean image for transform_param.mean_file";
-  mean.usage = "DATABASE OUT.binaryproto";
-  mean.examples = {"moka data mean data/ilsvrc12/train data/ilsvrc12/mean.binaryproto"};
-  mean.run = RunMean;
-
-  Verb preview;
-  preview.name = "preview";
-  preview.summary = "draw what data layers make of their first records, random changes and all";
-  preview.usage = "NET [key=value ...] [--out sheet.png] [--flags]";
-  preview.examples = {"moka data preview models/cifar10_full --out sheet.png",
-                      "moka data preview net.prototxt --layer data --records 8 --epochs 6 --seed 3"};
-  preview.options = {{"out", "FILE", "the PNG to write (default preview.png)"},
-                     {"layer", "NAME", "this layer only"},
-                     {"records", "N", "rows: the first N records (default 4)"},
-                     {"epochs", "N", "columns: the record in N epochs (default 8)"},
-                     {"seed", "N", "of the random changes (default 1)"},
-                     {"test", "", "the TEST phase"}};
-  preview.run = RunPreview;
-
   Verb verb;
   verb.name = "data";
   verb.summary = "make, inspect and verify databases of records";
   verb.usage = "SUBVERB ...";
   verb.examples = {"moka data import flowers/ data/flowers"};
-  verb.subverbs = {exported, import, inspect, mean, preview, shuffle, split, table, verify, VocabularyVerb()};
   return verb;
 }
 

@@ -3,18 +3,18 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/cpus.h"
-#include "core/device.h"
-#include "core/parallel.h"
-#include "core/team.h"
-#include "core/team_wait.h"
+#include "core/device/device.h"
 #include "core/text.h"
+#include "core/threads/cpus.h"
+#include "core/threads/parallel.h"
+#include "core/threads/team.h"
+#include "core/threads/team_wait.h"
 #include "graph/program.h"
-#include "tools/ceilings.h"
-#include "tools/machine.h"
-#include "tools/print.h"
-#include "tools/team_setup.h"
-#include "tools/verbs/verbs.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/print.h"
+#include "tools/measure/ceilings.h"
+#include "tools/measure/machine.h"
+#include "tools/train/team_setup.h"
 
 namespace moka {
 namespace {

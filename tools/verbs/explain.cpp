@@ -5,11 +5,11 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "graph/op.h"
-#include "layers/catalog.h"
-#include "layers/layer.h"
-#include "tools/layer_page.h"
-#include "tools/print.h"
-#include "tools/verbs/verbs.h"
+#include "layers/net/catalog.h"
+#include "layers/net/layer.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/print.h"
+#include "tools/nets/layer_page.h"
 
 namespace moka {
 namespace {

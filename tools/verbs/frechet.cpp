@@ -7,11 +7,11 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "tools/frechet.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/print.h"
 #include "tools/infer/picture_report.h"
-#include "tools/print.h"
-#include "tools/program_options.h"
-#include "tools/verbs/verbs.h"
+#include "tools/measure/frechet.h"
+#include "tools/train/program_options.h"
 
 namespace moka {
 namespace {

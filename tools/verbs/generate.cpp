@@ -1,7 +1,7 @@
 // moka generate: what a trained generator makes of random numbers.
+#include "tools/cli/command_line.h"
 #include "tools/infer/tasks.h"
-#include "tools/program_options.h"
-#include "tools/verbs/verbs.h"
+#include "tools/train/program_options.h"
 
 namespace moka {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "tools/cli/command_line.h"
 #include "tools/infer/tasks.h"
-#include "tools/program_options.h"
-#include "tools/verbs/verbs.h"
+#include "tools/train/program_options.h"
 
 namespace moka {
 namespace {

@@ -14,7 +14,10 @@
 #include "core/log.h"
 #include "core/standard_streams.h"
 #include "core/text.h"
-#include "data/list_text.h"
+#include "data/files/list_text.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/print.h"
+#include "tools/cli/version.h"
 #include "tools/launch/ask_hosts.h"
 #include "tools/launch/child.h"
 #include "tools/launch/command.h"
@@ -22,9 +25,6 @@
 #include "tools/launch/launched_run.h"
 #include "tools/launch/preflight.h"
 #include "tools/launch/supervisor.h"
-#include "tools/print.h"
-#include "tools/verbs/verbs.h"
-#include "tools/version.h"
 
 namespace moka {
 namespace {

@@ -5,15 +5,15 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "layers/net.h"
-#include "optim/net_weights.h"
-#include "proto/net_file.h"
-#include "tools/net_drawing.h"
-#include "tools/net_profile.h"
-#include "tools/net_source.h"
-#include "tools/print.h"
-#include "tools/train_setup.h"
-#include "tools/verbs/verbs.h"
+#include "layers/net/net.h"
+#include "optim/checkpoint/net_weights.h"
+#include "proto/nets/net_file.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/print.h"
+#include "tools/measure/net_profile.h"
+#include "tools/nets/net_drawing.h"
+#include "tools/nets/net_source.h"
+#include "tools/train/train_setup.h"
 
 namespace moka {
 namespace {
@@ -98,43 +98,54 @@ int RunDraw(const Arguments& arguments) {
 
 }  // namespace
 
+Verb ModelShowVerb() {
+  Verb verb;
+  verb.name = "show";
+  verb.under = "model";
+  verb.summary = "layers, shapes, parameters and work of a net";
+  verb.usage = "MODEL [--phase TRAIN|TEST]";
+  verb.examples = {"moka model show models/resnet50", "moka model show net.prototxt --phase TEST"};
+  verb.options = {{"phase", "PHASE", "TRAIN (default) or TEST"},
+                  {"shape", "SHAPES", "shapes of data layers' tops: 'data=1,3,32,32;label=1'", ';'}};
+  verb.computes = false;
+  verb.run = RunShow;
+  verb.most_words = 1;
+  return verb;
+}
+
+Verb ModelExpandVerb() {
+  Verb verb;
+  verb.name = "expand";
+  verb.under = "model";
+  verb.summary = "print a net with its blocks expanded and old versions upgraded";
+  verb.usage = "MODEL [OUT]";
+  verb.examples = {"moka model expand models/resnet50 > plain.prototxt"};
+  verb.computes = false;
+  verb.run = RunExpand;
+  verb.most_words = 2;
+  return verb;
+}
+
+Verb ModelDrawVerb() {
+  Verb verb;
+  verb.name = "draw";
+  verb.under = "model";
+  verb.summary = "draw a net as .svg, .png or .pdf (with graphviz) or as .dot";
+  verb.usage = "MODEL OUT.svg|OUT.png|OUT.pdf|OUT.dot [--phase TRAIN|TEST]";
+  verb.examples = {"moka model draw models/googlenet googlenet.svg"};
+  verb.options = {{"phase", "PHASE", "TRAIN (default) or TEST"},
+                  {"shape", "SHAPES", "shapes of data layers' tops: 'data=1,3,32,32;label=1'", ';'}};
+  verb.computes = false;
+  verb.run = RunDraw;
+  return verb;
+}
+
 Verb ModelVerb() {
-  Verb show;
-  show.name = "show";
-  show.summary = "layers, shapes, parameters and work of a net";
-  show.usage = "MODEL [--phase TRAIN|TEST]";
-  show.examples = {"moka model show models/resnet50", "moka model show net.prototxt --phase TEST"};
-  show.options = {{"phase", "PHASE", "TRAIN (default) or TEST"},
-                  {"shape", "SHAPES", "shapes of data layers' tops: 'data=1,3,32,32;label=1'", ';'}};
-  show.computes = false;
-  show.run = RunShow;
-  show.most_words = 1;
-
-  Verb expand;
-  expand.name = "expand";
-  expand.summary = "print a net with its blocks expanded and old versions upgraded";
-  expand.usage = "MODEL [OUT]";
-  expand.examples = {"moka model expand models/resnet50 > plain.prototxt"};
-  expand.computes = false;
-  expand.run = RunExpand;
-  expand.most_words = 2;
-
-  Verb draw;
-  draw.name = "draw";
-  draw.summary = "draw a net as .svg, .png or .pdf (with graphviz) or as .dot";
-  draw.usage = "MODEL OUT.svg|OUT.png|OUT.pdf|OUT.dot [--phase TRAIN|TEST]";
-  draw.examples = {"moka model draw models/googlenet googlenet.svg"};
-  draw.options = {{"phase", "PHASE", "TRAIN (default) or TEST"},
-                  {"shape", "SHAPES", "shapes of data layers' tops: 'data=1,3,32,32;label=1'", ';'}};
-  draw.computes = false;
-  draw.run = RunDraw;
-
   Verb verb;
   verb.name = "model";
   verb.summary = "show, expand, convert and draw nets";
   verb.usage = "SUBVERB ...";
   verb.examples = {"moka model show models/lenet"};
-  verb.subverbs = {ModelCheckVerb(), ConvertVerb(), draw, expand, show};
   return verb;
 }
 

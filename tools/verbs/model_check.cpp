@@ -4,16 +4,16 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "optim/solver_fields.h"
-#include "proto/net_file.h"
-#include "proto/solver_file.h"
-#include "proto/text_format.h"
-#include "proto/text_scan.h"
-#include "tools/net_check.h"
-#include "tools/net_source.h"
-#include "tools/print.h"
-#include "tools/train_setup.h"
-#include "tools/verbs/verbs.h"
+#include "optim/optimizers/solver_fields.h"
+#include "proto/nets/net_file.h"
+#include "proto/nets/solver_file.h"
+#include "proto/text/text_format.h"
+#include "proto/text/text_scan.h"
+#include "tools/check/net_check.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/print.h"
+#include "tools/nets/net_source.h"
+#include "tools/train/train_setup.h"
 
 namespace moka {
 namespace {
@@ -163,6 +163,7 @@ int RunCheck(const Arguments& arguments) {
 Verb ModelCheckVerb() {
   Verb verb;
   verb.name = "check";
+  verb.under = "model";
   verb.summary = "whether nets build in every phase and solvers give their rates";
   verb.usage = "FILE ... [--shape 'TOP=N,C,H,W;...']";
   verb.examples = {"moka model check models/*/*.prototxt", "moka model check net.prototxt --shape 'data=1,1,28,28'"};

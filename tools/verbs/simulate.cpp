@@ -6,21 +6,21 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "comm/exchange_text.h"
+#include "comm/exchange/exchange_text.h"
+#include "comm/schedule/wire.h"
 #include "comm/simulate/scaling.h"
 #include "comm/simulate/topology.h"
 #include "comm/simulate/virtual_costs.h"
-#include "comm/wire.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "core/trace.h"
-#include "proto/net_file.h"
-#include "tools/net_profile.h"
-#include "tools/net_source.h"
-#include "tools/print.h"
-#include "tools/program_options.h"
-#include "tools/verbs/verbs.h"
+#include "proto/nets/net_file.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/print.h"
+#include "tools/measure/net_profile.h"
+#include "tools/nets/net_source.h"
+#include "tools/train/program_options.h"
 
 namespace moka {
 namespace {

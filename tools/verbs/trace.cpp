@@ -4,9 +4,9 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "core/text_table.h"
-#include "tools/print.h"
-#include "tools/trace_files.h"
-#include "tools/verbs/verbs.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/print.h"
+#include "tools/measure/trace_files.h"
 
 namespace moka {
 namespace {

@@ -1,7 +1,7 @@
-#include "tools/version.h"
+#include "tools/cli/version.h"
 #include "core/text.h"
-#include "tools/print.h"
-#include "tools/verbs/verbs.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/print.h"
 
 namespace moka {
 

@@ -2,8 +2,8 @@
 #include "data/text/vocabulary.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "tools/print.h"
-#include "tools/verbs/verbs.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/print.h"
 
 namespace moka {
 namespace {
@@ -57,6 +57,7 @@ int RunVocabulary(const Arguments& arguments) {
 Verb VocabularyVerb() {
   Verb verb;
   verb.name = "vocabulary";
+  verb.under = "data";
   verb.summary = "count the words of texts and number them for TextPairData and StoryData";
   verb.usage = "FILE.. OUT [--flags]";
   verb.examples = {"moka data vocabulary train.de.gz de.txt --min-count 2",

@@ -7,8 +7,9 @@
 #include "core/file.h"
 #include "core/standard_streams.h"
 #include "core/text.h"
-#include "tools/print.h"
-#include "tools/verbs/verbs.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/print.h"
+#include "tools/verbs/train.h"
 #include "tools/zoo/checks.h"
 #include "tools/zoo/entry.h"
 #include "tools/zoo/tables.h"
@@ -207,58 +208,73 @@ OptionSpec ModelsOption() { return {"models", "DIR", "where the models are (defa
 
 }  // namespace
 
-Verb ZooVerb() {
-  Verb list;
-  list.name = "list";
-  list.summary = "all models: task, parameters, multiply-adds, status, result";
-  list.usage = "[--json|--markdown]";
-  list.examples = {"moka zoo list", "moka zoo list --json"};
-  list.options = {
+Verb ZooListVerb() {
+  Verb verb;
+  verb.name = "list";
+  verb.under = "zoo";
+  verb.summary = "all models: task, parameters, multiply-adds, status, result";
+  verb.usage = "[--json|--markdown]";
+  verb.examples = {"moka zoo list", "moka zoo list --json"};
+  verb.options = {
       {"json", "", "one JSON object a model"}, {"markdown", "", "the table of models/README.md"}, ModelsOption()};
-  list.run = RunZooList;
+  verb.run = RunZooList;
+  return verb;
+}
 
-  Verb info;
-  info.name = "info";
-  info.summary = "everything that is known of a model";
-  info.usage = "NAME";
-  info.examples = {"moka zoo info resnet50", "moka zoo info lenet --json"};
-  info.options = {{"json", "", "the card in full, as JSON"}, ModelsOption()};
-  info.run = RunZooInfo;
+Verb ZooInfoVerb() {
+  Verb verb;
+  verb.name = "info";
+  verb.under = "zoo";
+  verb.summary = "everything that is known of a model";
+  verb.usage = "NAME";
+  verb.examples = {"moka zoo info resnet50", "moka zoo info lenet --json"};
+  verb.options = {{"json", "", "the card in full, as JSON"}, ModelsOption()};
+  verb.run = RunZooInfo;
+  return verb;
+}
 
-  Verb train;
-  train.name = "train";
-  train.summary = "train a model by its first recipe; says how its data is made where it is not there";
-  train.usage = "NAME [key=value ...] [flags of moka train]";
-  train.examples = {"moka zoo train lenet", "moka zoo train lenet --seed 2 --run lenet-2"};
-  train.options = {ModelsOption()};
+Verb ZooTrainVerb() {
+  Verb verb;
+  verb.name = "train";
+  verb.under = "zoo";
+  verb.summary = "train a model by its first recipe; says how its data is made where it is not there";
+  verb.usage = "NAME [key=value ...] [flags of moka train]";
+  verb.examples = {"moka zoo train lenet", "moka zoo train lenet --seed 2 --run lenet-2"};
+  verb.options = {ModelsOption()};
   for (const OptionSpec& option : TrainVerb().options) {
-    if (option.name != "solver") train.options.push_back(option);
+    if (option.name != "solver") verb.options.push_back(option);
   }
-  train.run = RunZooTrain;
+  verb.run = RunZooTrain;
+  return verb;
+}
 
-  Verb verify;
-  verify.name = "verify";
-  verify.summary = "whether models are what their cards say; a line a check, exit 22 if one fails";
-  verify.usage = "NAME ...|--all [--tier static|fast|nightly|release] [--update]";
-  verify.examples = {"moka zoo verify --all --tier static", "moka zoo verify lenet",
-                     "moka zoo verify lenet --update   (after a change: writes expected.json and the README's table)"};
-  verify.options = {{"all", "", "every model, and the table of all"},
-                    {"tier", "TIER", "static, fast (default), nightly or release; each takes in those before it"},
-                    {"update", "", "write expected.json and the README's table first"},
-                    {"runs", "FOLDER", "where trainings of nightly and release go (default runs)"},
-                    {"json", "", "one JSON object a check"},
-                    ModelsOption()};
+Verb ZooVerifyVerb() {
+  Verb verb;
+  verb.name = "verify";
+  verb.under = "zoo";
+  verb.summary = "whether models are what their cards say; a line a check, exit 22 if one fails";
+  verb.usage = "NAME ...|--all [--tier static|fast|nightly|release] [--update]";
+  verb.examples = {"moka zoo verify --all --tier static", "moka zoo verify lenet",
+                   "moka zoo verify lenet --update   (after a change: writes expected.json and the README's table)"};
+  verb.options = {{"all", "", "every model, and the table of all"},
+                  {"tier", "TIER", "static, fast (default), nightly or release; each takes in those before it"},
+                  {"update", "", "write expected.json and the README's table first"},
+                  {"runs", "FOLDER", "where trainings of nightly and release go (default runs)"},
+                  {"json", "", "one JSON object a check"},
+                  ModelsOption()};
   for (const EntryCheck& check : AllEntryChecks()) {
-    verify.operands.emplace_back(StrCat(TierName(check.tier), ": ", Join(check.names, ", ")), std::string(check.doc));
+    verb.operands.emplace_back(StrCat(TierName(check.tier), ": ", Join(check.names, ", ")), std::string(check.doc));
   }
-  verify.run = RunZooVerify;
+  verb.run = RunZooVerify;
+  return verb;
+}
 
+Verb ZooVerb() {
   Verb verb;
   verb.name = "zoo";
   verb.summary = "list, inspect, train and verify the models that come with it";
   verb.usage = "list | info NAME | train NAME | verify NAME [--flags]";
   verb.examples = {"moka zoo list", "moka zoo info lenet", "moka zoo verify --all --tier static"};
-  verb.subverbs = {info, list, train, verify};
   return verb;
 }
 

@@ -4,11 +4,11 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "proto/filter.h"
-#include "proto/model_card.h"
-#include "proto/net_file.h"
-#include "proto/overrides.h"
-#include "tools/train_setup.h"
+#include "proto/nets/filter.h"
+#include "proto/nets/model_card.h"
+#include "proto/nets/net_file.h"
+#include "proto/text/overrides.h"
+#include "tools/train/train_setup.h"
 
 namespace moka {
 namespace {

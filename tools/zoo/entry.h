@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "proto/moka.pb.h"
-#include "proto/solver_file.h"
+#include "proto/nets/solver_file.h"
 #include "proto/zoo.pb.h"
-#include "tools/command_line.h"
+#include "tools/cli/command_line.h"
 
 namespace moka {
 

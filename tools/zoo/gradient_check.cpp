@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "core/quiet_scope.h"
 #include "core/text.h"
-#include "optim/train_net.h"
+#include "optim/step/train_net.h"
 #include "tools/zoo/checks.h"
 
 namespace moka {

@@ -10,13 +10,13 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/text.h"
-#include "data/pipeline.h"
+#include "data/pipeline/pipeline.h"
 #include "graph/op.h"
 #include "graph/program.h"
-#include "optim/net_weights.h"
+#include "optim/checkpoint/net_weights.h"
 #include "optim/precision.h"
-#include "tools/deploy_net.h"
-#include "tools/net_source.h"
+#include "tools/nets/deploy_net.h"
+#include "tools/nets/net_source.h"
 
 namespace moka {
 namespace {

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "graph/parameter_store.h"
-#include "layers/net.h"
+#include "layers/net/net.h"
 #include "proto/moka.pb.h"
+#include "tools/measure/made_up_data.h"
 #include "tools/zoo/entry.h"
-#include "tools/zoo/made_up_data.h"
 
 namespace moka {
 
@@ -25,8 +25,8 @@ NetCounts CountsOf(const BuiltNet& net);
 // A net with its state (phase, stages) and its own data layers' shapes. Errors: those of BuildNet.
 BuiltNet BuildAsIs(const NetParameter& net);
 
-// Inference's form of the entry for batches of the card's check: ReadDeployed without labels (tools/deploy_net.h), its
-// first input as the made-up test net's first data layer gives it. Errors: those of both; kConfig where there is no
+// Inference's form of the entry for batches of the card's check: ReadDeployed without labels (tools/nets/deploy_net.h),
+// its first input as the made-up test net's first data layer gives it. Errors: those of both; kConfig where there is no
 // test net.
 NetParameter DeployedNet(const ZooEntry& entry, const NetParameter& made_test);
 

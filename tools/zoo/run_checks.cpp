@@ -6,11 +6,11 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "data/pipeline.h"
-#include "optim/run_folder.h"
+#include "data/pipeline/pipeline.h"
+#include "optim/run/run_folder.h"
+#include "tools/cli/command_line.h"
 #include "tools/infer/source.h"
 #include "tools/infer/translate.h"
-#include "tools/verbs/verbs.h"
 #include "tools/zoo/checks.h"
 
 namespace moka {
@@ -57,7 +57,8 @@ CheckResult TrainToFloor(const CheckContext& context, std::string_view check, co
     return Fails(check, StrCat("moka train ", Join(words, " "), " ended with ", code));
   std::optional<double> value = LastMetric(context.runs / "latest", recipe.metric());
   if (!value && recipe.metric() == "BLEU" && entry.card.task() == ModelCard::TRANSLATE) {
-    value = BleuOfTestPairs(InferSourceOf(ParseArguments(InferVerb(), {(context.runs / "latest").string()})));
+    value = BleuOfTestPairs(
+        InferSourceOf(ParseArguments(*FindVerb(AllVerbs(), "infer"), {(context.runs / "latest").string()})));
   }
   if (!value) return Fails(check, StrCat("the training's tests have no \"", recipe.metric(), "\""));
   const std::string text = fmt::format("{} {:.5g} at the end", recipe.metric(), *value);
@@ -71,7 +72,7 @@ CheckResult TrainToFloor(const CheckContext& context, std::string_view check, co
 }  // namespace
 
 int RunTraining(const std::vector<std::string>& words) {
-  const Verb train = TrainVerb();
+  const Verb& train = *FindVerb(AllVerbs(), "train");
   return train.run(ParseArguments(train, words));
 }
 

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "data/pipeline.h"
+#include "data/pipeline/pipeline.h"
 
 namespace moka {
 namespace {

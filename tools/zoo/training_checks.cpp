@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "core/quiet_scope.h"
 #include "core/text.h"
-#include "optim/trainer.h"
+#include "optim/run/trainer.h"
 #include "tools/zoo/checks.h"
 
 namespace moka {

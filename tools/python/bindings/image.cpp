@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "data/image.h"
+#include "data/image/image.h"
 
 namespace py = pybind11;
 

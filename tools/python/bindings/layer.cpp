@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "core/text.h"
-#include "layers/front/roi/python.h"
-#include "layers/layer.h"
+#include "layers/net/layer.h"
+#include "layers/types/python/python.h"
 
 namespace py = pybind11;
 

@@ -12,9 +12,9 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/rng.h"
-#include "core/team.h"
 #include "core/text.h"
-#include "layers/layer.h"
+#include "core/threads/team.h"
+#include "layers/net/layer.h"
 
 namespace py = pybind11;
 

@@ -12,8 +12,8 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "optim/layerwise/net.h"
-#include "proto/net_file.h"
-#include "proto/places.h"
+#include "proto/nets/net_file.h"
+#include "proto/text/places.h"
 
 namespace py = pybind11;
 

@@ -9,8 +9,8 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "optim/layerwise/solver.h"
-#include "optim/solver_fields.h"
-#include "proto/solver_file.h"
+#include "optim/optimizers/solver_fields.h"
+#include "proto/nets/solver_file.h"
 
 namespace py = pybind11;
 

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "optim/net_weights.h"
-#include "optim/trainer.h"
-#include "optim/weights_file.h"
-#include "proto/solver_file.h"
+#include "optim/checkpoint/net_weights.h"
+#include "optim/checkpoint/weights_file.h"
+#include "optim/run/trainer.h"
+#include "proto/nets/solver_file.h"
 
 namespace py = pybind11;
 

@@ -1,4 +1,4 @@
-"""How threads of the compute team wait for each other (core/team_wait.h): what OpenMP's runtime reads as it is loaded."""
+"""How threads of the compute team wait for each other (core/threads/team_wait.h): what OpenMP's runtime reads as it is loaded."""
 
 import contextlib
 import os

@@ -1,0 +1,12 @@
+#include "tools/cli/print.h"
+
+#include "core/printable.h"
+#include "core/standard_streams.h"
+
+namespace moka {
+
+void PrintLines(std::string_view text) { WriteStandardOutput(PrintableBut("\n\t", text)); }
+
+void PrintJsonText(std::string_view json) { WriteStandardOutput(PrintableJson(json) + "\n"); }
+
+}  // namespace moka

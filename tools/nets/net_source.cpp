@@ -1,0 +1,155 @@
+#include "tools/nets/net_source.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "data/pipeline/pipeline.h"
+#include "data/pipeline/shape_guess.h"
+#include "proto/nets/model_card.h"
+#include "proto/text/places.h"
+#include "tools/nets/checkpoint_source.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+
+// "data=1,3,224,224".
+std::pair<std::string, Shape> ParseShape(const std::string& text) {
+  const size_t equals = text.find('=');
+  std::vector<int64_t> dims;
+  if (equals != std::string::npos) {
+    for (const std::string& part : Split(text.substr(equals + 1), ',')) {
+      int64_t dim = 0;
+      const auto [end, code] = std::from_chars(part.data(), part.data() + part.size(), dim);
+      if (code != std::errc() || end != part.data() + part.size() || dim < 1) dims.assign(Shape::kMaxRank + 1, 0);
+      dims.push_back(dim);
+    }
+  }
+  if (equals == 0 || dims.empty() || dims.size() > Shape::kMaxRank) {
+    throw Error(ErrorKind::kUsage,
+                StrCat("--shape wants TOP=N,C,H,W with whole numbers from 1, found \"", Printable(text), "\""));
+  }
+  return {text.substr(0, equals), Shape(dims)};
+}
+
+}  // namespace
+
+ZooCheck MadeUpDataOf(const LayerParameter& layer) {
+  const std::string file = PlaceOf(layer).file;
+  return file.empty() ? ZooCheck() : ModelCardOf(fs::path(file).parent_path()).check();
+}
+
+std::map<std::string, Shape> ShapesOfCard(const LayerParameter& layer, int64_t batch) {
+  std::map<std::string, Shape> shapes;
+  const ZooCheck made_up = MadeUpDataOf(layer);
+  for (const ZooTop& top : made_up.top()) {
+    if (top.dim_size() == 0 || std::ranges::find(layer.top(), top.name()) == layer.top().end()) continue;
+    std::vector<int64_t> dims;
+    for (const int64_t dim : top.dim()) dims.push_back(dim == 0 ? batch : dim);
+    shapes.emplace(top.name(), Shape(dims));
+  }
+  return shapes;
+}
+
+fs::path FindInferenceNet(const std::string& config) {
+  std::error_code code;
+  const fs::path trained = fs::path(config) / "train_val.prototxt";
+  const bool has_deploy = fs::exists(fs::path(config) / "deploy.prototxt", code) ||
+                          fs::exists(fs::path(config) / "config" / "deploy.prototxt", code);
+  if (has_deploy || !fs::is_regular_file(trained, code)) return FindConfig(config, "deploy.prototxt");
+  LogWarning(StrCat(Printable(config), " has no deploy.prototxt: its training net's test phase is taken, losses and ",
+                    "measures with it"));
+  return trained;
+}
+
+std::map<std::string, Shape> ParseShapes(const std::string& list) {
+  std::map<std::string, Shape> shapes;
+  for (const std::string& text : Split(list, ';')) {
+    if (Trim(text).empty()) continue;
+    auto [top, shape] = ParseShape(std::string(Trim(text)));
+    shapes.insert_or_assign(std::move(top), shape);
+  }
+  return shapes;
+}
+
+DataTypes GuessDataTypes(std::map<std::string, Shape> shapes) {
+  return [shapes = std::move(shapes)](const LayerParameter& layer) {
+    GuessedTypes guess = GuessTypes(layer);
+    if (guess.types.empty()) {
+      const TensorType unknown{DType::kFloat32, Shape{}, {}};
+      guess.types.assign(static_cast<size_t>(layer.top_size()), unknown);
+    }
+    for (int i = 0; i < layer.top_size(); ++i) {
+      TensorType& type = guess.types[static_cast<size_t>(i)];
+      const auto given = shapes.find(layer.top(i));
+      if (given != shapes.end()) type.shape = given->second;
+      if (type.shape.rank() > 0) continue;
+      throw ErrorAt(layer, {},
+                    StrCat("layer \"", layer.name(), "\": the shape of top \"", layer.top(i),
+                           "\" does not follow from the fields"),
+                    StrCat("give it with --shape '", layer.top(i), "=N,C,H,W'"));
+    }
+    return guess.types;
+  };
+}
+
+DataTypes ProbeDataTypes(Phase phase, const fs::path& base_folder, std::map<std::string, Shape> shapes) {
+  return [phase, base_folder, shapes = std::move(shapes)](const LayerParameter& layer) {
+    const auto is_given = [&](const std::string& top) { return shapes.contains(top); };
+    if (!std::ranges::all_of(layer.top(), is_given) && IsPipelineLayer(layer.type())) {
+      PipelineOptions options;
+      options.phase = phase;
+      options.base_folder = base_folder;
+      try {
+        return OpenPipeline(layer, options)->types();
+      } catch (const Error& error) {
+        const GuessedTypes guess = GuessTypes(layer);
+        if (error.kind() != ErrorKind::kNoInput || guess.types.empty()) throw;
+        const int64_t batch = guess.types[0].shape.rank() > 0 ? guess.types[0].shape[0] : 1;
+        if (std::map<std::string, Shape> known = ShapesOfCard(layer, batch); !known.empty()) {
+          LogWarning(StrCat("layer \"", layer.name(), "\": ", error.text(), "; going on without it, taking the shapes ",
+                            "that the model's card gives (--shape sets others)"));
+          for (const auto& [top, shape] : shapes) known.insert_or_assign(top, shape);
+          return GuessDataTypes(known)(layer);
+        }
+        LogWarning(StrCat("layer \"", layer.name(), "\": ", error.text(), "; going on without it",
+                          guess.assumed.empty() ? "" : StrCat(", taking ", guess.assumed), " (--shape sets shapes)"));
+      }
+    }
+    if (layer.type() == "Python" && !std::ranges::all_of(layer.top(), is_given)) {
+      LogWarning(StrCat(PlaceOf(layer).ToString(), ": layer \"", layer.name(), "\": Python layer \"",
+                        layer.python_param().module(), ".", layer.python_param().layer(),
+                        "\" is not built in; the shapes of its tops are guesses (--shape sets shapes)"));
+    }
+    return GuessDataTypes(shapes)(layer);
+  };
+}
+
+fs::path FindConfig(const std::string& config, std::string_view file, const fs::path& runs) {
+  std::error_code code;
+  fs::path folder = config;
+  if (!fs::is_directory(config, code)) {
+    if (fs::exists(config, code)) return config;
+    const std::optional<NamedRun> run = FindNamedRun(config, runs);
+    if (!run) {
+      const std::string name = config.substr(0, config.rfind('@'));
+      throw Error(ErrorKind::kNoInput, {}, StrCat("no file, folder or run ", Printable(config), InRuns(runs)),
+                  DidYouMean(name, RunNames(runs)));
+    }
+    folder = run->folder;
+  }
+  for (const fs::path& candidate : {folder / file, folder / "config" / file}) {
+    if (fs::exists(candidate, code)) return candidate;
+  }
+  // A run has the net that it trained, which is for all phases.
+  const fs::path trained = folder / "config" / "net.prototxt";
+  if (IsRun(folder) && fs::exists(trained, code)) return trained;
+  throw Error(ErrorKind::kNoInput, StrCat(Printable(config), " holds no ", file, " (looked there and in its config/)"));
+}
+
+}  // namespace moka

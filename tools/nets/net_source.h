@@ -1,0 +1,42 @@
+// Nets for tools that do not train: shapes of data layers, and what a CONFIG argument names.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "layers/net/net.h"
+#include "proto/moka.pb.h"
+#include "proto/zoo.pb.h"
+
+namespace moka {
+
+// Asks a data layer's source for its shapes. When the source is missing the shapes are those of the card beside the
+// net, or follow from the layer's fields (data/pipeline/shape_guess.h) with a warning, so a net can be looked at and
+// timed without its data. `shapes` sets the shape of tops by name.
+DataTypes ProbeDataTypes(Phase phase, const std::filesystem::path& base_folder,
+                         std::map<std::string, Shape> shapes = {});
+
+// The same without opening any source.
+DataTypes GuessDataTypes(std::map<std::string, Shape> shapes = {});
+
+// "data=1,3,224,224;label=1" as the option --shape has it; of two shapes of one top the later counts. Errors: kUsage.
+std::map<std::string, Shape> ParseShapes(const std::string& list);
+
+// The net a CONFIG argument means: a .prototxt, or a folder (model or run) that holds `file` (run folders in config/),
+// or a run by its name in `runs`, RUN or RUN@WHICH.
+// Errors: kNoInput naming the places tried.
+std::filesystem::path FindConfig(const std::string& config, std::string_view file,
+                                 const std::filesystem::path& runs = "runs");
+
+// The net that is timed for inference: what FindConfig finds as deploy.prototxt, or a model's train_val.prototxt where
+// it has none, with a warning. Errors: those of FindConfig.
+std::filesystem::path FindInferenceNet(const std::string& config);
+
+// What the card beside the file of a layer says of made-up data for its tops; nothing where there is no card.
+// Errors: those of ModelCardOf.
+ZooCheck MadeUpDataOf(const LayerParameter& layer);
+// The shapes that it gives tops of the layer, those of a batch. Errors: those of ModelCardOf.
+std::map<std::string, Shape> ShapesOfCard(const LayerParameter& layer, int64_t batch);
+
+}  // namespace moka

@@ -1,0 +1,46 @@
+#include "tools/nets/test_source.h"
+
+#include <optional>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "proto/nets/solver_file.h"
+#include "tools/nets/checkpoint_source.h"
+#include "tools/nets/net_source.h"
+
+namespace moka {
+
+namespace fs = std::filesystem;
+
+TestSource TestSourceOf(const Arguments& arguments, std::string_view verb) {
+  TestSource source;
+  const fs::path runs = arguments.Get("runs", "runs");
+  if (!arguments.positionals.empty()) {
+    const std::string config = arguments.positionals[0];
+    std::error_code code;
+    const std::optional<NamedRun> run = FindNamedRun(config, runs);
+    if (run) {
+      const fs::path solver = run->folder / "config" / "solver.prototxt";
+      if (fs::exists(solver, code)) source.solver = ReadSolver(solver);
+      if (!arguments.Has("weights")) source.weights = FindCheckpoint(config, runs).string();
+    } else if (arguments.Has("model")) {
+      throw Error(ErrorKind::kUsage, {},
+                  StrCat("\"", Printable(config), "\" and --model=", Printable(arguments.Get("model")),
+                         " both say which net is tested"),
+                  "leave one of them out; a run beside --model gives its weights");
+    }
+    source.net = arguments.Has("model") ? fs::path(arguments.Get("model"))
+                                        : FindConfig(config, run ? "net.prototxt" : "train_val.prototxt", runs);
+  } else if (arguments.Has("model")) {
+    source.net = arguments.Get("model");
+  } else {
+    throw Error(ErrorKind::kUsage, {}, "missing argument: a run, a model folder or --model FILE",
+                StrCat("see moka ", verb, " --help"));
+  }
+  if (arguments.Has("weights")) source.weights = ResolveWeights(arguments.Get("weights"), runs);
+  if (source.weights.empty())
+    throw Error(ErrorKind::kUsage, {}, "no weights: this is no run with a checkpoint", "give --weights FILE");
+  return source;
+}
+
+}  // namespace moka

@@ -1,0 +1,496 @@
+#include "tools/train/train_setup.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <set>
+#include <string_view>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/log.h"
+#include "core/quiet_scope.h"
+#include "core/text.h"
+#include "core/threads/parallel.h"
+#include "data/layer_fields.h"
+#include "data/pipeline/text_layers.h"
+#include "data/records/class_names.h"
+#include "optim/checkpoint/net_weights.h"
+#include "proto/nets/filter.h"
+#include "proto/nets/model_card.h"
+#include "proto/nets/net_file.h"
+#include "proto/text/overrides.h"
+#include "proto/text/places.h"
+#include "proto/text/text_format.h"
+#include "tools/cli/version.h"
+#include "tools/nets/checkpoint_source.h"
+#include "tools/nets/net_source.h"
+#include "tools/train/program_options.h"
+#include "tools/train/record_sizes.h"
+#include "tools/train/train_data_checks.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kOverridesFile = "overrides.txt";
+
+// The name of a run: --run, else the folder of the solver.
+std::string RunName(const Arguments& arguments, const fs::path& solver) {
+  if (arguments.Has("run")) return arguments.Get("run");
+  std::string parent = fs::absolute(solver).parent_path().filename().string();
+  std::ranges::replace_if(
+      parent, [](char c) { return !IsOfRunName(c); }, '_');
+  if (!parent.empty() && !IsRunName(parent)) parent.insert(0, "run");  // ".hidden", "-x", "latest"
+  return parent.empty() ? "run" : parent;
+}
+
+// Reads the nets as written (all phases) and points the solver at copies that will lie beside it in the run's config/.
+void CollectNetFiles(const NetReadOptions& options, TrainSetup& setup) {
+  const QuietScope quiet;  // they have been read before, for their phases
+  SolverParameter& solver = setup.solver;
+  const auto add = [&](const std::string& name, const NetParameter& net) {
+    setup.net_files.emplace_back(name, NetToText(net));
+    return name;
+  };
+  const auto read = [&](const std::string& file, std::string_view field) {
+    return ReadNet(ResolveBeside(solver, file, field), options);
+  };
+  if (solver.has_net()) solver.set_net(add("net.prototxt", read(solver.net(), "net")));
+  if (solver.has_net_param()) {
+    const NetParameter net = FinishNet(solver.net_param(), "net_param", options);
+    solver.clear_net_param();
+    solver.set_net(add("net.prototxt", net));
+  }
+  if (solver.has_train_net()) solver.set_train_net(add("train_net.prototxt", read(solver.train_net(), "train_net")));
+  for (TrainTurn& turn : *solver.mutable_turn()) {
+    if (turn.has_net()) turn.set_net(add(StrCat(turn.name(), "_net.prototxt"), read(turn.net(), "turn")));
+  }
+  for (int i = 0; i < solver.test_net_size(); ++i) {
+    solver.set_test_net(
+        i, add(StrCat("test_net_", i, ".prototxt"), read(solver.test_net(i), StrCat("test_net[", i, "]"))));
+  }
+}
+
+// The files of weights that the solver names, as they are found from here: its copy lies elsewhere.
+void ResolveSolverWeights(SolverParameter& solver) {
+  for (int i = 0; i < solver.weights_size(); ++i) {
+    const std::string field = StrCat("weights[", i, "]");
+    std::vector<std::string> files;
+    for (const std::string& file : WeightFileNames(solver.weights(i), ErrorKind::kConfig, PlaceOf(solver, field))) {
+      files.push_back(ResolveBeside(solver, file, field).string());
+    }
+    const std::string found = Join(files, ",");
+    if (found != solver.weights(i)) solver.set_weights(i, found);
+  }
+}
+
+// What stands beside the solver and says what the net is for, and the names of its classes, which inference shows: they
+// go into the run's config/ too.
+void CollectCardAndNames(const fs::path& folder, TrainSetup& setup) {
+  std::error_code code;
+  const fs::path card = folder / kModelCardFile;
+  if (fs::exists(fs::symlink_status(card, code))) {
+    (void)ReadModelCard(card);  // a mistake in it is told before the training, not after
+    setup.net_files.emplace_back(kModelCardFile, ReadTextFile(card, "a model's card"));
+  }
+  std::vector<std::string> names;
+  if (fs::exists(fs::symlink_status(folder / "labels.txt", code))) {
+    names = ReadNameLines(folder / "labels.txt");
+  } else {
+    for (const LayerParameter& layer : setup.nets.train.layer()) {
+      if (names.empty() && layer.bottom_size() == 0) names = ClassNamesOf(layer, {});
+    }
+  }
+  if (!names.empty()) setup.net_files.emplace_back("labels.txt", Join(names, "\n") + "\n");
+}
+
+// The words of texts: with them in its config/ a run that was moved still reads and writes words. Of two layers' files
+// of one name the second keeps its place alone.
+void CollectVocabularies(TrainSetup& setup) {
+  for (const LayerParameter& layer : setup.nets.train.layer()) {
+    for (const LayerVocabulary& one : VocabulariesOf(layer)) {
+      std::error_code code;
+      if (!fs::is_regular_file(one.file, code)) continue;  // the layer that reads it tells, with its place
+      const auto is_it = [&](const auto& each) { return each.first == one.copy; };
+      if (std::ranges::none_of(setup.net_files, is_it)) setup.net_files.emplace_back(one.copy, ReadFile(one.file));
+    }
+  }
+}
+
+// Writes what inference needs of the data beside the net: mean images, and how large the records of the tests are. Of
+// two mean files of one name the first is kept.
+void KeepPicturesWay(const TrainSetup& setup, const RunFolder& run) {
+  std::vector<const NetParameter*> nets;
+  for (const NetParameter& test : setup.nets.tests) nets.push_back(&test);
+  const std::string sizes = RecordSizesText(nets);
+  if (!sizes.empty()) run.WriteConfig(kRecordSizesFile, sizes);
+  nets.push_back(&setup.nets.train);
+  std::set<std::string> names;
+  for (const auto& [name, text] : setup.net_files) names.insert(name);
+  for (const NetParameter* net : nets) {
+    for (const LayerParameter& layer : net->layer()) {
+      const fs::path file = layer.bottom_size() > 0 ? fs::path() : fs::path(PictureFieldsOf(layer).mean_file());
+      std::error_code code;
+      if (fs::is_regular_file(file, code) && names.insert(file.filename().string()).second)
+        run.WriteConfig(file.filename().string(), ReadFile(file));
+    }
+  }
+}
+
+// The run whose folder --resume names: a path, a run's name, or the newest that is not finished.
+fs::path FindRun(const Arguments& arguments, const std::string& name) {
+  const std::string wanted = arguments.Get("resume");
+  const fs::path runs = RunsFolder(arguments);
+  std::error_code code;
+  if (!wanted.empty() && wanted != "auto") {
+    if (arguments.Has("run")) {
+      throw Error(ErrorKind::kUsage, {},
+                  StrCat("--resume=", Printable(wanted),
+                         " says which run goes on, so --run=", Printable(arguments.Get("run")), " has no use"),
+                  StrCat("--from ", Printable(wanted), "@last --run ", Printable(arguments.Get("run")),
+                         " starts a new run there"));
+    }
+    const std::optional<NamedRun> run = FindNamedRun(wanted, runs);
+    if (run && !run->which.empty()) {
+      throw Error(ErrorKind::kUsage, {},
+                  StrCat("--resume goes on from a run's newest checkpoint, not from ", Printable(run->which)),
+                  StrCat("--from ", Printable(wanted), " starts a new run there"));
+    }
+    if (run) return fs::weakly_canonical(run->folder, code);
+    throw NoRunError(wanted, runs);
+  }
+  fs::path newest;
+  RunProgress newest_progress;
+  for (const fs::directory_entry& entry : fs::directory_iterator(runs, code)) {
+    const std::string entry_name = entry.path().filename().string();
+    const bool is_ours = name.empty() || (entry_name.starts_with(name + "-") && entry_name.size() == name.size() + 5);
+    if (!entry.is_directory(code) || entry.is_symlink(code) || !is_ours) continue;
+    const std::optional<RunProgress> progress = ReadProgress(entry.path());
+    if (!progress || progress->state == "finished") continue;
+    // Of two that spoke in the same second the one of the larger number is taken.
+    const bool is_newer = newest.empty() || std::pair(progress->heartbeat, entry.path().string()) >
+                                                std::pair(newest_progress.heartbeat, newest.string());
+    if (!is_newer) continue;
+    newest = entry.path();
+    newest_progress = *progress;
+  }
+  return newest;
+}
+
+// A run whose every checkpoint is damaged does not silently start again: the user decides.
+void RefuseDamagedCheckpoints(const fs::path& folder) {
+  const size_t manifests = ListFiles(folder, ".sha256").size();
+  if (manifests == 0) return;  // it was stopped before its first checkpoint
+  throw Error(ErrorKind::kBadData, {},
+              StrCat("none of the ", manifests, " checkpoints in ", folder.string(), " is whole"),
+              "to start again, train without --resume; to go on from one of them, restore its files");
+}
+
+// The overrides that a run was started with.
+std::vector<std::string> OverridesOfRun(const fs::path& run) {
+  std::vector<std::string> overrides;
+  std::error_code code;
+  const fs::path file = run / "config" / kOverridesFile;
+  if (!fs::exists(file, code)) return overrides;
+  for (std::string& line : Split(ReadLinesFile(file), '\n')) {
+    if (!line.empty()) overrides.push_back(std::move(line));
+  }
+  return overrides;
+}
+
+// Whether an override is of the solver's field, or of an element of it.
+bool IsOfField(const std::string& text, std::string_view field) {
+  const std::string_view path = PathOfOverride(text);
+  return path.substr(0, path.find('[')) == field;
+}
+
+// Whether an override gives the solver's field one of the values, those that the flag stands for. Errors: kUsage where
+// one gives it another.
+bool RefuseOtherValues(const Arguments& arguments, const std::string& flag, std::string_view field,
+                       const std::vector<std::string>& values) {
+  bool is_said = false;
+  for (const std::string& text : arguments.overrides) {
+    if (!IsOfField(text, field)) continue;
+    is_said = std::ranges::find(values, ValueOfOverride(text)) != values.end();
+    if (is_said) continue;
+    throw Error(ErrorKind::kUsage, {},
+                StrCat("--", flag, "=", Printable(arguments.Get(flag)), " and ", Printable(text),
+                       " set the same field, ", field),
+                "leave one of them out");
+  }
+  return is_said;
+}
+
+// The number of the one GPU that --device=gpu:N or --gpu=N names; empty where the value names another device, the GPUs
+// of several ranks or one by its place.
+std::string NumberOfNamedGpu(std::string_view value) {
+  if (value.starts_with("gpu:")) value.remove_prefix(4);
+  const bool is_number = value.find_first_not_of("0123456789") == std::string_view::npos;
+  return is_number ? std::string(value) : std::string();
+}
+
+// Overrides of solver_mode and device_id beside a flag that says where to compute.
+void CheckDeviceFields(const Arguments& arguments, const std::string& flag) {
+  const std::string value = arguments.Get(flag);
+  const bool is_cpu = value == "cpu";
+  (void)RefuseOtherValues(arguments, flag, "solver_mode", {is_cpu ? "CPU" : "GPU", is_cpu ? "0" : "1"});
+  if (const std::string number = NumberOfNamedGpu(value); !number.empty()) {
+    (void)RefuseOtherValues(arguments, flag, "device_id", {number, StrCat("[", number, "]")});
+    return;
+  }
+  for (const std::string& text : arguments.overrides) {
+    if (!IsOfField(text, "device_id")) continue;
+    LogWarning(
+        StrCat(Printable(text), " has no use beside --", flag, "=", Printable(value), ", which says where to compute"));
+  }
+}
+
+// A flag that stands for a field of the solver.
+struct FlagField {
+  const char* flag;
+  const char* field;
+  bool is_written;  // into the solver; else what the flag says is taken from the flag
+};
+constexpr std::array<FlagField, 7> kFlagFields = {{{.flag = "iterations", .field = "max_iter", .is_written = true},
+                                                   {.flag = "precision", .field = "precision", .is_written = true},
+                                                   {.flag = "seed", .field = "random_seed", .is_written = true},
+                                                   {.flag = "threads", .field = "threads", .is_written = false},
+                                                   {.flag = "recompute", .field = "recompute", .is_written = false},
+                                                   {.flag = "max-time", .field = "max_time", .is_written = false},
+                                                   {.flag = "weights", .field = "weights", .is_written = false}}};
+
+// Which solver a resumed run goes on with. The run's own, in its config/, has its overrides in it already. One that the
+// words name is read as the run once read it, so that what has changed in it or in its nets since either may change on
+// resume and does, or is refused with its lines (CheckResume).
+fs::path SolverOfResumed(const fs::path& named, std::vector<std::string>& overrides, TrainSetup& setup) {
+  const std::vector<std::string> before = OverridesOfRun(setup.run_folder);
+  const std::vector<std::string> all = Layered(before, overrides);
+  // Those of a later session hold for it, and for what the run's own solver was made to say.
+  setup.overrides = setup.resume ? before : all;
+  if (named.empty()) return setup.run_folder / "config" / "solver.prototxt";
+  std::vector<std::string> kept = all;
+  kept.resize(all.size() - overrides.size());  // those of the words stand behind
+  if (!kept.empty()) LogInfo(StrCat("as the run was started: ", Printable(Join(kept, " "))));
+  overrides = all;
+  return named;
+}
+
+// A run that is resumed with --stage has it in its solver by then.
+void DropRepeatedStages(SolverParameter& solver) {
+  std::vector<std::string> stages;
+  for (const std::string& stage : solver.train_state().stage()) {
+    if (std::ranges::find(stages, stage) == stages.end()) stages.push_back(stage);
+  }
+  if (static_cast<int>(stages.size()) == solver.train_state().stage_size()) return;
+  solver.mutable_train_state()->clear_stage();
+  for (const std::string& stage : stages) solver.mutable_train_state()->add_stage(stage);
+}
+
+}  // namespace
+
+void RefuseUnfed(const NetParameter& net) {
+  for (const LayerParameter& layer : net.layer()) {
+    if (layer.type() != "MemoryData") continue;
+    throw Error(
+        ErrorKind::kNoInput, PlaceOf(layer, "type"),
+        StrCat("layer \"", Printable(layer.name()), "\": a program fills MemoryData, and a command line has none"),
+        "read data by Data, HDF5Data or ImageData, or fill it from Python");
+  }
+}
+
+fs::path RunsFolder(const Arguments& arguments) { return arguments.Get("runs", "runs"); }
+
+fs::path SolverFileOf(const Arguments& arguments) {
+  if (arguments.Has("solver")) return arguments.Get("solver");
+  if (arguments.positionals.empty()) return {};
+  return FindConfig(arguments.positionals[0], "solver.prototxt");
+}
+
+SplitOverrides SplitByTarget(const std::vector<std::string>& overrides) {
+  SplitOverrides split;
+  for (const std::string& text : overrides) {
+    const size_t begin = text[0] == '+' || text[0] == '~' ? 1 : 0;
+    const std::string sign = text.substr(0, begin);
+    const std::string rest = text.substr(begin);
+    if (rest.starts_with("solver.")) {
+      split.solver.push_back(sign + rest.substr(7));
+    } else if (rest.starts_with("net.")) {
+      split.net.push_back(sign + rest.substr(4));
+    } else if (SpeaksOfNet(rest)) {
+      split.net.push_back(text);
+    } else {
+      split.solver.push_back(text);
+    }
+  }
+  return split;
+}
+
+std::vector<std::string> NetOverridesOf(const Arguments& arguments, std::string_view verb) {
+  SplitOverrides split = SplitByTarget(arguments.overrides);
+  if (split.solver.empty()) return std::move(split.net);
+  throw Error(ErrorKind::kUsage, {},
+              StrCat("moka ", verb, " has no solver to set \"", Printable(split.solver.front()), "\" in"),
+              "overrides speak of the net here: layer[NAME].field=value");
+}
+
+RunChoice ChooseRun(const Arguments& arguments) {
+  const fs::path solver_file = SolverFileOf(arguments);
+  RunChoice choice;
+  if (arguments.Has("run")) CheckRunName(arguments.Get("run"));
+  choice.name = solver_file.empty() ? arguments.Get("run") : RunName(arguments, solver_file);
+  if (!arguments.Has("resume")) return choice;
+  choice.resumed = FindRun(arguments, choice.name);
+  if (choice.resumed.empty() && arguments.Get("resume") != "auto") {
+    throw Error(ErrorKind::kNoInput, {},
+                StrCat("no unfinished run", choice.name.empty() ? "" : " of " + choice.name, " in ",
+                       RunsFolder(arguments).string()),
+                "--resume=auto starts a new one then");
+  }
+  return choice;
+}
+
+void RefuseBesideFlag(const std::vector<std::string>& overrides, const std::string& flag, const std::string& message,
+                      const std::string& field) {
+  for (const std::string& text : overrides) {
+    if (text.starts_with("+")) continue;  // it adds, as the flag does
+    const std::string_view path = PathOfOverride(text);
+    const std::string whole = StrCat(message, ".", field);
+    if (path != message && path != whole && !path.starts_with(whole + "[")) continue;
+    throw Error(ErrorKind::kUsage, {}, StrCat("--", flag, " and ", Printable(text), " set the same field, ", whole),
+                "leave one of them out");
+  }
+}
+
+NetState StateOfFlags(const Arguments& arguments) {
+  NetState state;
+  if (arguments.Has("level")) state.set_level(static_cast<int>(arguments.Int("level", 0, INT32_MIN, INT32_MAX)));
+  if (!arguments.Has("stage")) return state;
+  for (const std::string& stage : Split(arguments.Get("stage"), ',')) state.add_stage(stage);
+  return state;
+}
+
+std::vector<std::string> OverridesOf(const Arguments& arguments) {
+  std::vector<std::string> overrides = arguments.overrides;
+  // As Caffe: stages go behind those of the solver's file, a level takes the place of its level.
+  const NetState state = StateOfFlags(arguments);
+  if (state.stage_size() > 0) RefuseBesideFlag(overrides, "stage", "train_state", "stage");
+  for (const std::string& stage : state.stage()) overrides.push_back(StrCat("+train_state.stage=", stage));
+  if (state.has_level()) {
+    RefuseBesideFlag(overrides, "level", "train_state", "level");
+    overrides.push_back(StrCat("train_state.level=", state.level()));
+  }
+  for (const FlagField& one : kFlagFields) {
+    if (!arguments.Has(one.flag)) continue;
+    const std::string value = arguments.Get(one.flag);
+    const bool is_said = RefuseOtherValues(arguments, one.flag, one.field, {value});
+    if (one.is_written && !is_said) overrides.push_back(StrCat(one.field, "=", value));
+  }
+  for (const char* flag : {"device", "gpu"}) {
+    if (arguments.Has(flag)) CheckDeviceFields(arguments, flag);
+  }
+  return overrides;
+}
+
+TrainSetup ReadTrainSetup(const Arguments& arguments) {
+  if (arguments.positionals.size() > 1) {
+    throw Error(ErrorKind::kUsage,
+                StrCat("one solver is trained at a time, found also \"", Printable(arguments.positionals[1]), "\""));
+  }
+  TrainSetup setup;
+  fs::path solver_file = SolverFileOf(arguments);
+  const RunChoice choice = ChooseRun(arguments);
+  setup.run_name = choice.name;
+  setup.run_folder = choice.resumed;
+  if (!setup.run_folder.empty()) {
+    setup.resume = FindNewestValid(setup.run_folder / "checkpoints");
+    if (!setup.resume) RefuseDamagedCheckpoints(setup.run_folder / "checkpoints");
+  }
+  std::vector<std::string> overrides = OverridesOf(arguments);
+  setup.overrides = overrides;
+  const bool is_named = !solver_file.empty();
+  if (!setup.run_folder.empty()) solver_file = SolverOfResumed(solver_file, overrides, setup);
+  if (solver_file.empty())
+    throw Error(ErrorKind::kUsage, {}, "missing argument: a solver.prototxt or a folder with one",
+                "see moka train --help");
+
+  const SplitOverrides split = SplitByTarget(overrides);
+  SolverReadOptions solver_options;
+  solver_options.overrides = split.solver;
+  setup.solver = ReadSolver(solver_file, solver_options);
+  DropRepeatedStages(setup.solver);
+  if (is_named && !setup.run_folder.empty() && !setup.solver.has_threads()) {
+    // What KeepThreads wrote there belongs to the run, not to the file.
+    const SolverParameter own = ReadSolver(setup.run_folder / "config" / "solver.prototxt");
+    if (own.has_threads()) setup.solver.set_threads(own.threads());
+  }
+  setup.solver.clear_first_solver();  // a run of its own, done by now or left out: this run's parent says which
+  if (!setup.resume) ResolveSolverWeights(setup.solver);
+  NetReadOptions net_options;
+  net_options.overrides = split.net;
+  setup.nets = ReadSolverNets(setup.solver, net_options);
+  CheckTestData(setup.nets, !split.net.empty());
+  CheckVocabularies(setup.nets);
+  if (!LooksInside(arguments)) {
+    RefuseUnfed(setup.nets.train);
+    for (const NetParameter& net : setup.nets.turns) RefuseUnfed(net);
+    for (const NetParameter& net : setup.nets.tests) RefuseUnfed(net);
+  }
+  CollectNetFiles(net_options, setup);
+  CollectCardAndNames(solver_file.parent_path(), setup);
+  CollectVocabularies(setup);
+  if (arguments.Has("weights"))
+    setup.weights.push_back(ResolveWeights(arguments.Get("weights"), RunsFolder(arguments)));
+  if (arguments.Has("from")) {
+    setup.parent = arguments.Get("from");
+    setup.weights.push_back(FindCheckpoint(setup.parent, RunsFolder(arguments)).string());
+  }
+  if (arguments.Has("snapshot") && setup.resume) {
+    throw Error(ErrorKind::kUsage, {},
+                StrCat("--snapshot=", Printable(arguments.Get("snapshot")), " and --resume of ",
+                       setup.run_folder.string(), " both say where the training goes on"),
+                "leave one of them out");
+  }
+  if (!setup.weights.empty() && (setup.resume || arguments.Has("snapshot"))) {
+    throw Error(ErrorKind::kUsage, "weights are given and a run is resumed: only one can be where it starts from");
+  }
+  // Last, as it reads much.
+  if (!LooksInside(arguments)) {
+    setup.data = ReadRunData(setup.nets);
+    if (setup.resume) CheckRunData(setup.data, setup.run_folder);
+  }
+  return setup;
+}
+
+std::optional<RunFolder> TakeRun(const TrainSetup& setup) {
+  if (setup.run_folder.empty()) return std::nullopt;
+  return RunFolder::Take(setup.run_folder);
+}
+
+void BeginRun(const TrainSetup& setup, const Arguments& arguments, const std::string& ranks,
+              std::optional<RunFolder>& run) {
+  RunIdentity identity;
+  identity.name = setup.run_name;
+  identity.version = std::string(Version());
+  identity.seed = static_cast<uint64_t>(std::max<int64_t>(0, setup.solver.random_seed()));
+  identity.threads = ThreadCount();
+  identity.parent = setup.parent;
+  identity.argv = arguments.words;
+  identity.more["ranks"] = ranks;
+  identity.data = setup.data.contents;
+  if (run) {
+    run->BeginSession(identity);
+  } else {
+    run.emplace(RunFolder::Create(RunsFolder(arguments), identity));
+  }
+  // A run that was moved elsewhere has no runs beside it to be the latest of.
+  std::error_code code;
+  if (run->is_resumed() && fs::equivalent(run->path().parent_path(), RunsFolder(arguments), code)) run->BecomeLatest();
+  for (const auto& [name, text] : setup.net_files) run->WriteConfig(name, text);
+  run->WriteConfig("solver.prototxt", SolverToText(setup.solver));
+  KeepPicturesWay(setup, *run);
+  if (!setup.overrides.empty()) run->WriteConfig(kOverridesFile, Join(setup.overrides, "\n") + "\n");
+}
+
+}  // namespace moka

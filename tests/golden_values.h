@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "layers/net.h"
+#include "layers/net/net.h"
 #include "proto/moka.pb.h"
 
 namespace moka {

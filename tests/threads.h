@@ -1,7 +1,7 @@
 // A team of so many threads while it lives.
 #pragma once
 
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace moka {
 

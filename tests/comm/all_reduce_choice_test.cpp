@@ -1,5 +1,5 @@
 // Algorithms by the names users give.
-#include "comm/all_reduce_choice.h"
+#include "comm/algorithms/all_reduce_choice.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Who is late: times kept without messages, compared on one clock.
-#include "comm/arrivals.h"
+#include "comm/exchange/arrivals.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "comm/algorithms/algorithm.h"
-#include "comm/clocks.h"
-#include "comm/gradient_exchange.h"
+#include "comm/exchange/gradient_exchange.h"
+#include "comm/transport/clocks.h"
 #include "core/text.h"
 #include "core/trace.h"
 #include "tests/comm/world.h"

@@ -1,5 +1,5 @@
 // What ranks tell each other beside gradients.
-#include "comm/communicator.h"
+#include "comm/transport/communicator.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,9 +14,9 @@
 #include <thread>
 #include <vector>
 
-#include "comm/mpi_world.h"
-#include "comm/rank_values.h"
-#include "comm/thread_ranks.h"
+#include "comm/transport/mpi_world.h"
+#include "comm/transport/rank_values.h"
+#include "comm/transport/thread_ranks.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "tests/comm/world.h"

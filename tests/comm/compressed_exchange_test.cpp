@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "comm/algorithms/algorithm.h"
-#include "comm/gradient_exchange.h"
+#include "comm/exchange/gradient_exchange.h"
 #include "tests/comm/random_gradient.h"
 #include "tests/comm/world.h"
 

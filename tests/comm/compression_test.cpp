@@ -13,7 +13,7 @@
 #include "comm/algorithms/algorithm.h"
 #include "comm/compression/all_gather.h"
 #include "comm/compression/compressed_bucket.h"
-#include "comm/gradient_exchange.h"
+#include "comm/exchange/gradient_exchange.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "tests/comm/random_gradient.h"

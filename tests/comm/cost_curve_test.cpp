@@ -1,5 +1,5 @@
 // Cost curves: interpolation, order, fits, the cheapest algorithm, and the way between ranks.
-#include "comm/cost_curve.h"
+#include "comm/exchange/cost_curve.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // Gradients of a GPU's program, rehearsed: sums are work of streams, queued or recorded; plans change between steps;
 // what goes wrong in a stream's thread ends the step with its words.
-#include "comm/device_exchange.h"
+#include "comm/exchange/device_exchange.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "comm/algorithms/algorithm.h"
-#include "comm/gradient_exchange.h"
+#include "comm/exchange/gradient_exchange.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "tests/comm/world.h"

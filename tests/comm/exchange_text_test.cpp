@@ -1,5 +1,5 @@
 // What --explain=comm prints.
-#include "comm/exchange_text.h"
+#include "comm/exchange/exchange_text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Fusion planners: the exact one against all cuts there are, the others against cases worked by hand, and the plan as a
 // value that ranks compare.
-#include "comm/fusion_plan.h"
+#include "comm/exchange/fusion_plan.h"
 
 #include <gtest/gtest.h>
 

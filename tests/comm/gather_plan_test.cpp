@@ -1,6 +1,6 @@
 // Plans of what is gathered for a forward pass: against all cuts there are, with the forward pass and its waits written
 // out.
-#include "comm/gather_plan.h"
+#include "comm/exchange/gather_plan.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Gradients summed while the rest is computed: values under every plan, the order of buckets, what is said when ranks
 // differ or one ends early.
-#include "comm/gradient_exchange.h"
+#include "comm/exchange/gradient_exchange.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "comm/algorithms/algorithm.h"
-#include "comm/exchange_planner.h"
-#include "comm/owned_parts.h"
+#include "comm/exchange/exchange_planner.h"
+#include "comm/schedule/owned_parts.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "tests/comm/world.h"

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "comm/algorithms/algorithm.h"
-#include "comm/clocks.h"
-#include "comm/mpi_world.h"
-#include "comm/runner.h"
+#include "comm/schedule/runner.h"
+#include "comm/transport/clocks.h"
+#include "comm/transport/mpi_world.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "core/trace.h"

@@ -1,12 +1,12 @@
 // Servers in every rank: what each rule makes of pushed gradients, who waits for whom, and how ranks leave.
-#include "comm/parameter_service.h"
+#include "comm/server/parameter_service.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <thread>
 
-#include "comm/state_mean.h"
+#include "comm/exchange/state_mean.h"
 #include "core/error.h"
 #include "tests/comm/world.h"
 

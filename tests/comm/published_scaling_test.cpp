@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include "comm/all_reduce_choice.h"
+#include "comm/algorithms/all_reduce_choice.h"
 #include "comm/simulate/model_profile.h"
 #include "comm/simulate/scaling.h"
 #include "comm/simulate/virtual_costs.h"

@@ -1,5 +1,5 @@
 // Ranks that sleep are woken by what they wait for: enough peers, room, or a rank that gives up.
-#include "comm/region_transport.h"
+#include "comm/transport/region_transport.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Every algorithm, wire type and number of ranks, with ranks as threads: sums against double precision, equal bits on
 // all ranks, sums that do not depend on how a message is cut where an algorithm says so, and ranks that do not answer.
-#include "comm/runner.h"
+#include "comm/schedule/runner.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "comm/algorithms/algorithm.h"
-#include "comm/shaped_transport.h"
+#include "comm/transport/shaped_transport.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "tests/comm/world.h"

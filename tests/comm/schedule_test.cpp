@@ -1,6 +1,6 @@
 // Schedules of all algorithms: proven right for many numbers of ranks, with the rounds and elements their files say;
 // and wrong schedules of every kind are found.
-#include "comm/schedule.h"
+#include "comm/schedule/schedule.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "comm/algorithms/algorithm.h"
-#include "comm/schedule_check.h"
+#include "comm/schedule/schedule_check.h"
 #include "core/text.h"
 
 namespace moka {

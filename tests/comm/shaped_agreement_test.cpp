@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "comm/algorithms/algorithm.h"
-#include "comm/runner.h"
-#include "comm/shaped_transport.h"
+#include "comm/schedule/runner.h"
 #include "comm/simulate/virtual_time.h"
+#include "comm/transport/shaped_transport.h"
 #include "core/text.h"
 #include "tests/comm/world.h"
 #include "tests/sanitized.h"

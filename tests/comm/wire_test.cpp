@@ -1,5 +1,5 @@
 // Values on the wire: what arrives, and that rounding in place gives the same bits.
-#include "comm/wire.h"
+#include "comm/schedule/wire.h"
 
 #include <gtest/gtest.h>
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "comm/region_transport.h"
-#include "comm/thread_ranks.h"
+#include "comm/transport/region_transport.h"
+#include "comm/transport/thread_ranks.h"
 
 namespace moka {
 

@@ -1,4 +1,4 @@
-#include "core/bounded_queue.h"
+#include "core/threads/bounded_queue.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

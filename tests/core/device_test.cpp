@@ -1,5 +1,5 @@
 // What every device promises, on the CPU's streams and, where there is a GPU, on its own.
-#include "core/device.h"
+#include "core/device/device.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <numeric>
 #include <thread>
 
-#include "core/device_backend.h"
+#include "core/device/device_backend.h"
 #include "tests/gate.h"
 
 namespace moka {

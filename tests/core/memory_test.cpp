@@ -1,4 +1,4 @@
-#include "core/memory.h"
+#include "core/device/memory.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

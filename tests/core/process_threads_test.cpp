@@ -1,4 +1,4 @@
-#include "core/process_threads.h"
+#include "core/threads/process_threads.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/cpus.h"
+#include "core/threads/cpus.h"
 
 namespace moka {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/slow_phase.h"
+#include "core/threads/slow_phase.h"
 
 #include <gtest/gtest.h>
 

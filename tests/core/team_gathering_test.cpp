@@ -1,5 +1,5 @@
 // When a team gives CPUs to others, told by windows of a tenth of a second.
-#include "core/team_gathering.h"
+#include "core/threads/team_gathering.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Where threads of the team and beside it run. The OpenMP runtime reads its places before main(), so these tests run
 // this program again with them.
-#include "core/team.h"
+#include "core/threads/team.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 #include <filesystem>
 #include <thread>
 
-#include "core/cpus.h"
-#include "core/parallel.h"
 #include "core/text.h"
+#include "core/threads/cpus.h"
+#include "core/threads/parallel.h"
 
 namespace moka {
 namespace {

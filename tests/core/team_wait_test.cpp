@@ -1,4 +1,4 @@
-#include "core/team_wait.h"
+#include "core/threads/team_wait.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "core/cpus.h"
-#include "core/parallel.h"
+#include "core/threads/cpus.h"
+#include "core/threads/parallel.h"
 
 namespace moka {
 namespace {

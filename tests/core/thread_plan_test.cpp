@@ -1,5 +1,5 @@
 // Threads and CPUs of a team, over a table of machines; and what is read of a machine, from trees of its files.
-#include "core/thread_plan.h"
+#include "core/threads/thread_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,9 @@
 #include <fstream>
 #include <map>
 
-#include "core/cpus.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "core/threads/cpus.h"
 
 namespace moka {
 namespace {

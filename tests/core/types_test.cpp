@@ -5,9 +5,9 @@
 #include <numeric>
 #include <set>
 
+#include "core/device/tensor.h"
 #include "core/error.h"
 #include "core/rng.h"
-#include "core/tensor.h"
 
 namespace moka {
 namespace {

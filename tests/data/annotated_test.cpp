@@ -2,11 +2,11 @@
 #include <cmath>
 #include <fstream>
 
-#include "data/box_sampler.h"
-#include "data/box_transform.h"
-#include "data/image_adjust.h"
-#include "data/pipeline.h"
-#include "proto/text_format.h"
+#include "data/pipeline/pipeline.h"
+#include "data/transform/box_sampler.h"
+#include "data/transform/box_transform.h"
+#include "data/transform/image_adjust.h"
+#include "proto/text/text_format.h"
 #include "tests/data/data_fixture.h"
 
 namespace moka {

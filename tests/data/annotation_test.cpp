@@ -1,11 +1,11 @@
 // Annotation files, label maps, and the import of pictures with boxes as SSD's convert_annoset makes it.
-#include "data/annotation_file.h"
+#include "data/labels/annotation_file.h"
 
 #include "core/text.h"
-#include "data/annotated_record.h"
-#include "data/datum_view.h"
-#include "data/import.h"
-#include "data/label_map.h"
+#include "data/import/import.h"
+#include "data/labels/label_map.h"
+#include "data/records/annotated_record.h"
+#include "data/records/datum_view.h"
 #include "proto/moka.pb.h"
 #include "tests/data/data_fixture.h"
 

@@ -5,9 +5,9 @@
 #include <map>
 
 #include "core/text.h"
-#include "data/gz_file.h"
-#include "data/import.h"
-#include "data/inspect.h"
+#include "data/files/gz_file.h"
+#include "data/import/import.h"
+#include "data/inspect/inspect.h"
 #include "tests/data/data_fixture.h"
 #include "tests/data/tar_fixture.h"
 

@@ -1,8 +1,8 @@
 // Label pictures of every kind: the numbers that their writer meant, or a word.
-#include "data/class_picture.h"
+#include "data/labels/class_picture.h"
 
 #include "core/text.h"
-#include "data/sample_writing.h"
+#include "data/labels/sample_writing.h"
 #include "tests/data/picture_fixture.h"
 
 namespace moka {

@@ -1,11 +1,11 @@
-#include "data/copy_records.h"
+#include "data/import/copy_records.h"
 
 #include <algorithm>
 #include <set>
 
 #include "core/text.h"
-#include "data/contact_sheet.h"
-#include "data/datum_view.h"
+#include "data/inspect/contact_sheet.h"
+#include "data/records/datum_view.h"
 #include "tests/data/data_fixture.h"
 
 namespace moka {

@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "core/rng.h"
-#include "data/image.h"
+#include "data/image/image.h"
 
 namespace moka {
 

@@ -10,14 +10,14 @@
 #include <functional>
 #include <string>
 
+#include "core/device/tensor.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
-#include "core/tensor.h"
-#include "data/image.h"
-#include "data/lmdb_file.h"
-#include "data/lmdb_writer.h"
-#include "data/pipeline.h"
+#include "data/image/image.h"
+#include "data/pipeline/pipeline.h"
+#include "data/records/lmdb_file.h"
+#include "data/records/lmdb_writer.h"
 #include "proto/moka.pb.h"
 
 namespace moka {

@@ -1,4 +1,4 @@
-#include "data/datum_view.h"
+#include "data/records/datum_view.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,5 +1,5 @@
 // Batches ahead in a device's memory: on the CPU's streams and, where there is a GPU, on its own.
-#include "data/device_prefetch.h"
+#include "data/pipeline/device_prefetch.h"
 
 #include <google/protobuf/text_format.h>
 

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "core/text.h"
-#include "data/gz_file.h"
+#include "data/files/gz_file.h"
 #include "tests/data/data_fixture.h"
 
 namespace moka {

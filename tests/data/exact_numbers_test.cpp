@@ -6,9 +6,9 @@
 #include "core/exact_float.h"
 #include "core/rng.h"
 #include "core/text.h"
-#include "data/import.h"
-#include "data/list_text.h"
-#include "data/text_table.h"
+#include "data/files/list_text.h"
+#include "data/files/text_table.h"
+#include "data/import/import.h"
 #include "tests/data/picture_fixture.h"
 
 namespace moka {

@@ -1,4 +1,4 @@
-#include "data/glyphs.h"
+#include "data/import/glyphs.h"
 
 #include <array>
 #include <numeric>

@@ -5,8 +5,8 @@
 
 #include "core/log.h"
 #include "core/text.h"
-#include "data/pipeline.h"
-#include "proto/hdf5_file.h"
+#include "data/pipeline/pipeline.h"
+#include "proto/weights/hdf5_file.h"
 #include "tests/data/data_fixture.h"
 
 namespace moka {

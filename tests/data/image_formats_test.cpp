@@ -4,7 +4,7 @@
 
 #include "core/rng.h"
 #include "core/text.h"
-#include "data/import.h"
+#include "data/import/import.h"
 #include "tests/data/damaged_pictures.h"
 #include "tests/data/data_fixture.h"
 

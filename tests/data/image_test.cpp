@@ -1,4 +1,4 @@
-#include "data/image.h"
+#include "data/image/image.h"
 
 #include <turbojpeg.h>
 #include <zlib.h>
@@ -9,7 +9,7 @@
 
 #include "core/rng.h"
 #include "core/text.h"
-#include "data/sample_writing.h"
+#include "data/labels/sample_writing.h"
 #include "tests/data/damaged_pictures.h"
 #include "tests/data/data_fixture.h"
 

@@ -1,5 +1,5 @@
 // COCO's annotation files as SampleRecords.
-#include "data/import.h"
+#include "data/import/import.h"
 #include "tests/data/sample_fixture.h"
 
 namespace moka {

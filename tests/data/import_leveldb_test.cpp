@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "core/text.h"
-#include "data/datum_view.h"
-#include "data/import.h"
+#include "data/import/import.h"
+#include "data/records/datum_view.h"
 #include "tests/data/data_fixture.h"
 
 namespace moka {

@@ -4,9 +4,9 @@
 #include <map>
 #include <numeric>
 
-#include "data/gz_file.h"
-#include "data/import.h"
-#include "data/sample_writing.h"
+#include "data/files/gz_file.h"
+#include "data/import/import.h"
+#include "data/labels/sample_writing.h"
 #include "tests/data/sample_fixture.h"
 
 namespace moka {

@@ -2,9 +2,9 @@
 #include <map>
 
 #include "core/text.h"
-#include "data/copy_records.h"
-#include "data/import.h"
-#include "data/inspect.h"
+#include "data/import/copy_records.h"
+#include "data/import/import.h"
+#include "data/inspect/inspect.h"
 #include "tests/data/sample_fixture.h"
 #include "tests/data/tar_fixture.h"
 

@@ -1,6 +1,6 @@
 // WebDataset's shards, and pictures with numbers of a CSV file.
-#include "data/datum_view.h"
-#include "data/import.h"
+#include "data/import/import.h"
+#include "data/records/datum_view.h"
 #include "tests/data/sample_fixture.h"
 #include "tests/data/tar_fixture.h"
 

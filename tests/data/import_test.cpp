@@ -1,13 +1,14 @@
-#include "data/import.h"
+#include "data/import/import.h"
+#include "data/image/resample.h"
 
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/text.h"
-#include "data/class_names.h"
-#include "data/datum_view.h"
-#include "data/inspect.h"
-#include "data/record_database.h"
+#include "data/inspect/inspect.h"
+#include "data/records/class_names.h"
+#include "data/records/datum_view.h"
+#include "data/records/record_database.h"
 #include "tests/data/data_fixture.h"
 #include "tests/data/tar_fixture.h"
 

@@ -7,8 +7,8 @@
 
 #include "core/log.h"
 #include "core/text.h"
-#include "data/pipeline.h"
-#include "data/prefetch.h"
+#include "data/pipeline/pipeline.h"
+#include "data/pipeline/prefetch.h"
 #include "tests/data/data_fixture.h"
 
 namespace moka {

@@ -1,4 +1,4 @@
-#include "data/inspect.h"
+#include "data/inspect/inspect.h"
 
 #include "core/text.h"
 #include "tests/data/data_fixture.h"

@@ -1,4 +1,4 @@
-#include "data/jpeg_reader.h"
+#include "data/image/jpeg_reader.h"
 
 #include <turbojpeg.h>
 

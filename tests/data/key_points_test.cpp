@@ -3,11 +3,11 @@
 #include <cmath>
 #include <map>
 
-#include "data/import.h"
-#include "data/inspect.h"
-#include "data/pipeline.h"
-#include "data/preview.h"
-#include "data/sample_record.h"
+#include "data/import/import.h"
+#include "data/inspect/inspect.h"
+#include "data/inspect/preview.h"
+#include "data/pipeline/pipeline.h"
+#include "data/records/sample_record.h"
 #include "tests/data/picture_fixture.h"
 #include "tests/data/sample_fixture.h"
 

@@ -1,5 +1,5 @@
 // Words in the scripts that people name their classes in.
-#include "data/lettering.h"
+#include "data/image/lettering.h"
 
 #include <fontconfig/fontconfig.h>
 
@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "core/log.h"
-#include "data/drawing.h"
+#include "data/image/drawing.h"
 #include "tests/data/data_fixture.h"
 
 namespace moka {

@@ -2,7 +2,7 @@
 #include <set>
 
 #include "core/text.h"
-#include "data/sampler.h"
+#include "data/pipeline/sampler.h"
 #include "tests/data/picture_fixture.h"
 
 namespace moka {

@@ -1,4 +1,4 @@
-#include "data/lmdb_file.h"
+#include "data/records/lmdb_file.h"
 
 #include <lmdb.h>
 

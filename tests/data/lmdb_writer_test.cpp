@@ -1,4 +1,4 @@
-#include "data/lmdb_writer.h"
+#include "data/records/lmdb_writer.h"
 
 #include <sys/resource.h>
 

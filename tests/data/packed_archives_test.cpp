@@ -6,8 +6,8 @@
 
 #include "core/rng.h"
 #include "core/text.h"
-#include "data/gz_file.h"
-#include "data/import.h"
+#include "data/files/gz_file.h"
+#include "data/import/import.h"
 #include "tests/data/data_fixture.h"
 #include "tests/data/tar_fixture.h"
 

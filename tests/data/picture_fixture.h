@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/log.h"
-#include "data/pipeline.h"
+#include "data/pipeline/pipeline.h"
 #include "tests/data/data_fixture.h"
 
 namespace moka {

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "core/text.h"
-#include "proto/weights.h"
+#include "proto/weights/weights.h"
 #include "tests/data/picture_fixture.h"
 
 namespace moka {

@@ -1,14 +1,14 @@
 // What inference makes of a picture is what the test phase of the data layer makes of the same picture, bit for bit.
-#include "data/picture_reader.h"
+#include "data/inspect/picture_reader.h"
 
 #include <algorithm>
 #include <string>
 #include <vector>
 
 #include "core/text.h"
-#include "data/copy_records.h"
-#include "data/import.h"
-#include "data/record_maker.h"
+#include "data/import/copy_records.h"
+#include "data/import/import.h"
+#include "data/import/record_maker.h"
 #include "tests/data/record_fixture.h"
 
 namespace moka {

@@ -2,8 +2,8 @@
 #include <cstdio>
 #include <exception>
 
-#include "data/pipeline.h"
-#include "proto/text_format.h"
+#include "data/pipeline/pipeline.h"
+#include "proto/text/text_format.h"
 
 int main(int argc, char** argv) {
   if (argc != 2) return 64;

@@ -1,4 +1,4 @@
-#include "data/pipeline.h"
+#include "data/pipeline/pipeline.h"
 
 #include <google/protobuf/text_format.h>
 
@@ -11,9 +11,9 @@
 #include <filesystem>
 #include <thread>
 
-#include "core/cpus.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "core/threads/cpus.h"
 #include "tests/data/allocation_count.h"
 #include "tests/data/data_fixture.h"
 

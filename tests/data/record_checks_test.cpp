@@ -3,8 +3,8 @@
 
 #include "core/log.h"
 #include "core/text.h"
-#include "data/copy_records.h"
-#include "data/inspect.h"
+#include "data/import/copy_records.h"
+#include "data/inspect/inspect.h"
 #include "tests/data/data_fixture.h"
 
 namespace moka {

@@ -5,11 +5,11 @@
 
 #include "core/rng.h"
 #include "core/text.h"
-#include "data/copy_records.h"
-#include "data/inspect.h"
-#include "data/preview.h"
-#include "data/record_database.h"
-#include "data/record_transform.h"
+#include "data/import/copy_records.h"
+#include "data/inspect/inspect.h"
+#include "data/inspect/preview.h"
+#include "data/records/record_database.h"
+#include "data/transform/record_transform.h"
 #include "tests/data/record_fixture.h"
 
 namespace moka {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "data/record_database.h"
-#include "data/record_maker.h"
-#include "data/record_transform.h"
+#include "data/import/record_maker.h"
+#include "data/records/record_database.h"
+#include "data/transform/record_transform.h"
 #include "tests/data/data_fixture.h"
 #include "tests/data/picture_fixture.h"
 

@@ -1,4 +1,4 @@
-#include "data/run_lengths.h"
+#include "data/labels/run_lengths.h"
 
 #include <fstream>
 #include <nlohmann/json.hpp>

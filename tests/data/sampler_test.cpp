@@ -1,4 +1,4 @@
-#include "data/sampler.h"
+#include "data/pipeline/sampler.h"
 
 #include <cmath>
 #include <map>

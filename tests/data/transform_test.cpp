@@ -1,4 +1,4 @@
-#include "data/transform.h"
+#include "data/transform/transform.h"
 
 #include <google/protobuf/text_format.h>
 

@@ -2,7 +2,7 @@
 // for.
 #include <cmath>
 
-#include "data/annotation_file.h"
+#include "data/labels/annotation_file.h"
 #include "proto/moka.pb.h"
 #include "tests/fuzz/one_input.h"
 

@@ -1,7 +1,7 @@
 // A checkpoint's solver state. The first byte says what the rest is: a whole state file (whose checksums stop most of
 // what a fuzzer makes), a tensor's section, or the trainer's JSON.
-#include "optim/state_file.h"
-#include "optim/trainer_state.h"
+#include "optim/checkpoint/state_file.h"
+#include "optim/checkpoint/trainer_state.h"
 #include "tests/fuzz/one_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,5 +1,5 @@
 // COCO's annotations: what is read, and the pixels of objects in small pictures.
-#include "data/coco_file.h"
+#include "data/labels/coco_file.h"
 #include "tests/fuzz/input_file.h"
 #include "tests/fuzz/one_input.h"
 

@@ -1,7 +1,7 @@
 // Words of a command line: the first byte chooses the verb, and the words are split at line ends.
 #include "core/text.h"
 #include "tests/fuzz/one_input.h"
-#include "tools/command_line.h"
+#include "tools/cli/command_line.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return moka::RunOneInput(data, size, [](std::string_view text) {

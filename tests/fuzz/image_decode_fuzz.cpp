@@ -2,7 +2,7 @@
 // window of it, whose place the bytes choose.
 #include <array>
 
-#include "data/image.h"
+#include "data/image/image.h"
 #include "tests/fuzz/one_input.h"
 
 namespace moka {

@@ -2,7 +2,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "data/lmdb_walk.h"
+#include "data/records/lmdb_walk.h"
 #include "tests/fuzz/one_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -2,9 +2,9 @@
 // and in part.
 #include <vector>
 
-#include "data/datum_view.h"
-#include "data/record_source.h"
-#include "data/transform.h"
+#include "data/records/record_source.h"
+#include "data/records/datum_view.h"
+#include "data/transform/transform.h"
 #include "tests/fuzz/one_input.h"
 
 namespace moka {

@@ -1,6 +1,6 @@
 // A .binaryproto, as mean images and infogain matrices are kept: what comes back fills its shape.
-#include "proto/blob_bytes.h"
 #include "proto/content.h"
+#include "proto/weights/blob_bytes.h"
 #include "tests/fuzz/one_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

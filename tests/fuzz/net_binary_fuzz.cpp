@@ -1,5 +1,5 @@
 // Binary nets (.caffemodel): read and upgraded.
-#include "proto/net_file.h"
+#include "proto/nets/net_file.h"
 #include "tests/fuzz/one_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -10,9 +10,9 @@
 
 #include "core/text.h"
 #include "graph/interpreter.h"
-#include "layers/catalog.h"
-#include "layers/layer.h"
-#include "layers/net.h"
+#include "layers/net/catalog.h"
+#include "layers/net/layer.h"
+#include "layers/net/net.h"
 #include "tests/fuzz/one_input.h"
 
 namespace moka {

@@ -1,6 +1,6 @@
 // Net text: read, upgraded, expanded, filtered; what it prints must read back as the same text.
-#include "proto/filter.h"
-#include "proto/net_file.h"
+#include "proto/nets/filter.h"
+#include "proto/nets/net_file.h"
 #include "tests/fuzz/one_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

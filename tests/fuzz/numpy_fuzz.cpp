@@ -1,5 +1,5 @@
 // NumPy's arrays: one (.npy), or a zip of them (.npz).
-#include "proto/npz.h"
+#include "proto/weights/npz.h"
 #include "tests/fuzz/input_file.h"
 #include "tests/fuzz/one_input.h"
 

@@ -1,8 +1,8 @@
 // Words of a command line that change a net and a solver, a line each.
 #include "core/text.h"
-#include "proto/net_file.h"
-#include "proto/overrides.h"
-#include "proto/solver_file.h"
+#include "proto/nets/net_file.h"
+#include "proto/nets/solver_file.h"
+#include "proto/text/overrides.h"
 #include "tests/fuzz/one_input.h"
 
 namespace moka {

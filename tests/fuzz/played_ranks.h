@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/transport.h"
+#include "comm/transport/transport.h"
 
 namespace moka {
 

@@ -4,12 +4,12 @@
 #include <memory>
 #include <vector>
 
-#include "comm/all_reduce_choice.h"
-#include "comm/arrivals.h"
-#include "comm/clocks.h"
-#include "comm/communicator.h"
-#include "comm/fusion_plan.h"
-#include "comm/same_on_all.h"
+#include "comm/algorithms/all_reduce_choice.h"
+#include "comm/exchange/arrivals.h"
+#include "comm/exchange/fusion_plan.h"
+#include "comm/transport/clocks.h"
+#include "comm/transport/communicator.h"
+#include "comm/transport/same_on_all.h"
 #include "core/text.h"
 #include "tests/fuzz/one_input.h"
 #include "tests/fuzz/played_ranks.h"

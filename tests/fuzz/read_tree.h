@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/error.h"
-#include "data/file_tree.h"
+#include "data/files/file_tree.h"
 
 namespace moka {
 

@@ -1,9 +1,9 @@
 // The records of a run that others read back. The first byte says which: metrics, status, a rank's state, scaling.
 #include <memory>
 
-#include "optim/rank_states.h"
-#include "optim/run_folder.h"
-#include "optim/scaling_baseline.h"
+#include "optim/ranks/rank_states.h"
+#include "optim/run/run_folder.h"
+#include "optim/run/scaling_baseline.h"
 #include "tests/fuzz/input_file.h"
 #include "tests/fuzz/one_input.h"
 

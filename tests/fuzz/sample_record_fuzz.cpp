@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "data/record_transform.h"
+#include "data/transform/record_transform.h"
 #include "tests/fuzz/one_input.h"
 
 namespace moka {

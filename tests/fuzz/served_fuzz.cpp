@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "comm/communicator.h"
-#include "comm/parameter_service.h"
+#include "comm/server/parameter_service.h"
+#include "comm/transport/communicator.h"
 #include "tests/fuzz/one_input.h"
 #include "tests/fuzz/played_ranks.h"
 

@@ -1,5 +1,5 @@
 // Caffe's solver states in either format: every history blob that comes back fills its shape.
-#include "optim/caffe_state.h"
+#include "optim/checkpoint/caffe_state.h"
 #include "tests/fuzz/one_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,5 +1,5 @@
 // Solver text; the first line may hold an override.
-#include "proto/solver_file.h"
+#include "proto/nets/solver_file.h"
 #include "tests/fuzz/one_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <string>
 
-#include "data/gz_file.h"
+#include "data/files/gz_file.h"
 #include "tests/fuzz/input_file.h"
 #include "tests/fuzz/one_input.h"
 #include "tests/fuzz/read_tree.h"

@@ -1,8 +1,8 @@
 // Lists and tables in text. The first byte says what: pictures with a label, with two labels, words, windows, a table.
+#include "data/files/text_table.h"
 #include "data/layer_fields.h"
-#include "data/record_source.h"
-#include "data/text_table.h"
-#include "data/window_maker.h"
+#include "data/records/record_source.h"
+#include "data/pipeline/window_maker.h"
 #include "tests/fuzz/input_file.h"
 #include "tests/fuzz/one_input.h"
 

@@ -4,10 +4,10 @@
 #include "core/text.h"
 #include "tests/fuzz/input_file.h"
 #include "tests/fuzz/one_input.h"
-#include "tools/calibration.h"
-#include "tools/record_sizes.h"
-#include "tools/run_kernels.h"
-#include "tools/trace_files.h"
+#include "tools/measure/calibration.h"
+#include "tools/measure/trace_files.h"
+#include "tools/train/record_sizes.h"
+#include "tools/train/run_kernels.h"
 #include "tools/zoo/expected.h"
 
 namespace moka {

@@ -1,5 +1,5 @@
 // Weights in each format: every blob that comes back fills its shape.
-#include "proto/weights.h"
+#include "proto/weights/weights.h"
 #include "tests/fuzz/one_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

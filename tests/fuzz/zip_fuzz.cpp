@@ -1,7 +1,7 @@
 // Zip archives as importers read them: member after member, and as a tree of files.
 #include <algorithm>
 
-#include "data/zip_members.h"
+#include "data/files/zip_members.h"
 #include "tests/fuzz/input_file.h"
 #include "tests/fuzz/one_input.h"
 #include "tests/fuzz/read_tree.h"

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "graph/interpreter.h"
-#include "layers/catalog.h"
+#include "layers/net/catalog.h"
 
 namespace moka {
 namespace {

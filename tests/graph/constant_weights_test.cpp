@@ -8,7 +8,7 @@
 #include "core/text.h"
 #include "graph/pass.h"
 #include "graph/program.h"
-#include "layers/catalog.h"
+#include "layers/net/catalog.h"
 
 namespace moka {
 namespace {

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "core/device.h"
+#include "core/device/device.h"
 #include "graph/program.h"
-#include "layers/bound_kernel.h"
+#include "layers/kernels/bound_kernel.h"
 
 namespace moka {
 namespace {

@@ -9,7 +9,7 @@
 #include <limits>
 #include <string>
 
-#include "core/device.h"
+#include "core/device/device.h"
 #include "graph/pass.h"
 #include "tests/graph/small_net.h"
 

@@ -13,7 +13,7 @@
 #include "graph/pass.h"
 #include "graph/passes/passes.h"
 #include "graph/program.h"
-#include "layers/catalog.h"
+#include "layers/net/catalog.h"
 #include "tests/graph/weight.h"
 
 namespace moka {

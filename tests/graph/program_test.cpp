@@ -8,12 +8,12 @@
 #include <cmath>
 #include <limits>
 
-#include "core/parallel.h"
 #include "core/rng.h"
+#include "core/threads/parallel.h"
 #include "graph/autodiff.h"
 #include "graph/layer_names.h"
 #include "graph/pass.h"
-#include "layers/catalog.h"
+#include "layers/net/catalog.h"
 #include "tests/graph/small_net.h"
 
 namespace moka {

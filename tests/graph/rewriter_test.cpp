@@ -10,7 +10,7 @@
 #include "core/text.h"
 #include "graph/autodiff.h"
 #include "graph/pass.h"
-#include "layers/catalog.h"
+#include "layers/net/catalog.h"
 
 namespace moka {
 namespace {

@@ -12,7 +12,7 @@
 #include "graph/autodiff.h"
 #include "graph/pass.h"
 #include "graph/program.h"
-#include "layers/catalog.h"
+#include "layers/net/catalog.h"
 #include "tests/graph/weight.h"
 
 namespace moka {

@@ -7,7 +7,7 @@
 #include "core/rng.h"
 #include "graph/autodiff.h"
 #include "graph/program.h"
-#include "layers/catalog.h"
+#include "layers/net/catalog.h"
 #include "tests/graph/weight.h"
 
 namespace moka {

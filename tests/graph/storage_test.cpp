@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "layers/catalog.h"
+#include "layers/net/catalog.h"
 #include "tests/threads.h"
 
 namespace moka {

@@ -6,11 +6,11 @@
 #include <array>
 #include <map>
 
-#include "core/parallel.h"
 #include "core/rng.h"
 #include "core/text.h"
-#include "layers/catalog.h"
-#include "layers/cpu/batch_lanes/axis.h"
+#include "core/threads/parallel.h"
+#include "layers/kernels/cpu/batch_lanes/axis.h"
+#include "layers/net/catalog.h"
 #include "layers/ops/cases.h"
 #include "tests/layers/kernel_check.h"
 #include "tests/layers/op_run.h"

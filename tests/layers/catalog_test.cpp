@@ -1,5 +1,5 @@
 // Every op of the catalogue on every one of its cases: types, reference, kernels, gradient, documentation.
-#include "layers/catalog.h"
+#include "layers/net/catalog.h"
 
 #include <gtest/gtest.h>
 
@@ -10,9 +10,9 @@
 #include <map>
 #include <set>
 
-#include "core/parallel.h"
 #include "core/rng.h"
 #include "core/text.h"
+#include "core/threads/parallel.h"
 #include "graph/autodiff.h"
 #include "graph/interpreter.h"
 #include "layers/ops/cases.h"

@@ -8,9 +8,9 @@
 #include <set>
 
 #include "core/text.h"
-#include "layers/ops/detectnet/rectangle_groups.h"
+#include "layers/forks/detectnet/ops/rectangle_groups.h"
 #include "one_layer.h"
-#include "proto/weights.h"
+#include "proto/weights/weights.h"
 
 namespace moka {
 namespace {

@@ -7,8 +7,8 @@
 #include <map>
 
 #include "core/error.h"
-#include "core/parallel.h"
-#include "proto/filler.h"
+#include "core/threads/parallel.h"
+#include "proto/nets/filler.h"
 
 namespace moka {
 namespace {

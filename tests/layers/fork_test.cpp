@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "one_layer.h"
-#include "proto/filler.h"
+#include "proto/nets/filler.h"
 
 namespace moka {
 namespace {

@@ -1,5 +1,5 @@
 // Moka's own matrix products against sums in double, for every instruction set this processor has.
-#include "layers/cpu/gemm.h"
+#include "layers/kernels/cpu/matmul/gemm.h"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,9 @@
 #include <cmath>
 #include <vector>
 
-#include "core/parallel.h"
+#include "core/device/tensor.h"
 #include "core/rng.h"
-#include "core/tensor.h"
+#include "core/threads/parallel.h"
 
 namespace moka::gemm {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "core/text.h"
-#include "layers/catalog.h"
+#include "layers/net/catalog.h"
 
 namespace moka {
 namespace {

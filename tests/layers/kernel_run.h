@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/device.h"
+#include "core/device/device.h"
 #include "graph/kernel.h"
 #include "tests/layers/op_run.h"
 

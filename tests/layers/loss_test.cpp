@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "one_layer.h"
-#include "proto/net_file.h"
-#include "proto/weights.h"
+#include "proto/nets/net_file.h"
+#include "proto/weights/weights.h"
 
 namespace moka {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "core/parallel.h"
 #include "core/rng.h"
 #include "core/text.h"
-#include "layers/cpu/instructions.h"
+#include "core/threads/parallel.h"
+#include "layers/kernels/cpu/instructions.h"
 #include "layers/ops/cases.h"
 #include "tests/layers/kernel_check.h"
 

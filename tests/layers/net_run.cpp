@@ -2,7 +2,7 @@
 
 #include "core/text.h"
 #include "graph/interpreter.h"
-#include "proto/text_format.h"
+#include "proto/text/text_format.h"
 
 namespace moka {
 

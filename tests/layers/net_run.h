@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "graph/op.h"
-#include "layers/net.h"
+#include "layers/net/net.h"
 
 namespace moka {
 

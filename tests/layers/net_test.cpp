@@ -3,7 +3,7 @@
 
 #include "core/text.h"
 #include "net_run.h"
-#include "proto/net_file.h"
+#include "proto/nets/net_file.h"
 
 namespace moka {
 namespace {

@@ -3,8 +3,8 @@
 
 #include "core/rng.h"
 #include "core/text.h"
-#include "layers/cpu/onednn.h"
-#include "layers/cpu/onednn_weights.h"
+#include "layers/kernels/cpu/onednn/onednn.h"
+#include "layers/kernels/cpu/onednn/onednn_weights.h"
 
 namespace moka {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "core/rng.h"
 #include "core/text.h"
-#include "layers/catalog.h"
+#include "layers/net/catalog.h"
 
 namespace moka {
 

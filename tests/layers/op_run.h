@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/tensor.h"
+#include "core/device/tensor.h"
 #include "graph/graph.h"
 #include "graph/op.h"
 

@@ -2,17 +2,17 @@
 // layouts, threads and memory that outputs share with inputs.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <optional>
 
-#include "core/parallel.h"
+#include "core/device/tensor.h"
 #include "core/rng.h"
-#include "core/tensor.h"
 #include "core/text.h"
-#include "layers/cpu/kernels.h"
-#include "layers/ops/ops.h"
+#include "core/threads/parallel.h"
+#include "graph/kernel.h"
+#include "graph/op.h"
+#include "layers/net/catalog.h"
 
 namespace moka {
 namespace {
@@ -172,7 +172,7 @@ TensorType RandomOperand(RandomStream& random, const Shape& shape, const Layout&
 }
 
 Problem RandomPointwise(RandomStream& random) {
-  Problem p{PointwiseOp(), MokaPointwise(), {}, {}, {}, 2e-6};
+  Problem p{StandardCatalog().Op("pointwise"), KernelNamed("pointwise", "moka"), {}, {}, {}, 2e-6};
   const Shape shape = RandomShape(random);
   const Layout layout = RandomLayout(random);
   const DType dtype = random.Below(5) == 0 ? DType::kFloat64 : DType::kFloat32;
@@ -232,7 +232,8 @@ TEST(PointwiseKernel, OutputsMayTakeTheMemoryOfInputs) {
 }
 
 TEST(PointwiseKernel, TwoStatesMaySwap) {
-  Problem p{PointwiseOp(), MokaPointwise(), {{"exprs", Strings{"x1", "x0"}}}, {}, {}};
+  Problem p{
+      StandardCatalog().Op("pointwise"), KernelNamed("pointwise", "moka"), {{"exprs", Strings{"x1", "x0"}}}, {}, {}};
   p.inputs = {{DType::kFloat32, Shape{1000}, {}}, {DType::kFloat32, Shape{1000}, {}}};
   RandomStream random(3, 0);
   FillValues(p, random, -1, 1);
@@ -244,7 +245,8 @@ TEST(PointwiseKernel, TwoStatesMaySwap) {
 TEST(PointwiseKernel, SumsOverAHundredInputsInThePlaceOfAny) {
   std::string sum = "x0";
   for (int i = 1; i < 100; ++i) sum += StrCat("+x", i);
-  Problem p{PointwiseOp(), MokaPointwise(), {{"exprs", Strings{"2*x0", sum}}}, {}, {}};
+  Problem p{
+      StandardCatalog().Op("pointwise"), KernelNamed("pointwise", "moka"), {{"exprs", Strings{"2*x0", sum}}}, {}, {}};
   p.inputs.assign(100, {DType::kFloat32, Shape{700}, {}});
   RandomStream random(11, 0);
   FillValues(p, random, -1, 1);
@@ -253,7 +255,11 @@ TEST(PointwiseKernel, SumsOverAHundredInputsInThePlaceOfAny) {
 }
 
 TEST(PointwiseKernel, UpdatesWeightsInDoublyBlockedLayouts) {
-  Problem p{PointwiseOp(), MokaPointwise(), {{"exprs", Strings{"x0-x2*(x1+1)"}}}, {}, {}};
+  Problem p{StandardCatalog().Op("pointwise"),
+            KernelNamed("pointwise", "moka"),
+            {{"exprs", Strings{"x0-x2*(x1+1)"}}},
+            {},
+            {}};
   for (const char* layout : {"ABcd16b16a", "ABcd8b16a2b", "Abcd16a", "ABcd16a16b"}) {
     const TensorType type{DType::kFloat32, Shape{20, 18, 3, 3}, Layout::Parse(layout)};
     p.inputs = {type, type, {DType::kFloat32, Shape{}, {}}};
@@ -278,7 +284,11 @@ TEST(PointwiseKernel, RepacksAnOutput) {
   };
   for (const Pair& pair : pairs) {
     SCOPED_TRACE(StrCat(pair.shape.ToString(), " ", pair.layout, " ", pair.other));
-    Problem p{PointwiseOp(), MokaPointwise(), {{"exprs", Strings{"x1*0.9+x0", "x1*0.9+x0-x2", "x1*0.9+x0"}}}, {}, {}};
+    Problem p{StandardCatalog().Op("pointwise"),
+              KernelNamed("pointwise", "moka"),
+              {{"exprs", Strings{"x1*0.9+x0", "x1*0.9+x0-x2", "x1*0.9+x0"}}},
+              {},
+              {}};
     const TensorType type{DType::kFloat32, pair.shape, Layout::Parse(pair.layout)};
     p.inputs = {type, type, {DType::kFloat32, Shape{}, {}}};
     RandomStream random(12, 0);
@@ -292,7 +302,8 @@ TEST(PointwiseKernel, RepacksAnOutput) {
 
 TEST(PointwiseKernel, RunsOnEmptyAndOneElementTensors) {
   for (const Shape& shape : {Shape{0, 3}, Shape{}, Shape{1, 1}, Shape{1}}) {
-    Problem p{PointwiseOp(), MokaPointwise(), {{"exprs", Strings{"x0*2"}}}, {}, {}};
+    Problem p{
+        StandardCatalog().Op("pointwise"), KernelNamed("pointwise", "moka"), {{"exprs", Strings{"x0*2"}}}, {}, {}};
     p.inputs = {{DType::kFloat32, shape, {}}};
     RandomStream random(5, 0);
     FillValues(p, random, -1, 1);
@@ -301,7 +312,8 @@ TEST(PointwiseKernel, RunsOnEmptyAndOneElementTensors) {
 }
 
 TEST(PointwiseKernel, ReadsIntegerInputs) {
-  Problem p{PointwiseOp(), MokaPointwise(), {{"exprs", Strings{"x0*x1+x2"}}}, {}, {}};
+  Problem p{
+      StandardCatalog().Op("pointwise"), KernelNamed("pointwise", "moka"), {{"exprs", Strings{"x0*x1+x2"}}}, {}, {}};
   p.inputs = {
       {DType::kFloat32, Shape{7, 300}, {}}, {DType::kUInt8, Shape{7, 300}, {}}, {DType::kInt32, Shape{1, 300}, {}}};
   RandomStream random(6, 0);
@@ -315,7 +327,7 @@ TEST(PointwiseKernel, RefusesWhatItCannotRead) {
   const TensorType full{DType::kFloat32, Shape{2, 20, 4, 4}, Layout::Parse("aBcd16b")};
   const TensorType other{DType::kFloat32, full.shape, Layout::Parse("aBcd8b")};
   const TensorType half{DType::kFloat16, full.shape, {}};
-  const KernelDef kernel = MokaPointwise();
+  const KernelDef kernel = KernelNamed("pointwise", "moka");
   const auto refusal = [&](const TensorType& a, const TensorType& b, const TensorType& y) {
     const TensorType inputs[] = {a, b};
     return kernel.refuse({node, inputs, {&y, 1}});
@@ -332,7 +344,7 @@ TEST(PointwiseKernel, RefusesWhatItCannotRead) {
 }
 
 Problem RandomReduceSum(RandomStream& random) {
-  Problem p{ReduceSumOp(), MokaReduceSum(), {}, {}, {}, 1e-6};
+  Problem p{StandardCatalog().Op("reduce_sum"), KernelNamed("reduce_sum", "moka"), {}, {}, {}, 1e-6};
   const Shape shape = RandomShape(random);
   const Layout layout = RandomLayout(random);
   const DType dtype = random.Below(5) == 0 ? DType::kFloat64 : DType::kFloat32;
@@ -370,7 +382,12 @@ TEST(ReduceSumKernel, SumsLongTensorsInDouble) {
   for (const Shape& shape :
        {Shape{1, 1000000}, Shape{300, 10000}, Shape{10000, 10}, Shape{3, 70000}, Shape{40000, 3}}) {
     for (const Ints& axes : {Ints{0, 1}, Ints{0}, Ints{1}}) {
-      Problem p{ReduceSumOp(), MokaReduceSum(), {{"expr", std::string("x0*x0")}, {"axes", axes}}, {}, {}, 1e-7};
+      Problem p{StandardCatalog().Op("reduce_sum"),
+                KernelNamed("reduce_sum", "moka"),
+                {{"expr", std::string("x0*x0")}, {"axes", axes}},
+                {},
+                {},
+                1e-7};
       p.inputs = {{DType::kFloat32, shape, {}}};
       RandomStream random(8, 0);
       FillValues(p, random, 0, 1);
@@ -387,7 +404,11 @@ TEST(ReduceSumKernel, SumsLongTensorsInDouble) {
 }
 
 TEST(ReduceSumKernel, NeverSumsPadding) {
-  Problem p{ReduceSumOp(), MokaReduceSum(), {{"expr", std::string("x0+1")}, {"axes", Ints{0, 1, 2, 3}}}, {}, {}};
+  Problem p{StandardCatalog().Op("reduce_sum"),
+            KernelNamed("reduce_sum", "moka"),
+            {{"expr", std::string("x0+1")}, {"axes", Ints{0, 1, 2, 3}}},
+            {},
+            {}};
   p.inputs = {{DType::kFloat32, Shape{2, 5, 3, 3}, Layout::Parse("aBcd16b")}};
   RandomStream random(9, 0);
   FillValues(p, random, 0, 1);

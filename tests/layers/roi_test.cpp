@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/tensor.h"
+#include "core/device/tensor.h"
 #include "core/text.h"
-#include "layers/catalog.h"
-#include "layers/front/roi/python.h"
+#include "layers/net/catalog.h"
+#include "layers/types/python/python.h"
 #include "one_layer.h"
 
 namespace moka {

@@ -10,9 +10,9 @@
 #include "core/rng.h"
 #include "core/text.h"
 #include "graph/program.h"
-#include "layers/net.h"
-#include "proto/filter.h"
-#include "proto/net_file.h"
+#include "layers/net/net.h"
+#include "proto/nets/filter.h"
+#include "proto/nets/net_file.h"
 
 namespace moka {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/text.h"
-#include "layers/catalog.h"
+#include "layers/net/catalog.h"
 #include "one_layer.h"
 
 namespace moka {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "one_layer.h"
-#include "proto/text_format.h"
-#include "proto/upgrade.h"
+#include "proto/text/text_format.h"
+#include "proto/upgrade/upgrade.h"
 
 namespace moka {
 namespace {

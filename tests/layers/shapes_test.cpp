@@ -8,7 +8,7 @@
 
 #include "core/rng.h"
 #include "core/text.h"
-#include "layers/catalog.h"
+#include "layers/net/catalog.h"
 #include "layers/ops/geometry.h"
 
 namespace moka {

@@ -8,8 +8,8 @@
 
 #include "core/error.h"
 #include "one_layer.h"
-#include "proto/filler.h"
-#include "proto/upgrade.h"
+#include "proto/nets/filler.h"
+#include "proto/upgrade/upgrade.h"
 
 namespace moka {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "core/text.h"
 #include "graph/autodiff.h"
-#include "layers/catalog.h"
+#include "layers/net/catalog.h"
 #include "net_run.h"
 
 namespace moka {

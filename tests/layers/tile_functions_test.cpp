@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "core/rng.h"
-#include "layers/cpu/tile_ops.h"
+#include "layers/kernels/cpu/tiles/tile_ops.h"
 
 namespace moka {
 namespace {

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <array>
 
-#include "core/parallel.h"
 #include "core/rng.h"
 #include "core/text.h"
-#include "layers/catalog.h"
-#include "layers/cpu/winograd/schedule.h"
+#include "core/threads/parallel.h"
+#include "layers/kernels/cpu/winograd/schedule.h"
+#include "layers/net/catalog.h"
 #include "layers/ops/cases.h"
 #include "tests/layers/kernel_check.h"
 #include "tests/layers/op_run.h"

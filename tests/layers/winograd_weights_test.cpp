@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <array>
 
-#include "core/parallel.h"
 #include "core/rng.h"
 #include "core/text.h"
-#include "layers/cpu/instructions.h"
-#include "layers/cpu/winograd/weights_plan.h"
+#include "core/threads/parallel.h"
+#include "layers/kernels/cpu/instructions.h"
+#include "layers/kernels/cpu/winograd/weights_plan.h"
 #include "layers/ops/cases.h"
 #include "tests/layers/kernel_check.h"
 #include "tests/threads.h"

@@ -5,8 +5,8 @@
 #include <map>
 
 #include "core/text.h"
-#include "layers/net.h"
-#include "proto/net_file.h"
+#include "layers/net/net.h"
+#include "proto/nets/net_file.h"
 
 namespace moka {
 namespace {

@@ -1,5 +1,5 @@
 // Average precision against curves worked out by hand and against rows of DetectionEvaluate.
-#include "optim/average_precision.h"
+#include "optim/evaluators/average_precision.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,9 +1,9 @@
 // A rank's part of the batch: every kind of data layer, what does not divide, and what a log says.
-#include "optim/batch_policy.h"
+#include "optim/ranks/batch_policy.h"
 
 #include "core/error.h"
 #include "optim_fixture.h"
-#include "proto/net_file.h"
+#include "proto/nets/net_file.h"
 
 namespace moka {
 namespace {

@@ -12,10 +12,10 @@
 #include "graph/autodiff.h"
 #include "graph/pass.h"
 #include "graph/program.h"
-#include "layers/net.h"
-#include "optim/net_weights.h"
-#include "optim/update.h"
-#include "proto/net_file.h"
+#include "layers/net/net.h"
+#include "optim/checkpoint/net_weights.h"
+#include "optim/optimizers/update.h"
+#include "proto/nets/net_file.h"
 
 namespace moka {
 namespace {

@@ -1,10 +1,10 @@
-#include "optim/caffe_state.h"
+#include "optim/checkpoint/caffe_state.h"
 
 #include <fstream>
 
-#include "optim/update.h"
+#include "optim/optimizers/update.h"
 #include "optim_fixture.h"
-#include "proto/weights.h"
+#include "proto/weights/weights.h"
 
 namespace moka {
 namespace {

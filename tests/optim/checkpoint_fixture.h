@@ -1,7 +1,7 @@
 // A small checkpoint for tests: two layers, one slot, a trainer's state.
 #pragma once
 
-#include "optim/checkpoint.h"
+#include "optim/checkpoint/checkpoint.h"
 #include "optim_fixture.h"
 
 namespace moka {

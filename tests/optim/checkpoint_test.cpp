@@ -1,4 +1,4 @@
-#include "optim/checkpoint.h"
+#include "optim/checkpoint/checkpoint.h"
 
 #include <sys/resource.h>
 #include <sys/stat.h>

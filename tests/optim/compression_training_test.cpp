@@ -1,6 +1,6 @@
 // Trainings whose gradients cross compressed: ranks stay alike, learn, resume to the same bits, and are told what does
 // not go together.
-#include "optim/compression_policy.h"
+#include "optim/step/compression_policy.h"
 
 #include "core/error.h"
 #include "ranks_fixture.h"

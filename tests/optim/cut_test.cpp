@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "optim/signals.h"
-#include "optim/train_turns.h"
+#include "optim/step/train_turns.h"
 #include "ranks_fixture.h"
 
 namespace moka {

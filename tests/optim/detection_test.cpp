@@ -2,10 +2,10 @@
 // learns a few made pictures.
 #include <fstream>
 
-#include "data/import.h"
-#include "optim/trainer.h"
+#include "data/import/import.h"
+#include "optim/run/trainer.h"
 #include "optim_fixture.h"
-#include "proto/net_file.h"
+#include "proto/nets/net_file.h"
 
 namespace moka {
 namespace {

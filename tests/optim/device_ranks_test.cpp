@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "comm/nccl/nccl_all_reduce.h"
+#include "comm/device/nccl_all_reduce.h"
 #include "ranks_fixture.h"
 
 namespace moka {

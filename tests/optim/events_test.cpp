@@ -1,4 +1,4 @@
-#include "optim/events.h"
+#include "optim/run/events.h"
 
 #include <cstring>
 

@@ -7,8 +7,8 @@
 #include <map>
 
 #include "graph/interpreter.h"
-#include "layers/catalog.h"
-#include "optim/update.h"
+#include "layers/net/catalog.h"
+#include "optim/optimizers/update.h"
 #include "optim_fixture.h"
 
 namespace moka {

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "core/log.h"
-#include "data/lmdb_writer.h"
-#include "optim/run_folder.h"
+#include "data/records/lmdb_writer.h"
+#include "optim/run/run_folder.h"
 #include "trainer_fixture.h"
 
 namespace moka {

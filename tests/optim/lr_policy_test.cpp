@@ -1,4 +1,4 @@
-#include "optim/lr_policy.h"
+#include "optim/optimizers/lr_policy.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>

@@ -14,11 +14,11 @@
 #include "graph/autodiff.h"
 #include "graph/pass.h"
 #include "graph/program.h"
-#include "layers/cpu/instructions.h"
-#include "layers/net.h"
-#include "optim/update.h"
-#include "proto/filter.h"
-#include "proto/net_file.h"
+#include "layers/kernels/cpu/instructions.h"
+#include "layers/net/net.h"
+#include "optim/optimizers/update.h"
+#include "proto/nets/filter.h"
+#include "proto/nets/net_file.h"
 #include "tests/golden_values.h"
 
 namespace moka {

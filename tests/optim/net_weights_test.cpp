@@ -1,7 +1,7 @@
-#include "optim/net_weights.h"
+#include "optim/checkpoint/net_weights.h"
 
-#include "layers/catalog.h"
-#include "optim/trained_weights.h"
+#include "layers/net/catalog.h"
+#include "optim/checkpoint/trained_weights.h"
 #include "optim_fixture.h"
 
 namespace moka {

@@ -13,9 +13,9 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "layers/layer.h"
+#include "layers/net/layer.h"
 #include "proto/moka.pb.h"
-#include "proto/solver_file.h"
+#include "proto/nets/solver_file.h"
 
 namespace moka {
 

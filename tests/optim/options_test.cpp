@@ -1,10 +1,10 @@
 #include <csignal>
 
-#include "optim/report.h"
+#include "optim/run/report.h"
+#include "optim/run/trainer_options.h"
 #include "optim/signals.h"
-#include "optim/trainer_options.h"
 #include "optim_fixture.h"
-#include "proto/net_file.h"
+#include "proto/nets/net_file.h"
 
 namespace moka {
 namespace {

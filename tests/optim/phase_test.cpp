@@ -1,5 +1,5 @@
 // States of nets and solvers that name the other phase, and tests of no batch: as in Caffe.
-#include "optim/trainer.h"
+#include "optim/run/trainer.h"
 #include "trainer_fixture.h"
 
 namespace moka {

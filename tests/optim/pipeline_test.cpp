@@ -1,6 +1,6 @@
 // Layers on several ranks, as threads: what they compute is what one rank computes with as many batches an iteration as
 // there are micro-batches, whatever the number of stages, and a run goes on where it stopped.
-#include "comm/point_to_point.h"
+#include "comm/transport/point_to_point.h"
 #include "optim/pipeline/micro_batches.h"
 #include "ranks_fixture.h"
 #include "tests/comm/world.h"

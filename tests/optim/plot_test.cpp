@@ -1,4 +1,4 @@
-#include "optim/plot.h"
+#include "optim/run/plot.h"
 
 #include <cmath>
 

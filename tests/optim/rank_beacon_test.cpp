@@ -1,5 +1,5 @@
 // The file that a rank leaves of itself while it lives.
-#include "optim/rank_beacon.h"
+#include "optim/ranks/rank_beacon.h"
 
 #include <unistd.h>
 

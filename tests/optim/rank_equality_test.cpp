@@ -1,9 +1,9 @@
 // What several ranks promise: the weights and losses of one rank, whatever a loss is divided by; tests that begin at
 // the first record and count every record once; data layers of one net in step.
-#include "comm/thread_ranks.h"
+#include "comm/transport/thread_ranks.h"
 #include "core/log.h"
-#include "data/hdf5_pipeline.h"
-#include "proto/hdf5_file.h"
+#include "data/pipeline/hdf5_pipeline.h"
+#include "proto/weights/hdf5_file.h"
 #include "ranks_fixture.h"
 
 namespace moka {

@@ -4,12 +4,12 @@
 #include <ostream>
 #include <set>
 
-#include "comm/region_transport.h"
+#include "comm/transport/region_transport.h"
 #include "core/log.h"
 #include "graph/op.h"
-#include "layers/layer.h"
-#include "layers/net.h"
-#include "proto/hdf5_file.h"
+#include "layers/net/layer.h"
+#include "layers/net/net.h"
+#include "proto/weights/hdf5_file.h"
 #include "tests/comm/world.h"
 #include "trainer_fixture.h"
 

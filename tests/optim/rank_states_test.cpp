@@ -1,4 +1,4 @@
-#include "optim/rank_states.h"
+#include "optim/ranks/rank_states.h"
 
 #include <gtest/gtest.h>
 

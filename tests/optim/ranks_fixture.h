@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "comm/region_transport.h"
-#include "optim/trainer.h"
+#include "comm/transport/region_transport.h"
+#include "optim/run/trainer.h"
 #include "tests/comm/world.h"
 #include "trainer_fixture.h"
 

@@ -5,10 +5,10 @@
 #include <map>
 #include <set>
 
-#include "layers/net.h"
-#include "optim/batch_policy.h"
-#include "optim/lr_policy.h"
-#include "optim/update.h"
+#include "layers/net/net.h"
+#include "optim/optimizers/lr_policy.h"
+#include "optim/optimizers/update.h"
+#include "optim/ranks/batch_policy.h"
 #include "optim_fixture.h"
 
 namespace moka {

@@ -1,4 +1,4 @@
-#include "optim/run_folder.h"
+#include "optim/run/run_folder.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 
 #include "core/file.h"
-#include "optim/caffe_state.h"
-#include "proto/hdf5_file.h"
-#include "proto/weight_diffs.h"
+#include "optim/checkpoint/caffe_state.h"
+#include "proto/weights/hdf5_file.h"
+#include "proto/weights/weight_diffs.h"
 #include "trainer_fixture.h"
 
 namespace moka {

@@ -1,5 +1,5 @@
 // Every number of a solver against what it may be, and every field against the sources that read it.
-#include "optim/solver_fields.h"
+#include "optim/optimizers/solver_fields.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "proto/net_file.h"
-#include "proto/solver_file.h"
+#include "proto/nets/net_file.h"
+#include "proto/nets/solver_file.h"
 
 namespace moka {
 namespace {
@@ -85,9 +85,9 @@ TEST(SolverFields, WhatATrainingDoesNotReadIsSaid) {
     return Join(UnreadSolverFields(SolverFromText(text, "s.prototxt")), "\n");
   };
   EXPECT_EQ(said("base_lr: 0.1 lr_policy: \"step\" gamma: 0.1 stepsize: 5 momentum: 0.9 weight_decay: 0.1"), "");
-  EXPECT_THAT(
-      said("base_lr: 0.1 lr_policy: \"fixed\"\nstepsize: 5"),
-      testing::HasSubstr("s.prototxt:2:1: stepsize is not read by this training; what reads it is lr_policy step"));
+  EXPECT_THAT(said("base_lr: 0.1 lr_policy: \"fixed\"\nstepsize: 5"),
+              testing::HasSubstr(
+                  "s.prototxt:2:1: stepsize is not read by this training; what reads it is lr_policy sigmoid or step"));
   EXPECT_THAT(said("base_lr: 0.1 debug_info: true"), testing::HasSubstr("debug_info is not read"));
   EXPECT_EQ(said("base_lr: 0.1 debug_info: false"), "");
   EXPECT_THAT(said("base_lr: 0.1 type: \"SGD\" momentum2: 0.5 delta: 1e-4"),

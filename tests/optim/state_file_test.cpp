@@ -1,4 +1,4 @@
-#include "optim/state_file.h"
+#include "optim/checkpoint/state_file.h"
 
 #include "core/checksum.h"
 #include "optim_fixture.h"

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "core/rng.h"
-#include "data/pipeline.h"
+#include "data/pipeline/pipeline.h"
 #include "trainer_fixture.h"
 
 namespace moka {

@@ -7,9 +7,9 @@
 #include <memory>
 
 #include "core/rng.h"
-#include "optim/trainer.h"
+#include "optim/run/trainer.h"
 #include "optim_fixture.h"
-#include "proto/net_file.h"
+#include "proto/nets/net_file.h"
 
 namespace moka {
 

@@ -1,13 +1,13 @@
-#include "optim/trainer.h"
+#include "optim/run/trainer.h"
 
 #include <cmath>
 #include <csignal>
 #include <nlohmann/json.hpp>
 
-#include "optim/caffe_state.h"
-#include "optim/net_weights.h"
+#include "optim/checkpoint/caffe_state.h"
+#include "optim/checkpoint/net_weights.h"
+#include "optim/checkpoint/trained_weights.h"
 #include "optim/signals.h"
-#include "optim/trained_weights.h"
 #include "trainer_fixture.h"
 
 namespace moka {

@@ -7,9 +7,9 @@
 #include <filesystem>
 
 #include "core/file.h"
-#include "data/image.h"
-#include "optim/train_turns.h"
-#include "optim/turn_scope.h"
+#include "data/image/image.h"
+#include "optim/step/train_turns.h"
+#include "optim/step/turn_scope.h"
 #include "trainer_fixture.h"
 
 namespace moka {

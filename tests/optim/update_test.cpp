@@ -1,4 +1,4 @@
-#include "optim/update.h"
+#include "optim/optimizers/update.h"
 
 #include <cmath>
 #include <limits>
@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "graph/interpreter.h"
-#include "layers/catalog.h"
+#include "layers/net/catalog.h"
 #include "optim_fixture.h"
 
 namespace moka {

@@ -1,9 +1,9 @@
-#include "proto/blocks.h"
+#include "proto/nets/blocks.h"
 
 #include <gmock/gmock.h>
 
-#include "proto/net_file.h"
-#include "proto/places.h"
+#include "proto/nets/net_file.h"
+#include "proto/text/places.h"
 #include "tests/proto/errors_of.h"
 
 namespace moka {

@@ -1,5 +1,5 @@
 // .caffemodel files of all generations and forks, and the files written for real Caffe.
-#include "proto/caffemodel.h"
+#include "proto/weights/caffemodel.h"
 
 #include <gmock/gmock.h>
 #include <unistd.h>
@@ -11,8 +11,8 @@
 #include "core/file.h"
 #include "core/half.h"
 #include "core/text.h"
-#include "proto/caffe_net.h"
-#include "proto/net_file.h"
+#include "proto/nets/caffe_net.h"
+#include "proto/nets/net_file.h"
 #include "tests/proto/errors_of.h"
 
 namespace moka {

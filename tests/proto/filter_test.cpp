@@ -1,10 +1,10 @@
-#include "proto/filter.h"
+#include "proto/nets/filter.h"
 
 #include <gmock/gmock.h>
 
 #include <algorithm>
 
-#include "proto/net_file.h"
+#include "proto/nets/net_file.h"
 #include "tests/proto/errors_of.h"
 
 namespace moka {

@@ -7,8 +7,8 @@
 
 #include "core/file.h"
 #include "core/text.h"
-#include "proto/hdf5_file.h"
-#include "proto/weights.h"
+#include "proto/weights/hdf5_file.h"
+#include "proto/weights/weights.h"
 #include "tests/proto/errors_of.h"
 
 namespace moka {

@@ -1,4 +1,4 @@
-#include "proto/npz.h"
+#include "proto/weights/npz.h"
 
 #include <gmock/gmock.h>
 

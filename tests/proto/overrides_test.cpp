@@ -1,12 +1,12 @@
-#include "proto/overrides.h"
+#include "proto/text/overrides.h"
 
 #include <gmock/gmock.h>
 
 #include "core/text.h"
-#include "proto/field_path.h"
-#include "proto/net_file.h"
-#include "proto/places.h"
-#include "proto/solver_file.h"
+#include "proto/nets/net_file.h"
+#include "proto/nets/solver_file.h"
+#include "proto/text/field_path.h"
+#include "proto/text/places.h"
 #include "tests/proto/errors_of.h"
 
 namespace moka {

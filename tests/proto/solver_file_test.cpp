@@ -1,4 +1,4 @@
-#include "proto/solver_file.h"
+#include "proto/nets/solver_file.h"
 
 #include <gmock/gmock.h>
 #include <unistd.h>

@@ -1,13 +1,13 @@
-#include "proto/text_format.h"
+#include "proto/text/text_format.h"
 
 #include <gmock/gmock.h>
 
 #include <filesystem>
 
 #include "core/file.h"
-#include "proto/net_file.h"
-#include "proto/places.h"
-#include "proto/solver_file.h"
+#include "proto/nets/net_file.h"
+#include "proto/nets/solver_file.h"
+#include "proto/text/places.h"
 #include "tests/proto/errors_of.h"
 
 namespace moka {

@@ -1,11 +1,11 @@
-#include "proto/upgrade.h"
+#include "proto/upgrade/upgrade.h"
 
 #include <gmock/gmock.h>
 
-#include "proto/net_file.h"
-#include "proto/places.h"
-#include "proto/solver_file.h"
-#include "proto/spark_sources.h"
+#include "proto/nets/net_file.h"
+#include "proto/nets/solver_file.h"
+#include "proto/text/places.h"
+#include "proto/upgrade/spark_sources.h"
 #include "tests/proto/errors_of.h"
 
 namespace moka {

@@ -1,4 +1,4 @@
-#include "proto/weights.h"
+#include "proto/weights/weights.h"
 
 #include <gmock/gmock.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "core/file.h"
-#include "proto/net_file.h"
+#include "proto/nets/net_file.h"
 #include "tests/proto/errors_of.h"
 
 namespace moka {

@@ -15,11 +15,11 @@
 #include "core/file.h"
 #include "core/rng.h"
 #include "core/text.h"
-#include "proto/hdf5_file.h"
 #include "proto/moka.pb.h"
-#include "proto/npz.h"
-#include "proto/weights.h"
-#include "proto/wide_numbers.h"
+#include "proto/weights/hdf5_file.h"
+#include "proto/weights/npz.h"
+#include "proto/weights/weights.h"
+#include "proto/weights/wide_numbers.h"
 #include "tests/proto/errors_of.h"
 
 namespace moka {

@@ -6,10 +6,10 @@
 #include <cstring>
 #include <new>
 
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 #include "graph/program.h"
-#include "proto/net_file.h"
-#include "tools/timed_net.h"
+#include "proto/nets/net_file.h"
+#include "tools/measure/timed_net.h"
 
 extern char __executable_start;  // NOLINT: the linker's names for this program's code
 extern char etext;               // NOLINT

@@ -19,9 +19,9 @@
 
 #include "core/text.h"
 #include "core/types.h"
-#include "data/image.h"
-#include "proto/hdf5_file.h"
-#include "proto/weights.h"
+#include "data/image/image.h"
+#include "proto/weights/hdf5_file.h"
+#include "proto/weights/weights.h"
 #include "tests/sanitized.h"
 
 namespace moka {

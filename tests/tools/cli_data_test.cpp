@@ -1,7 +1,7 @@
 // The data verbs of the command line: imports that are stopped, go on, or find the disk full; parts, shuffled copies
 // and the sheet of pictures.
-#include "data/image.h"
-#include "data/lmdb_file.h"
+#include "data/image/image.h"
+#include "data/records/lmdb_file.h"
 #include "tests/tools/cli_fixture.h"
 
 namespace moka {

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "cli_fixture.h"
-#include "data/drawing.h"
-#include "data/image.h"
+#include "data/image/drawing.h"
+#include "data/image/image.h"
 #include "proto/moka.pb.h"
 
 namespace moka {

@@ -4,9 +4,9 @@
 #include <numeric>
 
 #include "cli_fixture.h"
-#include "data/drawing.h"
-#include "data/image.h"
-#include "data/run_lengths.h"
+#include "data/image/drawing.h"
+#include "data/image/image.h"
+#include "data/labels/run_lengths.h"
 #include "proto/moka.pb.h"
 
 namespace moka {

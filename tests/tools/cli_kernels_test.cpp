@@ -4,8 +4,8 @@
 #include <cmath>
 #include <set>
 
-#include "core/cpus.h"
-#include "core/device.h"
+#include "core/device/device.h"
+#include "core/threads/cpus.h"
 #include "tests/tools/cli_fixture.h"
 
 namespace moka {

@@ -1,7 +1,7 @@
 // moka infer for segmenting nets: class maps of pictures of any size, resized or in tiles, overlays and shares. The net
 // is one convolution that gives each colour a class.
 #include "cli_fixture.h"
-#include "data/image.h"
+#include "data/image/image.h"
 #include "proto/moka.pb.h"
 
 namespace moka {

@@ -6,9 +6,9 @@
 #include <sstream>
 #include <vector>
 
-#include "proto/weights.h"
+#include "proto/weights/weights.h"
 #include "tests/tools/cli_fixture.h"
-#include "tools/command_line.h"
+#include "tools/cli/command_line.h"
 
 namespace moka {
 namespace {

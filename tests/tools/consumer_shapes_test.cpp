@@ -4,10 +4,10 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "layers/net.h"
-#include "proto/net_file.h"
+#include "layers/net/net.h"
+#include "proto/nets/net_file.h"
 #include "tests/tools/looked_at.h"
-#include "tools/net_check.h"
+#include "tools/check/net_check.h"
 
 namespace moka {
 namespace {

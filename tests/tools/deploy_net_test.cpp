@@ -1,4 +1,4 @@
-#include "tools/deploy_net.h"
+#include "tools/nets/deploy_net.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>

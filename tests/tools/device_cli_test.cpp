@@ -5,7 +5,7 @@
 #include <fstream>
 #include <map>
 
-#include "core/device.h"
+#include "core/device/device.h"
 #include "tests/tools/cli_fixture.h"
 
 namespace moka {

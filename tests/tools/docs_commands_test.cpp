@@ -13,10 +13,10 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "proto/solver_file.h"
-#include "tools/command_line.h"
-#include "tools/net_source.h"
-#include "tools/train_setup.h"
+#include "proto/nets/solver_file.h"
+#include "tools/cli/command_line.h"
+#include "tools/nets/net_source.h"
+#include "tools/train/train_setup.h"
 
 namespace moka {
 namespace {

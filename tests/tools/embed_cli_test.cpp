@@ -1,7 +1,7 @@
 // Vectors of words and pictures from a trained net, and what lies nearest, by numbers that were worked out by hand.
 #include <gmock/gmock.h>
 
-#include "data/image.h"
+#include "data/image/image.h"
 #include "proto/moka.pb.h"
 #include "tests/tools/cli_fixture.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/tools/cli_fixture.h"
-#include "tools/command_line.h"
+#include "tools/cli/command_line.h"
 
 namespace moka {
 

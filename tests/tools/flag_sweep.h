@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tests/tools/shell.h"
-#include "tools/command_line.h"
+#include "tools/cli/command_line.h"
 
 namespace moka {
 

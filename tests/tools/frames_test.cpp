@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "data/image.h"
+#include "data/image/image.h"
 #include "tools/infer/source.h"
 
 namespace moka {

@@ -4,9 +4,9 @@
 
 #include <fstream>
 
-#include "data/image.h"
+#include "data/image/image.h"
 #include "tests/tools/cli_fixture.h"
-#include "tools/frechet.h"
+#include "tools/measure/frechet.h"
 
 namespace moka {
 namespace {

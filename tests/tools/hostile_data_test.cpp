@@ -8,7 +8,7 @@
 #include <map>
 
 #include "core/error.h"
-#include "proto/weights.h"
+#include "proto/weights/weights.h"
 #include "tests/tools/cli_fixture.h"
 #include "tests/tools/hostile_makers.h"
 #include "tests/tools/measured_run.h"

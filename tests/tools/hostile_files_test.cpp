@@ -10,7 +10,7 @@
 #include <functional>
 
 #include "core/error.h"
-#include "proto/weights.h"
+#include "proto/weights/weights.h"
 #include "tests/tools/cli_fixture.h"
 #include "tests/tools/measured_run.h"
 

@@ -16,8 +16,8 @@
 #include "core/file.h"
 #include "core/rng.h"
 #include "core/text.h"
-#include "data/lmdb_file.h"
-#include "data/record_source.h"
+#include "data/records/record_source.h"
+#include "data/records/lmdb_file.h"
 
 namespace moka {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "data/image.h"
-#include "proto/weights.h"
+#include "data/image/image.h"
+#include "proto/weights/weights.h"
 #include "tests/tools/cli_fixture.h"
 
 namespace moka {

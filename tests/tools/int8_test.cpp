@@ -12,12 +12,12 @@
 #include "core/rng.h"
 #include "core/text.h"
 #include "graph/op.h"
-#include "layers/catalog.h"
-#include "optim/net_weights.h"
-#include "proto/weights.h"
+#include "layers/net/catalog.h"
+#include "optim/checkpoint/net_weights.h"
+#include "proto/weights/weights.h"
 #include "tests/threads.h"
-#include "tools/calibration.h"
-#include "tools/machine.h"
+#include "tools/measure/calibration.h"
+#include "tools/measure/machine.h"
 
 namespace moka {
 namespace {

@@ -18,13 +18,13 @@
 #include "core/quiet_scope.h"
 #include "core/text.h"
 #include "graph/graph.h"
-#include "layers/field_sentences.h"
-#include "layers/field_variants.h"
-#include "layers/moot_fields.h"
-#include "layers/net.h"
-#include "layers/unread_fields.h"
-#include "proto/net_file.h"
-#include "tools/net_source.h"
+#include "layers/net/field_sentences.h"
+#include "layers/net/field_variants.h"
+#include "layers/net/moot_fields.h"
+#include "layers/net/net.h"
+#include "layers/net/unread_fields.h"
+#include "proto/nets/net_file.h"
+#include "tools/nets/net_source.h"
 
 namespace moka {
 namespace {

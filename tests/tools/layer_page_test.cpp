@@ -1,5 +1,5 @@
 // The reference pages of all layers: complete, equal to docs/layers, and their examples run.
-#include "tools/layer_page.h"
+#include "tools/nets/layer_page.h"
 
 #include <gtest/gtest.h>
 
@@ -10,9 +10,9 @@
 #include "core/rng.h"
 #include "core/text.h"
 #include "graph/interpreter.h"
-#include "layers/net.h"
-#include "proto/net_file.h"
-#include "tools/net_source.h"
+#include "layers/net/net.h"
+#include "proto/nets/net_file.h"
+#include "tools/nets/net_source.h"
 
 namespace moka {
 namespace {

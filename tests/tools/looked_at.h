@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "core/text.h"
-#include "proto/net_file.h"
-#include "tools/net_check.h"
+#include "proto/nets/net_file.h"
+#include "tools/check/net_check.h"
 
 namespace moka {
 

@@ -9,10 +9,10 @@
 #include "core/quiet_scope.h"
 #include "core/text.h"
 #include "graph/autodiff.h"
-#include "layers/catalog.h"
-#include "layers/net.h"
-#include "proto/net_file.h"
-#include "tools/net_source.h"
+#include "layers/net/catalog.h"
+#include "layers/net/net.h"
+#include "proto/nets/net_file.h"
+#include "tools/nets/net_source.h"
 
 namespace moka {
 namespace {

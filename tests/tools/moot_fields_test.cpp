@@ -1,6 +1,6 @@
 // Fields that are read under a condition that does not hold are said, and no others: not in layers' own examples, and
 // not in the nets of the zoo.
-#include "layers/moot_fields.h"
+#include "layers/net/moot_fields.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,9 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "layers/net.h"
-#include "proto/net_file.h"
-#include "tools/net_source.h"
+#include "layers/net/net.h"
+#include "proto/nets/net_file.h"
+#include "tools/nets/net_source.h"
 
 namespace moka {
 namespace {

@@ -1,11 +1,11 @@
 // What a net's check says beside its shapes, and shapes that run up through several layers to the data.
-#include "tools/net_check.h"
+#include "tools/check/net_check.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/tools/looked_at.h"
-#include "tools/bottom_shapes.h"
+#include "tools/check/bottom_shapes.h"
 
 namespace moka {
 namespace {

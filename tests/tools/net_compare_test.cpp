@@ -1,12 +1,12 @@
 // A net against arrays of another engine: every value is compared, those that are not finite too, and every blob that
 // is given, be its value a layer's own or one that it passes on.
-#include "tools/net_compare.h"
+#include "tools/check/net_compare.h"
 
 #include <gmock/gmock.h>
 
 #include <cmath>
 
-#include "proto/text_format.h"
+#include "proto/text/text_format.h"
 
 namespace moka {
 namespace {

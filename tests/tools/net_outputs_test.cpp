@@ -12,9 +12,9 @@
 #include "core/output_place.h"
 #include "core/quiet_scope.h"
 #include "core/text.h"
-#include "layers/net.h"
+#include "layers/net/net.h"
 #include "optim/layerwise/net.h"
-#include "proto/net_file.h"
+#include "proto/nets/net_file.h"
 
 namespace moka {
 namespace {

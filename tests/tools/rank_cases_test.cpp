@@ -1,7 +1,7 @@
 // Trainings that were reported to come out otherwise by several ranks than by one (tests/cases).
 #include <cmath>
 
-#include "proto/weights.h"
+#include "proto/weights/weights.h"
 #include "tests/tools/cli_fixture.h"
 
 namespace moka {

@@ -2,7 +2,7 @@
 // rank.
 #include <set>
 
-#include "proto/weights.h"
+#include "proto/weights/weights.h"
 #include "tests/tools/cli_fixture.h"
 
 namespace moka {

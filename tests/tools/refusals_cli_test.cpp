@@ -6,10 +6,10 @@
 #include <map>
 #include <set>
 
-#include "proto/weights.h"
+#include "proto/weights/weights.h"
 #include "tests/tools/cli_fixture.h"
 #include "tests/tools/flag_sweep.h"
-#include "tools/command_line.h"
+#include "tools/cli/command_line.h"
 #include "tools/infer/tasks.h"
 
 namespace moka {

@@ -30,7 +30,7 @@
 #include <vector>
 
 #include "core/text.h"
-#include "proto/weights.h"
+#include "proto/weights/weights.h"
 #include "tests/tools/case_file.h"
 
 namespace moka {

@@ -1,6 +1,6 @@
 // A training goes on with any number of ranks after any other, whatever Moka rewrites in the net for its own use, and
 // says nothing of what has not changed; ranks of several working folders share the run's.
-#include "optim/checkpoint.h"
+#include "optim/checkpoint/checkpoint.h"
 #include "tests/tools/cli_fixture.h"
 
 namespace moka {

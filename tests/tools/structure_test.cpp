@@ -117,12 +117,78 @@ TEST(StructureTest, FilesKeepTheirBudgets) {
   }
 }
 
-// What files and people have named is escaped where it is printed (tools/print.h), told (core/log.h) or refused
-// (tools/error_text.h), so nothing else may write to a terminal.
+// A folder is a page: who looks for something reads its names.
+TEST(StructureTest, FoldersKeepTheirBudget) {
+  std::map<std::string, int> files;
+  for (const SourceFile& file : AllSources()) ++files[fs::path(file.path).parent_path().string()];
+  for (const auto& [folder, count] : files) EXPECT_LE(count, 60) << folder;
+}
+
+// Inside a room, too, arrows point one way: of two folders that include each other neither can be understood first.
+TEST(StructureTest, FoldersDependOneWay) {
+  // What has to know its parts: the compiler lists its passes, and the reader of prototxt asks what a foreign type is.
+  static const std::set<std::pair<std::string, std::string>> excused = {{"graph", "graph/passes"},
+                                                                        {"proto/text", "proto/upgrade"}};
+  const fs::path root = MOKA_SOURCE_DIR;
+  std::map<std::string, std::map<std::string, std::string>> arrows;  // from folder to folder: an include that makes it
+  for (const SourceFile& file : AllSources()) {
+    const std::string from = fs::path(file.path).parent_path().string();
+    for (const std::string& line : file.lines) {
+      const std::string included = Included(line);
+      const std::string to = fs::path(included).parent_path().string();
+      if (to.empty() || to == from || !fs::exists(root / included) || excused.contains({from, to})) continue;
+      arrows[from].emplace(to, file.path + " includes " + included);
+    }
+  }
+  // Whoever can be reached from a folder must not reach it.
+  for (const auto& [start, own] : arrows) {
+    std::map<std::string, std::string> ways = own;  // to each folder that is reached: the includes
+    std::vector<std::string> next;
+    for (const auto& [to, include] : own) next.push_back(to);
+    while (!next.empty()) {
+      const std::string folder = next.back();
+      next.pop_back();
+      const auto further = arrows.find(folder);
+      if (further == arrows.end()) continue;
+      for (const auto& [to, include] : further->second) {
+        if (ways.emplace(to, ways.at(folder) + "\n" + include).second) next.push_back(to);
+      }
+    }
+    EXPECT_FALSE(ways.contains(start)) << start << " includes itself:\n" << ways[start];
+  }
+}
+
+// Optimizers read as their papers: formulas are terms (graph/term.h), not pieces of text.
+TEST(StructureTest, OptimizersAreWrittenInTerms) {
+  static const std::regex glued(R"re(Pointwise\((Strings|StrCat|"|texts?)|"expr", (std::string|StrCat|"))re");
+  for (const SourceFile& file : AllSources()) {
+    if (!file.path.starts_with("optim/optimizers/")) continue;
+    for (const std::string& line : file.lines)
+      EXPECT_FALSE(std::regex_search(line, glued)) << file.path << ": " << line;
+  }
+}
+
+// A build may leave them out (MOKA_FORKS=OFF).
+TEST(StructureTest, NothingOutsideForksIncludesThem) {
+  const std::string forks = "layers/forks/";
+  for (const SourceFile& file : AllSources()) {
+    if (file.path.starts_with(forks)) continue;
+    for (const std::string& line : file.lines) {
+      EXPECT_FALSE(Included(line).starts_with(forks)) << file.path << " includes " << Included(line);
+    }
+  }
+}
+
+// What files and people have named is escaped where it is printed (tools/cli/print.h), told (core/log.h) or refused
+// (tools/cli/error_text.h), so nothing else may write to a terminal.
 TEST(StructureTest, TextReachesATerminalThroughItsSinksOnly) {
-  static const std::set<std::string> sinks = {
-      "core/log.cpp",       "core/standard_streams.cpp", "tools/moka.cpp",    "tools/print.cpp",
-      "tools/progress.cpp", "tools/launch/child.cpp",    "comm/mpi_world.cpp"};  // whose last words hold no names
+  static const std::set<std::string> sinks = {"core/log.cpp",
+                                              "core/standard_streams.cpp",
+                                              "tools/moka.cpp",
+                                              "tools/cli/print.cpp",
+                                              "tools/cli/progress.cpp",
+                                              "tools/launch/child.cpp",
+                                              "comm/transport/mpi_world.cpp"};  // whose last words hold no names
   static const std::regex writes(
       R"([(,]\s*std(out|err)\s*[),]|std::(cout|cerr|clog|puts|printf|putchar)\b|fmt::print\(|STD(OUT|ERR)_FILENO)");
   for (const SourceFile& file : AllSources()) {
@@ -130,7 +196,8 @@ TEST(StructureTest, TextReachesATerminalThroughItsSinksOnly) {
     if (sinks.contains(file.path) || is_program_of_its_own) continue;
     for (const std::string& line : file.lines) {
       const std::string code = line.substr(0, line.find("//"));
-      EXPECT_FALSE(std::regex_search(code, writes)) << file.path << ": " << line << "\nuse tools/print.h or core/log.h";
+      EXPECT_FALSE(std::regex_search(code, writes))
+          << file.path << ": " << line << "\nuse tools/cli/print.h or core/log.h";
     }
   }
 }

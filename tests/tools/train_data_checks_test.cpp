@@ -1,4 +1,4 @@
-#include "tools/train_data_checks.h"
+#include "tools/train/train_data_checks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,10 +10,10 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "data/image.h"
-#include "data/import.h"
-#include "tools/record_sizes.h"
-#include "tools/run_data.h"
+#include "data/image/image.h"
+#include "data/import/import.h"
+#include "tools/train/record_sizes.h"
+#include "tools/train/run_data.h"
 
 namespace moka {
 namespace {

@@ -5,11 +5,11 @@
 #include <algorithm>
 
 #include "core/rng.h"
-#include "data/image.h"
+#include "data/image/image.h"
 #include "data/text/bleu.h"
 #include "tests/tools/cli_fixture.h"
 #include "tools/infer/translate.h"
-#include "tools/verbs/verbs.h"
+#include "tools/cli/command_line.h"
 
 namespace moka {
 namespace {
@@ -111,7 +111,7 @@ TEST_F(TranslateCli, TheBleuOfARunIsThatOfItsTestPairs) {
   ASSERT_EQ(printed.code, 0) << printed.err;
   const std::string field = "layer[test].text_pair_data_param.";
   const InferSource source =
-      InferSourceOf(ParseArguments(InferVerb(), {(folder_ / TrainedRun()).string(), "--quiet",
+      InferSourceOf(ParseArguments(*FindVerb(AllVerbs(), "infer"), {(folder_ / TrainedRun()).string(), "--quiet",
                                                  StrCat(field, "source_file=", (folder_ / "test.src").string()),
                                                  StrCat(field, "target_file=", (folder_ / "test.dst").string())}));
   const Json bleu = Json::parse(printed.out).at("bleu");

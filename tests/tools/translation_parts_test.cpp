@@ -6,8 +6,8 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "proto/filter.h"
-#include "proto/net_file.h"
+#include "proto/nets/filter.h"
+#include "proto/nets/net_file.h"
 
 namespace moka {
 namespace {

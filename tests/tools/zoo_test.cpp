@@ -2,10 +2,10 @@
 #include <fstream>
 
 #include "core/error.h"
-#include "proto/text_format.h"
+#include "proto/text/text_format.h"
 #include "tests/tools/cli_fixture.h"
+#include "tools/measure/made_up_data.h"
 #include "tools/zoo/checks.h"
-#include "tools/zoo/made_up_data.h"
 #include "tools/zoo/net_values.h"
 #include "tools/zoo/tables.h"
 

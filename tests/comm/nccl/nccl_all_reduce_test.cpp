@@ -1,6 +1,6 @@
 // Sums by NCCL, without a GPU: a library of the tests takes its place (fake_nccl.cpp) and streams are rehearsed. How
 // ranks find each other, what is refused, that every wait ends and whose name it then gives.
-#include "comm/nccl/nccl_all_reduce.h"
+#include "comm/device/nccl_all_reduce.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,9 +8,9 @@
 
 #include <cstdlib>
 
-#include "comm/device_exchange.h"
-#include "comm/exchange_planner.h"
-#include "comm/gradient_exchange.h"
+#include "comm/exchange/device_exchange.h"
+#include "comm/exchange/exchange_planner.h"
+#include "comm/exchange/gradient_exchange.h"
 #include "core/error.h"
 #include "core/shared_library.h"
 #include "core/text.h"

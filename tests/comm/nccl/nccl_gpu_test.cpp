@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "comm/device_exchange.h"
-#include "comm/nccl/nccl_all_reduce.h"
+#include "comm/device/nccl_all_reduce.h"
+#include "comm/exchange/device_exchange.h"
 #include "core/error.h"
 #include "tests/comm/world.h"
 

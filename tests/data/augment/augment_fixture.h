@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "data/image.h"
+#include "data/image/image.h"
 #include "proto/moka.pb.h"
-#include "proto/text_format.h"
+#include "proto/text/text_format.h"
 
 namespace moka {
 

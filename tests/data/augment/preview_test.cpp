@@ -1,4 +1,4 @@
-#include "data/preview.h"
+#include "data/inspect/preview.h"
 
 #include "core/log.h"
 #include "tests/data/augment/augment_fixture.h"

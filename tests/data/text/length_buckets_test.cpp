@@ -1,5 +1,5 @@
 // The order of buckets: exact, pure, and the same for any number of ranks.
-#include "data/text/length_buckets.h"
+#include "data/pipeline/length_buckets.h"
 
 #include <algorithm>
 #include <map>
@@ -7,7 +7,7 @@
 
 #include "core/rng.h"
 #include "core/text.h"
-#include "data/sampler.h"
+#include "data/pipeline/sampler.h"
 #include "tests/data/data_fixture.h"
 
 namespace moka {

@@ -9,7 +9,7 @@
 
 #include "core/log.h"
 #include "core/text.h"
-#include "data/prefetch.h"
+#include "data/pipeline/prefetch.h"
 #include "tests/data/data_fixture.h"
 
 namespace moka {

@@ -2,7 +2,7 @@
 #include <map>
 #include <set>
 
-#include "data/preview.h"
+#include "data/inspect/preview.h"
 #include "tests/data/text/text_fixture.h"
 
 namespace moka {

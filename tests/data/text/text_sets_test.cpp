@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <map>
 
-#include "data/gz_file.h"
+#include "data/files/gz_file.h"
 #include "data/text/vocabulary.h"
 #include "tests/data/text/text_fixture.h"
 

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "graph/op.h"
-#include "layers/catalog.h"
+#include "layers/net/catalog.h"
 #include "tests/layers/kernel_run.h"
 
 namespace moka {

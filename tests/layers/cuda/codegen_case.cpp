@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/text.h"
-#include "layers/catalog.h"
+#include "layers/net/catalog.h"
 #include "layers/ops/cases.h"
 
 namespace moka {

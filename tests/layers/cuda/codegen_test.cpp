@@ -14,11 +14,11 @@
 
 #include "core/file.h"
 #include "core/text.h"
-#include "layers/catalog.h"
-#include "layers/cuda/codegen/group.h"
-#include "layers/cuda/codegen/pointwise_text.h"
-#include "layers/cuda/nvrtc.h"
-#include "layers/ops/group.h"
+#include "layers/kernels/cuda/codegen/group.h"
+#include "layers/kernels/cuda/codegen/pointwise_text.h"
+#include "layers/kernels/cuda/nvrtc.h"
+#include "layers/net/catalog.h"
+#include "layers/ops/maths/group.h"
 #include "tests/layers/cuda/codegen_case.h"
 #include "tests/layers/op_run.h"
 

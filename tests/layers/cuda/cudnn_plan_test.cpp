@@ -2,10 +2,10 @@
 // on an A100 and an H100, under every rule of precision, is known wherever cuDNN is installed.
 #include <gtest/gtest.h>
 
-#include "core/device.h"
+#include "core/device/device.h"
 #include "core/text.h"
-#include "layers/bound_kernel.h"
-#include "layers/cuda/cudnn/convolution_graph.h"
+#include "layers/kernels/bound_kernel.h"
+#include "layers/kernels/cuda/cudnn/convolution_graph.h"
 
 namespace moka {
 namespace {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <iterator>
 
-#include "core/device.h"
+#include "core/device/device.h"
 #include "core/text.h"
-#include "layers/catalog.h"
+#include "layers/net/catalog.h"
 #include "tests/layers/cuda/codegen_case.h"
 
 namespace moka {

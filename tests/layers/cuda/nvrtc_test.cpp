@@ -1,5 +1,5 @@
 // NVRTC compiles without a GPU; where it is not installed, only its absence is tested.
-#include "layers/cuda/nvrtc.h"
+#include "layers/kernels/cuda/nvrtc.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

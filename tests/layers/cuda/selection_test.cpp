@@ -6,7 +6,7 @@
 #include <random>
 
 #include "core/text.h"
-#include "layers/catalog.h"
+#include "layers/net/catalog.h"
 #include "tests/layers/kernel_run.h"
 
 namespace moka {

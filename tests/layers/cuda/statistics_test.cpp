@@ -11,12 +11,12 @@
 #include <thread>
 #include <vector>
 
-#include "core/device.h"
+#include "core/device/device.h"
 #include "core/half.h"
 #include "core/rng.h"
-#include "layers/cuda/channels.h"
-#include "layers/cuda/timing.h"
-#include "layers/cuda/workspace.h"
+#include "layers/kernels/cuda/channels.h"
+#include "layers/kernels/cuda/timing.h"
+#include "layers/kernels/cuda/workspace.h"
 
 namespace moka {
 namespace {

@@ -8,7 +8,7 @@
 
 namespace moka {
 
-// All the digits that it takes to read the same number again.
+// All the digits that it takes to read the same double again; ToText gives those of a float where one is as good.
 Term::Term(double constant) : bond_(std::signbit(constant) ? Bond::kSign : Bond::kWhole) {
   std::array<char, 40> text{};
   const auto end = std::to_chars(text.data(), text.data() + text.size(), constant);

@@ -12,7 +12,7 @@
 
 namespace moka {
 
-// cosine, exp, fixed, inv, multifixed, multistep, plateau, poly, sigmoid, step.
+// The names of all policies, sorted.
 const std::vector<std::string>& LrPolicies();
 
 // Errors: kConfig at the solver's field when the policy is unknown or a field it needs is missing or out of range.

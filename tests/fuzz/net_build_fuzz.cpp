@@ -1,8 +1,6 @@
 // Any bytes as recipe of a net: layers of every type with fields of every kind, from small to hostile, go through the
 // net builder and shape inference. What is built and small enough is verified and computed once by the references.
-#include <algorithm>
 #include <array>
-#include <cctype>
 #include <limits>
 #include <map>
 #include <string>
@@ -121,9 +119,7 @@ const FieldDescriptor* ParamOf(std::string_view type) {
     }
     return found;
   }();
-  std::string key(type);
-  std::ranges::transform(key, key.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  const auto it = params.find(key);
+  const auto it = params.find(AsciiLower(type));
   return it == params.end() ? nullptr : it->second;
 }
 

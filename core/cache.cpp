@@ -1,3 +1,5 @@
+// Finds the folder by the XDG rules. A file begins with the SHA-256 of its contents, so that a torn or damaged one
+// reads as absent, and only files of this user's are read.
 #include "core/cache.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What programs keep on disk to be quicker the next time: files of the user's cache folder. Everything in it can be
-// made again, so damage and folders that cannot be written are no errors.
+// Files that programs keep on disk to be quicker the next time, those of the user's cache folder. Everything in it can
+// be made again, so damage and folders that cannot be written are no errors.
 #pragma once
 
 #include <filesystem>

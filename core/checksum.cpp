@@ -1,3 +1,5 @@
+// CRC-32C uses SSE 4.2's instruction where the processor has it, else a table of 256 entries of the same polynomial;
+// SHA-256 is libsodium's, and XXH64 is computed here.
 #include "core/checksum.h"
 
 #include <sodium.h>

@@ -1,3 +1,5 @@
+// One map for the process under a mutex: what was preferred wins over what the cache has, and all that was used is
+// remembered, for the run's folder.
 #include "core/choices.h"
 
 #include <mutex>

@@ -1,4 +1,4 @@
-// What was chosen by trial among the ways a library offers for a problem (a plan of cuDNN, say), by the problem's name:
+// Choices made by trial among the ways a library offers for a problem (a plan of cuDNN, say), by the problem's name:
 // kept in the user's cache to be quicker the next time, and in a run's folder, so that a resumed run computes as it
 // did. Any thread.
 #pragma once
@@ -13,7 +13,8 @@ namespace moka {
 
 using Choices = std::map<std::string, std::string, std::less<>>;
 
-// What was preferred, else kept in the cache; none if neither. A name is a file's.
+// Returns the preferred choice, else the one kept in the cache; none if neither is there. A name must be fit for a
+// file's.
 std::optional<std::string> ReadChoice(const std::string& name);
 // Keeps a choice in the cache.
 void KeepChoice(const std::string& name, std::string_view choice);

@@ -1,3 +1,5 @@
+// Renders errors in the one form of the command line: place, text, hint, then the notes from the innermost out. A
+// broken Require becomes an internal error here.
 #include "core/error.h"
 
 #include <utility>

@@ -1,5 +1,5 @@
-// Which numbers keep their value as a float, whose significand has 24 bits: all whole ones up to 2^24, and not all
-// above.
+// Tells which numbers keep their value as a float, whose significand has 24 bits: all whole ones up to 2^24, and not
+// all above.
 #pragma once
 
 #include <bit>

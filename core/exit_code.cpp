@@ -1,3 +1,5 @@
+// Tells the exit code by the error condition and not by the errno value, so that "disk full" has one code wherever it
+// is thrown.
 #include "core/exit_code.h"
 
 #include <new>

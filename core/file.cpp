@@ -1,3 +1,6 @@
+// Writes follow the only order that survives a power cut: temporary file, fsync, read back and compare, rename, fsync
+// of the folder (Pillai et al., "All File Systems Are Not Created Equal", OSDI 2014). Reads are bounded before memory
+// is taken.
 #include "core/file.h"
 
 #include <fcntl.h>

@@ -10,7 +10,7 @@
 
 namespace moka {
 
-// Of a file that is read as a whole and is of no kind that is larger by its nature.
+// The limit for a file that is read as a whole and is of no kind that is larger by its nature.
 inline constexpr int64_t kFileLimitBytes = int64_t{256} << 20;
 
 // The bytes of a regular file. Errors: kNoInput if it is missing or not a regular file, kBadData if it is larger than

@@ -1,3 +1,4 @@
+// One pass over the characters with a depth and a count of values, outside of strings; no tree is built.
 #include "core/json_bounds.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// One mutex orders the lines of all threads and the status line, which is cleared before a line and drawn again behind
+// it. The first failed write to the log file is kept and told at the end.
 #include "core/log.h"
 
 #include <fmt/chrono.h>

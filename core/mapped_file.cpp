@@ -1,3 +1,5 @@
+// The SIGBUS handler may call nothing but mmap and sigaction and may take no lock: it finds the map in a fixed list of
+// slots with atomic fields. Faults outside of these maps go to the handler that was there before.
 #include "core/mapped_file.h"
 
 #include <sys/mman.h>
@@ -16,8 +18,8 @@
 
 namespace moka {
 
-// What the handler knows of one map. Slots are used again and never freed, so that the handler may walk them at any
-// time without a lock.
+// The facts that the signal handler knows of one map. Slots are used again and never freed, so that the handler may
+// walk them at any time without a lock.
 struct MappedFile::Slot {
   std::atomic<uintptr_t> begin{0};  // 0: free
   std::atomic<uintptr_t> end{0};

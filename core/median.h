@@ -7,7 +7,7 @@
 
 namespace moka {
 
-// Of an even number of values the mean of the two in the middle, of none 0.
+// Returns the median: the mean of the two values in the middle if their number is even, 0 if there are none.
 inline double Median(std::vector<double> values) {
   if (values.empty()) return 0;
   std::ranges::sort(values);

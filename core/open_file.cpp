@@ -1,3 +1,5 @@
+// Files are opened without blocking, and the descriptor is checked, not the name, so that nothing can be exchanged
+// between check and use. In folders that Moka writes O_NOFOLLOW is given and the owner is checked.
 #include "core/open_file.h"
 
 #include <fcntl.h>
@@ -149,7 +151,7 @@ void CheckReplaceable(const fs::path& path) {
     return Error(ErrorKind::kCantCreate, StrCat("cannot create ", Shown(path), ": ", what));
   };
   struct stat status {};
-  // What else stands there, planted or not, is replaced by the rename and not written to, or is a folder, which stays.
+  // Anything else that stands there (planted or not) is replaced by the rename and not written to; a folder stays.
   if (stat(path.c_str(), &status) == 0 && (S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode))) {
     throw refuse(StrCat("it is ", KindOfFile(status.st_mode), ", not a regular file"));
   }

@@ -49,7 +49,8 @@ class OpenFile {
 // pread(2) until `bytes` or the end of the file; goes on when it is interrupted. `path` is for messages. Errors: kIo.
 int64_t ReadAt(int fd, int64_t offset, char* data, int64_t bytes, const std::filesystem::path& path);
 
-// What a mode of stat(2) says: "a regular file", "a folder", "a FIFO", "a device", "a socket", "a symbolic link".
+// Returns the kind that a mode of stat(2) says: "a regular file", "a folder", "a FIFO", "a device", "a socket", "a
+// symbolic link".
 std::string_view KindOfFile(unsigned mode);
 
 // A file that is about to take a name by a rename may take no device's. Errors: kCantCreate.
@@ -58,7 +59,8 @@ void CheckReplaceable(const std::filesystem::path& path);
 // Whether the path is the folder or lies in it or in its folders. Both are canonical.
 bool IsBelow(const std::filesystem::path& path, const std::filesystem::path& folder);
 
-// What a link of a folder that Moka made names: a file of the same folder. Errors: kNotAllowed for any other target.
+// Returns the target of a link in a folder that Moka made: a file of the same folder. Errors: kNotAllowed for any other
+// target.
 std::filesystem::path TargetInFolder(const std::filesystem::path& link);
 
 // Everything in a folder that Moka goes on writing must be a regular file or a folder of this user, or a link that

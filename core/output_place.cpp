@@ -1,3 +1,5 @@
+// One setting for the process, made by the command line before any net is built. Paths are compared after links are
+// resolved, as far as they exist.
 #include "core/output_place.h"
 
 #include <algorithm>

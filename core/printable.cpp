@@ -1,3 +1,5 @@
+// Replaces what a terminal obeys by visible escapes, character by character of UTF-8, and bytes that are no UTF-8 by
+// their hexadecimal form.
 #include "core/printable.h"
 
 #include <algorithm>

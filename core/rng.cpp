@@ -1,3 +1,6 @@
+// Derived draws: 53 bits for a double, rejection for a bounded whole number (no bias), Box-Muller for normals (two
+// uniforms each, no state kept between calls) and a Feistel network over the index for permutations of any length in
+// constant memory.
 #include "core/rng.h"
 
 #include <bit>

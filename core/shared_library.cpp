@@ -1,3 +1,5 @@
+// Looks in the folders of MOKA_CUDA_LIBRARIES, then in the loader's own places, then where CUDA's packages put their
+// libraries.
 #include "core/shared_library.h"
 
 #include <dlfcn.h>

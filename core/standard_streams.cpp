@@ -1,3 +1,5 @@
+// Opens /dev/null in place of closed descriptors 0 to 2, so that no file ever gets one of them, and ignores SIGPIPE and
+// SIGXFSZ, so that a write fails with a reason instead of ending the program.
 #include "core/standard_streams.h"
 
 #include <fcntl.h>

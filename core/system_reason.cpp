@@ -1,3 +1,4 @@
+// Kept in one place, as strerror is safe between threads in glibc only.
 #include "core/system_reason.h"
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// What the operating system says of an error.
+// The operating system's words for an error.
 #pragma once
 
 #include <cerrno>

@@ -1,3 +1,6 @@
+// Concatenation measures all parts first and allocates once; numbers are written by std::to_chars, in the shortest form
+// that reads back. The "did you mean" search is an edit distance with transpositions of neighbours (optimal string
+// alignment) under a bound of a third of the name.
 #include "core/text.h"
 
 #include <algorithm>
@@ -13,7 +16,8 @@
 namespace moka {
 
 void ThrowSizeOverflow(const char* operation, int64_t a, int64_t b) {
-  throw SizeOverflow(ErrorKind::kBadData, StrCat("size overflow: ", a, " ", operation, " ", b, " does not fit in 63 bits"));
+  throw SizeOverflow(ErrorKind::kBadData,
+                     StrCat("size overflow: ", a, " ", operation, " ", b, " does not fit in 63 bits"));
 }
 
 namespace {

@@ -1,3 +1,4 @@
+// Widths are counted in characters of UTF-8, not in bytes, so that names in any script line up.
 #include "core/text_table.h"
 
 #include <algorithm>

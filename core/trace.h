@@ -22,11 +22,11 @@ void TraceSpan(std::string_view name, std::string_view category, int64_t begin_m
 // The same on a lane of its own in place of the calling thread's (what a simulation did, say).
 void TraceSpan(std::string_view name, std::string_view category, int64_t begin_micros, int64_t end_micros,
                int64_t lane);
-// What the lane is called, of the calling thread or of an own number.
+// Names a lane: the calling thread's, or one with its own number.
 void NameTraceLane(std::string_view name);
 void NameTraceLane(std::string_view name, int64_t lane);
 
-// Whose spans they are where several processes are traced together, as the ranks of a training are.
+// The owner of the spans where several processes are traced together, as the ranks of a training are.
 struct TraceProcess {
   int rank = -1;  // -1: there is one process
   int ranks = 1;

@@ -1,3 +1,4 @@
+// The arithmetic of shapes and layouts; products of dimensions are checked for overflow.
 #include "core/types.h"
 
 #include <cctype>

@@ -1,3 +1,4 @@
+// The one rule for gzip, zip, NumPy's archives and HDF5, so that no reader has a limit of its own.
 #include "core/unpacking.h"
 
 #include <algorithm>

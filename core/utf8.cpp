@@ -1,3 +1,5 @@
+// Decodes by the lead byte's length and refuses what RFC 3629 forbids: overlong forms, surrogates and code points above
+// U+10FFFF.
 #include "core/utf8.h"
 
 #include <array>

@@ -15,8 +15,10 @@ struct Character {
 // Requires: at < text.size().
 Character CharacterAt(std::string_view text, size_t at);
 
+// True if all of the text is valid UTF-8.
 bool IsUtf8(std::string_view text);
 
+// Appends a code point in UTF-8.
 void AppendCharacter(char32_t code, std::string& text);
 
 }  // namespace moka

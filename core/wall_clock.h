@@ -5,7 +5,7 @@
 
 namespace moka {
 
-// By this host's clock.
+// The time now by this host's clock.
 inline double SecondsSince1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }

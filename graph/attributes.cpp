@@ -1,3 +1,4 @@
+// The text of attributes, as dumps of graphs and the keys of measured kernels have it: it must not change between runs.
 #include "graph/attributes.h"
 
 namespace moka {

@@ -1,3 +1,6 @@
+// Walks the nodes backwards from the loss, asks each op's rule for its inputs' gradients, and adds up contributions as
+// one node for each value (Griewank and Walther, "Evaluating Derivatives", 2008, chapter 3). Sums of products that
+// share a weight become one product.
 #include "graph/autodiff.h"
 
 #include <map>

@@ -1,3 +1,5 @@
+// Asks the rows of kernels in their order and takes the first that accepts, or the fastest if times are known. The
+// reference kernel is last in every list, so that a graph always runs.
 #include "graph/binding.h"
 
 #include <algorithm>
@@ -160,7 +162,7 @@ Binding BindKernel(const Graph& graph, NodeId id, const CompileOptions& options)
   const auto plain = [](const TensorType& type) { return type.layout.is_plain(); };
   if (!std::all_of(inputs.begin(), inputs.end(), plain) || !std::all_of(outputs.begin(), outputs.end(), plain)) {
     throw Error(ErrorKind::kUnavailable, node.origin.place,
-                StrCat("no kernel runs ", node.op->name, " of layer \"", LayersText(node.origin),
+                StrCat("no kernel runs ", node.op->name, " of layer \"", LayersText(node.origin.layer),
                        "\": ", Join(binding.refusals, "; ")));
   }
   if (options.device.is_cpu()) {

@@ -23,7 +23,7 @@ struct Binding {
 // The rows of an op in the order a program tries them: those it prefers, then as listed, without those it disables.
 std::vector<const KernelDef*> UsableKernels(const Catalog& catalog, std::string_view op, const CompileOptions& options);
 
-// What a row is asked under these options.
+// Returns the question that a row is asked about the node under these options.
 KernelQuery QueryOf(const Node& node, std::span<const TensorType> inputs, std::span<const TensorType> outputs,
                     const CompileOptions& options);
 

@@ -1,3 +1,4 @@
+// The builder's nodes are always of its origin; sums and reshapes that would change nothing add no node.
 #include "graph/graph.h"
 #include "graph/term.h"
 
@@ -22,12 +23,13 @@ std::vector<ValueId> GraphBuilder::Pointwise(Strings expressions, std::vector<Va
 }
 
 ValueId GraphBuilder::Pointwise(const Term& term, std::vector<ValueId> inputs) const {
-  return Pointwise(term.text(), std::move(inputs));
+  std::string text = term.Text(inputs);
+  return Pointwise(std::move(text), std::move(inputs));
 }
 
 std::vector<ValueId> GraphBuilder::Pointwise(const std::vector<Term>& terms, std::vector<ValueId> inputs) const {
   Strings expressions;
-  for (const Term& term : terms) expressions.push_back(term.text());
+  for (const Term& term : terms) expressions.push_back(term.Text(inputs));
   return Pointwise(std::move(expressions), std::move(inputs));
 }
 

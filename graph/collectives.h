@@ -1,4 +1,5 @@
-// What the nodes that sum gradients over ranks ask of the room that communicates (comm/exchange/gradient_exchange.h).
+// The interface by which the nodes that sum gradients over ranks ask of the room that communicates
+// (comm/exchange/gradient_exchange.h).
 #pragma once
 
 #include <cstdint>

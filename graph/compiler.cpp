@@ -21,6 +21,7 @@
 #include "graph/passes/passes.h"
 #include "graph/program_memory.h"
 #include "graph/schedule.h"
+#include "graph/state_layer.h"
 #include "graph/tracks.h"
 
 namespace moka {
@@ -38,7 +39,6 @@ struct BoundStep {
   std::unique_ptr<Kernel> kernel;
   std::vector<Tensor> inputs;
   std::vector<Tensor> outputs;
-  std::vector<std::string> refusals;
 };
 
 std::string TypesText(std::span<const TensorType> types) {
@@ -67,7 +67,7 @@ class FrozenProgram : public Program {
 
   // Passes to memory, once.
   void Freeze() {
-    RunPasses(CompilePasses(), graph_, {options_, store_}, passes_);
+    RunPasses(CompilePasses(), graph_, {options_, store_}, report_.passes);
     CheckStates();
     schedule_ = MakeSchedule(graph_, ConstantNodes(graph_, options_.inference));
     if (!stream_) FindTracks(graph_, ThreadCount(), schedule_);
@@ -86,7 +86,7 @@ class FrozenProgram : public Program {
     Pulse();
     const StoragePlan plan = PlanStorage(graph_, schedule_, scratch_bytes);
     Pulse();
-    data_.emplace(graph_, plan, memory_);
+    data_.emplace(graph_, plan, report_.memory);
     CheckMemory();
     data_->Allocate(graph_, plan, store_, stream_.get());
     BindSteps(plan, bindings);
@@ -186,25 +186,7 @@ class FrozenProgram : public Program {
   }
 
   const std::vector<StepReport>& steps() const override { return reports_; }
-  const std::vector<PassReport>& passes() const override { return passes_; }
-  const MemoryReport& memory() const override { return memory_; }
-  const std::string& text() const override { return text_; }
-
-  std::string Explain(std::string_view layer) const override {
-    std::string s;
-    std::vector<std::string> layers;
-    for (size_t i = 0; i < steps_.size(); ++i) {
-      const std::vector<std::string> names = LayersOf(graph_.node(steps_[i].node).origin);
-      layers.insert(layers.end(), names.begin(), names.end());
-      if (std::find(names.begin(), names.end(), layer) == names.end()) continue;
-      s += StepLine(i);
-      if (graph_.node(steps_[i].node).op->name == "reorder") s += "    a reorder: its reader wants another layout\n";
-      if (names.size() > 1) s += StrCat("    joins layers ", Printable(Join(names, ", ")), "\n");
-      for (const std::string& refusal : steps_[i].refusals) s += StrCat("    refused: ", Printable(refusal), "\n");
-    }
-    if (!s.empty()) return s;
-    throw Error(ErrorKind::kUsage, {}, StrCat("no step belongs to a layer \"", layer, "\""), DidYouMean(layer, layers));
-  }
+  const ProgramReport& report() const override { return report_; }
 
  private:
   void Pulse() const {
@@ -226,8 +208,7 @@ class FrozenProgram : public Program {
         store_.AddMirror(value.name, graph_.value(value.mirrored).name, value.type);
       }
       Require(store_.Has(value.name), StrCat("state ", value.name, " is in the store"));
-      store_.SetLayout(value.name, value.type.layout);
-      store_.FixLayout(value.name);
+      store_.FixLayout(value.name, value.type.layout);
     }
     for (const Assignment& assignment : graph_.assignments()) {
       Require(graph_.value(assignment.value).producer != kNoId, "an assigned value is computed by a node");
@@ -243,10 +224,10 @@ class FrozenProgram : public Program {
 
   void CheckMemory() const {
     const int64_t limit = options_.memory_limit_bytes > 0 ? options_.memory_limit_bytes : DeviceMemoryBytes();
-    const Size needed = Size(memory_.arena_bytes) + memory_.constant_bytes + memory_.input_bytes;
+    const Size needed = Size(report_.memory.arena_bytes) + report_.memory.constant_bytes + report_.memory.input_bytes;
     if (needed <= limit) return;
     std::string largest;
-    for (const auto& [name, bytes] : memory_.largest)
+    for (const auto& [name, bytes] : report_.memory.largest)
       largest += StrCat(largest.empty() ? "" : ", ", name, " ", BytesText(bytes));
     throw Error(ErrorKind::kUnavailable, {},
                 StrCat("program \"", options_.name, "\" needs ", BytesText(needed.value()), " but the limit is ",
@@ -259,7 +240,6 @@ class FrozenProgram : public Program {
       BoundStep step;
       step.node = bindings[i].node;
       step.kernel = std::move(bindings[i].object);
-      step.refusals = std::move(bindings[i].refusals);
       const Node& node = graph_.node(step.node);
       for (const ValueId id : node.inputs) step.inputs.push_back(data_->tensor(id));
       for (const ValueId id : node.outputs) step.outputs.push_back(data_->tensor(id));
@@ -275,10 +255,12 @@ class FrozenProgram : public Program {
     for (size_t i = 0; i < steps_.size(); ++i) {
       const Node& node = graph_.node(steps_[i].node);
       StepReport report;
-      report.layer = LayersText(node.origin);
+      report.layer = LayersText(node.origin.layer);
+      report.layers = LayersOf(node.origin.layer);
       report.op = node.op->name;
       report.pass = node.origin.pass;
       report.kernel = bindings[i].kernel;
+      report.refusals = bindings[i].refusals;
       if (steps_[i].kernel) report.implementation = steps_[i].kernel->implementation();
       report.is_constant = i < constant_count_;
       const std::vector<TensorType> inputs = graph_.InputTypes(node);
@@ -293,15 +275,8 @@ class FrozenProgram : public Program {
       }
       reports_.push_back(std::move(report));
     }
-    text_ = ToText(graph_) + "\n";
-    for (size_t i = 0; i < steps_.size(); ++i) text_ += StepLine(i);
-  }
-
-  std::string StepLine(size_t i) const {
-    const StepReport& r = reports_[i];
-    return StrCat(r.is_constant ? "constant " : "step ", i, " ", Printable(r.layer), " ", r.op,
-                  r.pass.empty() ? "" : " (" + r.pass + ")", " ", r.kernel,
-                  r.implementation.empty() ? "" : ":" + r.implementation, " ", r.types, "\n");
+    report_.text = ToText(graph_) + "\n";
+    for (size_t i = 0; i < steps_.size(); ++i) report_.text += StepLine(reports_[i], i);
   }
 
   void RunStep(size_t i) {
@@ -411,7 +386,7 @@ class FrozenProgram : public Program {
     return false;
   }
 
-  // Looks for the end of a short run without sleeping: to wake up takes longer than a picture's inference may last
+  // Looks for the end of a short run without sleeping: to wake up takes longer than an image's inference may last
   // more.
   static void Watch(const Event& done) {
     constexpr auto kShort = std::chrono::milliseconds(2);
@@ -472,15 +447,13 @@ class FrozenProgram : public Program {
   Graph graph_;
   ParameterStore& store_;
   NodeSchedule schedule_;
-  std::vector<PassReport> passes_;
-  MemoryReport memory_;
+  ProgramReport report_;
   std::unique_ptr<Stream> stream_;  // null on the CPU
   std::optional<ProgramMemory> data_;
   std::vector<BoundStep> steps_;  // constants first
   size_t constant_count_ = 0;
   std::vector<std::exception_ptr> track_errors_;  // of the run
   std::vector<StepReport> reports_;
-  std::string text_;
   bool has_run_ = false;
   bool may_record_ = true;
   int64_t plan_number_ = 0;               // of the collectives

@@ -14,36 +14,9 @@
 #include <string_view>
 #include <vector>
 
-namespace moka {
+#include "graph/scalar_op.h"
 
-enum class ScalarOp : uint8_t {
-  kInput,
-  kConstant,
-  kAdd,
-  kSub,
-  kMul,
-  kDiv,
-  kNeg,
-  kAbs,
-  kExp,
-  kLog,
-  kSqrt,
-  kTanh,
-  kSigmoid,
-  kSign,
-  kFloor,
-  kErf,
-  kMax,
-  kMin,
-  kPow,
-  kLt,
-  kLe,
-  kGt,
-  kGe,
-  kEq,
-  kSelect,
-  kRand,
-};
+namespace moka {
 
 // One instruction; operands are indices of earlier instructions.
 struct Instruction {
@@ -83,7 +56,7 @@ class Expression {
   Expression Select(std::span<const int> results) const;
   static Expression Join(std::span<const Expression> parts);
 
-  // In double; index is the element's logical index (for rand). out has one value per result.
+  // Computes the results in double; index is the element's logical index (for rand). out has one value per result.
   void Evaluate(std::span<const double> inputs, uint64_t index, std::span<double> out) const;
 
   friend bool operator==(const Expression&, const Expression&) = default;

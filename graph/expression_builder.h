@@ -1,5 +1,5 @@
 // Builds expressions instruction by instruction: folds constants, applies the identities that hold for floating-point
-// numbers (graph/expression.cpp lists them) and returns an earlier instruction where one is equal (hash-consing).
+// numbers (expression_builder.cpp lists them) and returns an earlier instruction where one is equal (hash-consing).
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,6 @@
 #include "graph/expression.h"
 
 namespace moka {
-
-// Operands an op takes (0 for inputs and constants).
-int ArityOf(ScalarOp op);
-// The function's name in text ("exp"); empty for inputs, constants and the infix operators.
-std::string_view FunctionNameOf(ScalarOp op);
-// An op's value in double. Requires: op is neither kInput, kConstant nor kRand.
-double ValueOf(ScalarOp op, double a, double b, double c);
 
 class ExpressionBuilder {
  public:

@@ -1,3 +1,5 @@
+// Every change keeps the invariants that Verify checks: types are inferred as a node is added, names of inputs and
+// states are unique, and nodes that are removed leave a hole, so that ids stay valid during a pass.
 #include "graph/graph.h"
 
 #include <algorithm>
@@ -32,7 +34,7 @@ std::vector<TensorType> InferTypes(const OpDef& op, const Attributes& attributes
   try {
     return op.infer(attributes, inputs);
   } catch (Error& error) {
-    if (!origin.layer.empty()) error.AddNote(StrCat("in layer \"", LayersText(origin), "\""));
+    if (!origin.layer.empty()) error.AddNote(StrCat("in layer \"", LayersText(origin.layer), "\""));
     error.SetPlace(origin.place);
     throw;
   }

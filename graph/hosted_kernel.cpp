@@ -1,3 +1,5 @@
+// Three entries in the program's stream: copies to pinned memory, a call of the host function, copies back. An
+// exception cannot pass through the stream's thread, so it is kept and told as the kernel's fault.
 #include "graph/hosted_kernel.h"
 
 #include <exception>

@@ -1,3 +1,5 @@
+// Evaluates nodes in topological order by OpDef::reference. Nothing is optimised here: kernels, passes and gradients
+// are tested against it.
 #include "graph/interpreter.h"
 
 #include "core/text.h"

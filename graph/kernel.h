@@ -21,7 +21,7 @@ class Collectives;
 struct Node;
 class Stream;
 
-// What a kernel is asked about: the node and the types (with layouts) of its inputs and outputs.
+// The question that a kernel is asked: the node and the types (with layouts) of its inputs and outputs.
 struct KernelQuery {
   const Node& node;
   std::span<const TensorType> inputs;
@@ -54,8 +54,8 @@ class Kernel {
   virtual void Bind(const KernelArgs& args) = 0;
   virtual void Run() = 0;
   virtual int64_t scratch_bytes() const { return 0; }
-  // What went wrong in the data during the last Run ("label 77 at index 3 but there are 10 classes"), once; empty if
-  // nothing did. Run itself never throws. Polled only if CanFault().
+  // Returns what went wrong in the data during the last Run ("label 77 at index 3 but there are 10 classes"), once;
+  // empty if nothing did. Run itself never throws. Polled only if CanFault().
   virtual bool CanFault() const { return false; }
   virtual std::string TakeFault() { return {}; }
   // The implementation chosen inside ("jit:avx512_core"), for dumps.

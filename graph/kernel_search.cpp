@@ -1,3 +1,5 @@
+// Rows are run in turns over tensors of their own, so that a disturbance of the machine meets all of them; the least
+// time counts. The kernel's accounting of the run queue tells times that were taken under load, which are marked.
 #include "graph/kernel_search.h"
 
 #include <sys/file.h>
@@ -179,7 +181,8 @@ void KernelSearch::Keep(std::string_view key, const Time& time, Times& times) {
   if (it->second.is_loaded && !time.is_loaded) it->second = time;
 }
 
-// What stands in the file behind what was read; nothing where there is none that this user may trust.
+// Returns the text that stands in the file behind the part already read; nothing where there is no file that this user
+// may trust.
 std::string KernelSearch::NewText() {
   std::error_code ignored;
   if (file_.empty() || !std::filesystem::exists(std::filesystem::symlink_status(file_, ignored))) return {};

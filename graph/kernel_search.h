@@ -1,6 +1,7 @@
-// Which of several kernels of a node is fastest on this machine. Times are measured once for each row, kind of node,
-// layouts and thread count, remembered in a file and measured again only when asked to, so a choice made stays made:
-// results are the same from run to run, and a program compiles without measuring once its kinds of nodes are known.
+// Finds which of several kernels of a node is fastest on this machine. Times are measured once for each row, kind of
+// node, layouts and thread count, remembered in a file and measured again only when asked to, so a choice made stays
+// made: results are the same from run to run, and a program compiles without measuring once its kinds of nodes are
+// known.
 //
 // The file has a line a time, "MS<tab>KEY" ("inf": never to be waited for); of several lines with one key the first
 // counts. "-<tab>KEY" takes back what stands before it, for who renews times while others read the file. "MS
@@ -71,7 +72,7 @@ class KernelSearch {
   // Takes one line into the times; false where it is none.
   static bool Take(std::string_view line, Times& times);
   std::string NewText();
-  // Of two times of one key the first stays, but for one taken under load beside one that was not.
+  // Keeps the first of two times of one key, unless it was taken under load and the other was not.
   static void Keep(std::string_view key, const Time& time, Times& times);
   void Read();
   void Append(const std::string& lines);

@@ -7,22 +7,16 @@
 #include <string_view>
 #include <vector>
 
-#include "graph/graph.h"
-
 namespace moka {
 
-// Between two names of an origin: no layer's name has it, which BuildNet sees to.
+// The separator of two names of an origin: no layer's name has it, which BuildNet sees to.
 inline constexpr char kBetweenLayers = '\x1f';
 
-// NodeOrigin::layer of a node that does the work of both.
+// NodeOrigin::layer of a node that does the work of both; `layer` below is one.
 std::string JoinedLayers(std::string_view first, std::string_view second);
 // The names of it, in order.
-std::vector<std::string> LayersOf(const NodeOrigin& origin);
+std::vector<std::string> LayersOf(std::string_view layer);
 // How it is shown: "conv1+relu1".
-std::string LayersText(const NodeOrigin& origin);
-
-// The layer that a state is of: of a weight the one that has it as a blob, or reads it first; of a slot that of its
-// weight; empty if no node tells.
-std::string LayerOfState(const Graph& graph, ValueId state);
+std::string LayersText(std::string_view layer);
 
 }  // namespace moka

@@ -1,3 +1,4 @@
+// Looks at the values of a tensor as it is stored, its half types through their float.
 #include "graph/non_finite.h"
 
 #include <cmath>

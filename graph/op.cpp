@@ -1,3 +1,5 @@
+// Ops are sorted by name and searched by bisection; a kernel's rows keep their turn. An op that GPUs leave to the CPU
+// gets a row that refuses, so that --explain can say why.
 #include "graph/op.h"
 
 #include <algorithm>
@@ -8,7 +10,7 @@
 namespace moka {
 namespace {
 
-// What announces and explains an op that the CPU does in a program of a GPU.
+// The refusal that announces and explains an op that the CPU does in a program of a GPU.
 std::string RefuseOnHost(const KernelQuery& query) { return StrCat(query.node.op->on_host, ": the CPU does it"); }
 
 }  // namespace
@@ -23,6 +25,7 @@ Catalog::Catalog(std::vector<OpDef> ops, std::vector<KernelDef> kernels)
     if (op.on_host.empty()) continue;
     kernels_.push_back({.name = "none", .op = op.name, .device = DeviceKind::kCuda, .refuse = RefuseOnHost});
   }
+  std::ranges::stable_sort(kernels_, {}, &KernelDef::turn);
   for (const KernelDef& kernel : kernels_) {
     Require(FindOp(kernel.op) != nullptr, StrCat("kernel ", kernel.name, " names an op of the catalogue: ", kernel.op));
   }
@@ -45,7 +48,6 @@ std::vector<const KernelDef*> Catalog::KernelsOf(std::string_view op, DeviceKind
   for (const KernelDef& kernel : kernels_) {
     if (kernel.op == op && kernel.device == device) kernels.push_back(&kernel);
   }
-  std::ranges::stable_sort(kernels, {}, [](const KernelDef* kernel) { return kernel->turn; });
   return kernels;
 }
 

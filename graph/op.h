@@ -33,8 +33,8 @@ struct RefTensor {
   std::vector<double> values;
 };
 
-// What a gradient rule sees: dy of each output (kNoId where nothing flowed), which inputs want a gradient, and a
-// builder whose origin is the forward node's with pass "autodiff".
+// The view that a gradient rule has: dy of each output (kNoId where nothing flowed), which inputs want a gradient, and
+// a builder whose origin is the forward node's with pass "autodiff".
 class GradientContext {
  public:
   GradientContext(const GraphBuilder& builder, const Node& node, std::span<const ValueId> dy, std::vector<bool> wanted)
@@ -104,8 +104,8 @@ struct OpDef {
   // Why GPUs have no kernel for it: "it sorts and suppresses one box after another"; then programs of GPUs have the CPU
   // do it, and say why. Empty: some device's kernels take it.
   std::string on_host = {};
-  // Which floating inputs may be of a half type where the op takes one (statistics and parameters of normalisations
-  // stay float32); null: all.
+  // Returns whether a floating input may be of a half type where the op takes one (statistics and parameters of
+  // normalisations stay float32); null: all.
   bool (*takes_half)(const Attributes&, int input) = nullptr;
   // Floating-point operations of one run; null: one per output element.
   int64_t (*flops)(const Attributes&, std::span<const TensorType> inputs,

@@ -1,6 +1,10 @@
+// Values are in plain float32 on the store's device; other layouts and half types are mirrors, which follow every Set.
+// On a GPU all copies are staged through pinned memory.
 #include "graph/parameter_store.h"
 
 #include <malloc.h>
+
+#include <utility>
 
 #include "core/text.h"
 
@@ -51,15 +55,15 @@ void ParameterStore::Add(const std::string& name, const Shape& shape) {
 }
 
 void ParameterStore::AddMirror(const std::string& mirror, const std::string& name, const TensorType& type) {
-  Require(!Entry(name).written && !Entry(name).is_mirror, StrCat("AddMirror: nothing writes ", name, " yet"));
+  Require(!Entry(name).claims.is_written && !Entry(name).is_mirror, StrCat("AddMirror: nothing writes ", name, " yet"));
   Require(!Has(mirror), StrCat("mirror ", mirror, " is added once"));
   StoredValue copy = NewValue(type);
-  copy.fixed = true;
+  copy.claims.is_layout_fixed = true;
   copy.is_mirror = true;
   const std::vector<float> values = Values(name);
   CopyIn(PlainView(values, type.shape), copy.tensor);
   entries_.emplace(mirror, std::move(copy));
-  Entry(name).mirrors.push_back(mirror);
+  Entry(name).claims.mirrors.push_back(mirror);
 }
 
 void ParameterStore::Remove(const std::vector<std::string>& names) {
@@ -96,7 +100,7 @@ void ParameterStore::Set(std::string_view name, std::span<const float> values) {
           StrCat("Set ", name, ": one value an element"));
   const Tensor from = PlainView(values, entry.tensor.shape());
   CopyIn(from, entry.tensor);
-  for (const std::string& mirror : entry.mirrors) CopyIn(from, Entry(mirror).tensor);
+  for (const std::string& mirror : entry.claims.mirrors) CopyIn(from, Entry(mirror).tensor);
 }
 
 void ParameterStore::Get(std::string_view name, std::span<float> values) const {
@@ -112,10 +116,11 @@ std::vector<float> ParameterStore::Values(std::string_view name) const {
   return values;
 }
 
-void ParameterStore::SetLayout(std::string_view name, const Layout& layout) {
+void ParameterStore::FixLayout(std::string_view name, const Layout& layout) {
   StoredValue& entry = Entry(name);
+  const bool was_fixed = std::exchange(entry.claims.is_layout_fixed, true);
   if (entry.tensor.type().layout == layout) return;
-  Require(!entry.fixed, StrCat("the layout of ", name, " is not fixed yet"));
+  Require(!was_fixed, StrCat("the layout of ", name, " is not fixed yet"));
   const std::vector<float> values = Values(name);
   StoredValue moved = NewValue({DType::kFloat32, entry.tensor.shape(), layout});
   CopyIn(PlainView(values, entry.tensor.shape()), moved.tensor);

@@ -14,6 +14,13 @@
 
 namespace moka {
 
+// The promises that a value keeps to programs compiled over it.
+struct ValueClaims {
+  bool is_layout_fixed = false;
+  bool is_written = false;                // by a program, so that it gets no more mirrors
+  std::vector<std::string> mirrors = {};  // its copies in other layouts
+};
+
 class ParameterStore {
  public:
   // Values lie in the memory of a device. Errors: kUnavailable when there is no such device.
@@ -41,15 +48,11 @@ class ParameterStore {
   void Get(std::string_view name, std::span<float> values) const;
   std::vector<float> Values(std::string_view name) const;
 
-  // Changes how the values lie. Requires: not fixed.
-  void SetLayout(std::string_view name, const Layout& layout);
-  bool IsLayoutFixed(std::string_view name) const { return Entry(name).fixed; }
-  void FixLayout(std::string_view name) { Entry(name).fixed = true; }
-
-  // Whether a compiled program assigns the value; such a value gets no more mirrors.
-  bool IsWritten(std::string_view name) const { return Entry(name).written; }
-  void MarkWritten(std::string_view name) { Entry(name).written = true; }
-  const std::vector<std::string>& MirrorsOf(std::string_view name) const { return Entry(name).mirrors; }
+  // Fixes how the values lie from now on. Requires: another layout was not fixed before.
+  void FixLayout(std::string_view name, const Layout& layout);
+  // A compiled program assigns the value.
+  void MarkWritten(std::string_view name) { Entry(name).claims.is_written = true; }
+  const ValueClaims& claims(std::string_view name) const { return Entry(name).claims; }
 
   // Mirrors included.
   int64_t Bytes() const;
@@ -58,10 +61,8 @@ class ParameterStore {
   struct StoredValue {
     DeviceBuffer memory;
     Tensor tensor;  // in it
-    bool fixed = false;
-    bool written = false;
+    ValueClaims claims;
     bool is_mirror = false;
-    std::vector<std::string> mirrors = {};
   };
   StoredValue& Entry(std::string_view name);
   const StoredValue& Entry(std::string_view name) const;

@@ -1,3 +1,5 @@
+// Assigns nodes to stages by their layer, cuts values that cross a border into outputs of one program and inputs of the
+// next, and keeps the backward part beside its forward one (Huang et al., "GPipe", NeurIPS 2019).
 #include "graph/partition.h"
 
 #include <algorithm>

@@ -14,6 +14,7 @@
 #include "core/device/tensor.h"
 #include "graph/graph.h"
 #include "graph/parameter_store.h"
+#include "graph/program_report.h"
 
 namespace moka {
 
@@ -65,38 +66,6 @@ struct CompileOptions {
   int64_t memory_limit_bytes = 0;
 };
 
-// One step as `moka time` and --dry-run print it.
-struct StepReport {
-  std::string layer;
-  std::string op;
-  std::string pass;            // who made the node ("" for the forward front end)
-  std::string kernel;          // kernel row
-  std::string implementation;  // inside it
-  std::string types;           // "float32[..] <- float32[..], ..."
-  int64_t flops = 0;
-  int64_t bytes = 0;         // read and written
-  bool is_constant = false;  // runs in RefreshConstants only
-};
-
-struct PassReport {
-  std::string name;
-  double ms = 0;
-  int nodes_before = 0;
-  int nodes_after = 0;
-  int64_t visits = 0;  // nodes and uses looked at by a pass that rewrites; near-linear in the nodes, on any machine
-  bool changed = false;
-  bool skipped = false;
-};
-
-struct MemoryReport {
-  int64_t arena_bytes = 0;     // planned peak of activations, gradients and scratch
-  int64_t bound_bytes = 0;     // liveness lower bound of the same order: the largest sum of bytes alive at one step
-  int64_t constant_bytes = 0;  // folded and packed weights
-  int64_t input_bytes = 0;
-  int64_t state_bytes = 0;                               // what this program's states hold in the store
-  std::vector<std::pair<std::string, int64_t>> largest;  // largest values alive at the peak: name and bytes
-};
-
 // The first value found not finite, in step order.
 struct NonFinite {
   std::string layer;
@@ -145,13 +114,8 @@ class Program {
   virtual std::optional<NonFinite> FindNonFinite() = 0;
 
   virtual const std::vector<StepReport>& steps() const = 0;
-  virtual const std::vector<PassReport>& passes() const = 0;
-  virtual const MemoryReport& memory() const = 0;
-  // Text of the graph as it was frozen, with kernels and layouts.
-  virtual const std::string& text() const = 0;
-  // Everything decided about a layer: kernels chosen and refused (with reasons), reorders, fusions. Errors: kUsage with
-  // the nearest name if there is no such layer.
-  virtual std::string Explain(std::string_view layer) const = 0;
+  // The passes, the memory and the text that compiling it came to.
+  virtual const ProgramReport& report() const = 0;
 };
 
 // Runs the pass pipeline (ARCHITECTURE §5) over the graph and freezes it. The store must hold every state of the graph.

@@ -1,3 +1,5 @@
+// Allocates the arena once and makes the tensors of all values views into it. On the CPU the host's inputs and outputs
+// are those tensors; on a GPU they have pinned twins, and copies in the stream.
 #include "graph/program_memory.h"
 
 #include <cstring>
@@ -20,8 +22,9 @@ ProgramMemory::ProgramMemory(const Graph& graph, const StoragePlan& plan, Memory
   input_bytes_ = report.input_bytes;
   for (const ValueId id : plan.largest) {
     const Node& node = graph.node(graph.value(id).producer);
-    report.largest.emplace_back(StrCat(LayersText(node.origin), ".", node.op->name, " ", graph.type(id).ToString()),
-                                graph.type(id).Bytes());
+    report.largest.emplace_back(
+        StrCat(LayersText(node.origin.layer), ".", node.op->name, " ", graph.type(id).ToString()),
+        graph.type(id).Bytes());
   }
 }
 

@@ -27,9 +27,9 @@ class ProgramMemory {
   void Allocate(const Graph& graph, const StoragePlan& plan, ParameterStore& store, Stream* stream);
 
   std::byte* arena() const { return arena_.data(); }
-  // Of the device.
+  // Returns the device's tensor of a value.
   const Tensor& tensor(ValueId id) const { return tensors_[static_cast<size_t>(id)]; }
-  // Of the host, by name.
+  // These are the host's, by name.
   const TensorMap& inputs() const { return inputs_; }
   const TensorMap& outputs() const { return outputs_; }
 
@@ -42,7 +42,7 @@ class ProgramMemory {
   void PutInputs() const;
   void AssignStates() const;
   void TakeOutputs() const;
-  // What a tensor of the device holds, on the host: itself on the CPU, else a copy in `room`. Waits for the stream.
+  // Returns the tensor's values on the host: the tensor itself on the CPU, else a copy in `room`. Waits for the stream.
   Tensor OnHost(const Tensor& tensor, DeviceBuffer& room) const;
 
  private:

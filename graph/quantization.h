@@ -1,4 +1,4 @@
-// What calibration measured of a net: the ranges by which its convolutions run on 8-bit integers.
+// The measurements of a net's calibration: the ranges by which its convolutions run on 8-bit integers.
 #pragma once
 
 #include <cstdint>

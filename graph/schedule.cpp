@@ -1,3 +1,6 @@
+// A list scheduling by sequence numbers with edges added for states: a node that reads a state's old value runs before
+// the one that overwrites it. Updates run as soon as they may and recomputed values as late as they may; both shorten
+// lives.
 #include "graph/schedule.h"
 
 #include <algorithm>
@@ -80,7 +83,7 @@ class Scheduler {
     return true;
   }
 
-  // What is recomputed for a reader comes after all else the reader needs: made sooner, it would be kept.
+  // A recomputed value comes after all else that its reader needs: made sooner, it would be kept.
   void Delay(NodeId id) {
     NodeId first = kNoId;
     for (const NodeId user : uses_[static_cast<size_t>(graph_.node(id).outputs[0])]) {

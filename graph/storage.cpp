@@ -1,3 +1,5 @@
+// Follows aliases and results written in place to the storage that they share, tells constants, inputs and states from
+// the arena's tenants, and hands these to PlanMemory with their first and last step.
 #include "graph/storage.h"
 
 #include <algorithm>
@@ -126,7 +128,7 @@ class StoragePlanner {
       const Storage& storage = plan_.storages[static_cast<size_t>(index)];
       const bool dies = storage.place == StoragePlace::kArena && storage.last == step && storage.first < step;
       const bool same_phase = (storage.first < constant_steps()) == (step < constant_steps());
-      // What came before the tracks may be read by all of them.
+      // Values from before the tracks may be read by all of them.
       if (TrackOf(step) != TrackOf(storage.first)) continue;
       if (dies && same_phase && graph_.type(node.inputs[k]) == type && storage.bytes == type.Bytes()) return index;
     }
@@ -167,7 +169,7 @@ class StoragePlanner {
     plan_.constant_bytes = bytes.value();
   }
 
-  // What lives in the arena: a storage, or the scratch of a step.
+  // A tenant of the arena: a storage, or the scratch of a step.
   struct Tenant {
     PlanItem item;
     size_t index;  // of the storage or step
@@ -188,10 +190,10 @@ class StoragePlanner {
     return tenants;
   }
 
-  // What a step had as scratch is left alone by the next one too, wherever the peak stays what it is. Threads cut
-  // scratch by channels and results by images, and a line that another core has just written is slow to write: batch
-  // norms after Winograd convolutions of 14x14 took 1.5 ms instead of 0.4 (two threads). One thread, or a track, has
-  // its own scratch in its caches.
+  // The scratch of a step is left alone by the next step too, wherever the peak stays what it is. Threads cut scratch
+  // by channels and results by images, and a line that another core has just written is slow to write: batch norms
+  // after Winograd convolutions of 14x14 took 1.5 ms instead of 0.4 (two threads). One thread, or a track, has its own
+  // scratch in its caches.
   void LetScratchRest(std::vector<Tenant>& tenants) const {
     if (ThreadCount() == 1) return;
     std::vector<double> alive(static_cast<size_t>(end()) + 2);  // bytes at each step

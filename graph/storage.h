@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "graph/memory_plan.h"
+#include "graph/memory/memory_plan.h"
 #include "graph/schedule.h"
 
 namespace moka {

@@ -1,3 +1,5 @@
+// The dump of a graph for --explain and tests, one node a line in topological order, and Verify, which proves after
+// each pass what the next one relies on.
 #include <set>
 
 #include "core/text.h"
@@ -25,7 +27,7 @@ std::string ValueList(const Graph& graph, const std::vector<ValueId>& ids, bool 
 
 std::string OriginText(const NodeOrigin& origin) {
   std::string s;
-  if (!origin.layer.empty()) s += StrCat("  # ", Printable(LayersText(origin)));
+  if (!origin.layer.empty()) s += StrCat("  # ", Printable(LayersText(origin.layer)));
   if (!origin.pass.empty()) s += StrCat(s.empty() ? "  # " : " ", "(", origin.pass, ")");
   return s;
 }
@@ -77,7 +79,7 @@ void Verify(const Graph& graph, std::string_view after) {
     for (size_t i = 0; i < types.size(); ++i) {
       const TensorType& type = graph.type(node.outputs[i]);
       demand(type.shape == types[i].shape && type.dtype == types[i].dtype,
-             StrCat("node ", id, " ", node.op->name, " of ", LayersText(node.origin), ": output ", i,
+             StrCat("node ", id, " ", node.op->name, " of ", LayersText(node.origin.layer), ": output ", i,
                     " has the type inferred, ", types[i].ToString(), ", found ", type.ToString()));
     }
   }

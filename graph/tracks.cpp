@@ -1,3 +1,5 @@
+// Finds the parts between the slices and the concats that the pass "tracks" has made, by one walk that carries each
+// value's part, and gives each thread a run of parts. A graph that later passes have mixed is left as one track.
 #include "graph/tracks.h"
 
 #include <algorithm>
@@ -17,7 +19,7 @@ bool IsBorder(const Node& node) {
 }
 
 // Where a node stands whose inputs stand as they do in part_of.
-int TracksPlaceOf(const Node& node, const std::vector<int>& part_of) {
+int PlaceOf(const Node& node, const std::vector<int>& part_of) {
   int place = kBefore;
   for (const ValueId input : node.inputs) {
     const int part = part_of[static_cast<size_t>(input)];
@@ -39,7 +41,7 @@ void FindTracks(const Graph& graph, int threads, NodeSchedule& schedule) {
   std::vector<std::vector<NodeId>> parts;
   for (const NodeId id : schedule.steps) {
     const Node& node = graph.node(id);
-    int place = TracksPlaceOf(node, part_of);
+    int place = PlaceOf(node, part_of);
     if (IsBorder(node) && node.op->name == "slice" && place == kBefore) {
       parts.resize(std::max(parts.size(), node.outputs.size()));
       for (size_t k = 0; k < node.outputs.size(); ++k)

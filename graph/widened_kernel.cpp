@@ -1,3 +1,5 @@
+// Wraps a float32 kernel: half inputs are converted into its scratch, outputs back. The scratch is the program's, so a
+// step allocates nothing.
 #include "graph/widened_kernel.h"
 
 #include <algorithm>

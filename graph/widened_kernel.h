@@ -11,6 +11,7 @@
 
 namespace moka {
 
+// True if one of the types is float16 or bfloat16.
 bool HasHalf(std::span<const TensorType> types);
 // The types with float32 in place of each half type; layouts stay.
 std::vector<TensorType> Widened(std::span<const TensorType> types);

@@ -1,3 +1,5 @@
+// Magic numbers come first, then the wire format: a message is recognised by the numbers and types of the fields that
+// begin it.
 #include "proto/content.h"
 
 #include <algorithm>
@@ -10,7 +12,7 @@
 namespace moka {
 namespace {
 
-constexpr size_t kContentHeadBytes = 4096;
+constexpr size_t kHeadBytes = 4096;
 
 using namespace std::string_view_literals;  // NOLINT(google-build-using-namespace): only literals
 
@@ -85,7 +87,7 @@ Content RecogniseFile(const std::filesystem::path& path) {
   std::error_code code;
   if (!std::filesystem::is_regular_file(path, code)) return Content::kEmpty;
   try {
-    std::string head(kContentHeadBytes, '\0');
+    std::string head(kHeadBytes, '\0');
     head.resize(static_cast<size_t>(OpenFile::ForReading(path).ReadAt(0, head.data(), std::ssize(head), path)));
     return RecogniseContent(head);
   } catch (const Error&) {
@@ -118,7 +120,7 @@ std::string_view Describe(Content content) {
 
 void ReadAs(Content kind, std::string_view bytes, const std::string& file, std::string_view expected,
             const std::function<void()>& read) {
-  const Content content = RecogniseContent(bytes.substr(0, kContentHeadBytes));
+  const Content content = RecogniseContent(bytes.substr(0, kHeadBytes));
   const Error other(ErrorKind::kBadData, SourcePlace{.file = file},
                     StrCat("expected ", expected, ", but this is ", Describe(content)));
   // A small message may look like text: the reader decides.

@@ -1,4 +1,4 @@
-// What a file is, told from its first bytes: for errors that say "this is a solverstate" and not "parse error".
+// Tells the kind of a file by its first bytes: for errors that say "this is a solverstate" and not "parse error".
 #pragma once
 
 #include <filesystem>

@@ -1,3 +1,5 @@
+// Walks the message by its descriptor with bounds on depth, fields and the memory that its messages would take, checks
+// every length against its parent's end, and only then lets protobuf parse: its own parser allocates as it reads.
 #include "proto/wire.h"
 
 #include <google/protobuf/descriptor.h>
@@ -93,7 +95,7 @@ class Checker {
   std::map<const Descriptor*, int64_t> own_bytes_;
 };
 
-// What files of the message's kind look like.
+// Returns the content that files of the message's kind have.
 Content ContentOf(const Descriptor* type) {
   if (type == NetParameter::descriptor()) return Content::kNetBinary;
   if (type == BlobProto::descriptor()) return Content::kBlob;

@@ -1,3 +1,4 @@
+// Varints are at most ten bytes and lengths end inside the parent; anything else is an error with its offset.
 #include "proto/wire_reader.h"
 
 #include "core/error.h"

@@ -22,7 +22,7 @@ class WireReader {
   // short, zero-filled, no field, a wire type no message of ours has.
   bool Next();
 
-  // Of the field stepped to.
+  // These tell of the field stepped to.
   uint64_t number() const { return number_; }
   WireType type() const { return type_; }
   uint64_t value() const { return value_; }                                             // kVarint

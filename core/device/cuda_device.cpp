@@ -188,7 +188,7 @@ class CudaStream : public Stream {
   void WaitFor(const Event& event) override {
     Check(cudaStreamWaitEvent(stream(), CudaEvent::Of(event).order(), 0), "cudaStreamWaitEvent", device().index);
   }
-  // Looks for a moment, for what is nearly done (a picture's inference), then sleeps: cudaStreamSynchronize would take
+  // Looks for a moment, for what is nearly done (an image's inference), then sleeps: cudaStreamSynchronize would take
   // a core for as long as it waits.
   void Synchronize() override {
     constexpr auto kMoment = std::chrono::microseconds(100);

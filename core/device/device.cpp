@@ -1,3 +1,4 @@
+// Dispatches by the kind of device to the functions of device_backend.h.
 #include "core/device/device.h"
 
 #include "core/device/device_backend.h"

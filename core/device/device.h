@@ -27,7 +27,7 @@ struct GpuFacts {
 // The version of CUDA's runtime in this binary: "13.0"; empty when it was built without.
 std::string CudaRuntime();
 
-// What the machine has of CUDA. The GPU of Device{kCuda, i} is gpus[i].
+// The facts of CUDA on this machine. The GPU of Device{kCuda, i} is gpus[i].
 struct CudaFacts {
   std::string driver;   // newest version that the installed driver runs; empty without a driver
   std::string missing;  // why there is no GPU to use: "CUDA driver not found"; empty when there is one

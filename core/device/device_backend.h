@@ -1,5 +1,5 @@
-// What each kind of device brings to core/device/device.h: the CPU in host_device.cpp, GPUs in cuda_device.cpp or,
-// where Moka is built without CUDA, refusals in no_cuda.cpp.
+// The functions that each kind of device brings to core/device/device.h: the CPU in host_device.cpp, GPUs in
+// cuda_device.cpp or, where Moka is built without CUDA, refusals in no_cuda.cpp.
 #pragma once
 
 #include "core/device/device.h"
@@ -7,6 +7,7 @@
 
 namespace moka {
 
+// The host's side: events, streams and memory of the CPU and of a rehearsed GPU.
 std::unique_ptr<Event> MakeHostEvent();
 std::unique_ptr<Stream> MakeHostStream(const Device& device);
 DeviceBuffer AllocateHostPinned(int64_t bytes);

@@ -1,3 +1,5 @@
+// Reads /proc/meminfo and the limits of each control group that this process is in (versions 1 and 2). Page cache
+// counts as free, as the kernel drops it before it kills.
 #include "core/device/memory.h"
 
 #include <unistd.h>

@@ -1,3 +1,5 @@
+// Allocation (large buffers are mapped in huge pages, zero without being touched) and the copies between layouts, which
+// walk tables of offsets, one an axis, whatever the blocks.
 #include "core/device/tensor.h"
 
 #include <sys/mman.h>
@@ -31,7 +33,7 @@ void* AllocateMapped(int64_t bytes) {
   const auto size = static_cast<size_t>(bytes);
   void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) return nullptr;
-  madvise(data, size, MADV_HUGEPAGE);  // a wish: without huge pages it fails and nothing is lost
+  madvise(data, size, MADV_HUGEPAGE);  // a request: without huge pages it fails and nothing is lost
   return data;
 }
 
@@ -106,7 +108,7 @@ class AxisTables {
     }
   }
 
-  // Of an index in all axes but the last.
+  // Returns the offset that an index has in all axes but the last.
   int64_t Row(std::span<const int64_t> index) const {
     int64_t offset = 0;
     for (size_t axis = 0; axis + 1 < tables_.size(); ++axis) offset += tables_[axis][static_cast<size_t>(index[axis])];

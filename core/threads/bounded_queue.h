@@ -160,7 +160,7 @@ class BoundedQueue {
   };
 
   bool is_finished() const { return is_closed() && head_.load() == (tail_.load() & ~kClosed); }
-  // Of the first place that is not claimed when it is looked at: who claims it meanwhile does not wake others.
+  // Whether the first unclaimed place has a value. A thread that claims it meanwhile need not wake others.
   bool HasValue() const {
     for (;;) {
       const uint64_t place = head_.load();

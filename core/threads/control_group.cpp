@@ -1,3 +1,5 @@
+// Reads /proc/self/cgroup, whose lines are "ID:CONTROLLERS:PATH" (an empty list of controllers is version 2), and gives
+// each group up to the root, as a limit anywhere above counts.
 #include "core/threads/control_group.h"
 
 #include <algorithm>

@@ -1,31 +1,24 @@
+// All files are read below a given root, so that a test can show another machine's /proc and /sys: a container, a large
+// box, a launcher's ranks.
 #include "core/threads/cpus.h"
 
 #include <sched.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
 
 #include "core/text.h"
 #include "core/threads/control_group.h"
+#include "core/threads/cpu_list.h"
 
 namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMostCpus = 65536;
-
-std::optional<int> WholeNumber(std::string_view text) {
-  int value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
-  return value;
-}
-
-// Of files of the kernel's, which say no size. Empty if it cannot be read.
+// Returns the first line of a file of the kernel's (these files say no size); empty if it cannot be read.
 std::string FirstLine(const fs::path& path) {
   std::ifstream file(path);
   std::string line;
@@ -109,31 +102,6 @@ void ReadRanks(const std::function<const char*(const char*)>& variable, CpuFacts
 }
 
 }  // namespace
-
-std::optional<std::vector<int>> ParseCpuList(std::string_view text) {
-  std::vector<int> cpus;
-  for (const std::string& part : Split(text, ',')) {
-    const size_t dash = part.find('-');
-    const auto first = WholeNumber(std::string_view(part).substr(0, dash));
-    const auto last = dash == std::string::npos ? first : WholeNumber(std::string_view(part).substr(dash + 1));
-    if (!first || !last || *last < *first || *last >= kMostCpus) return std::nullopt;
-    for (int cpu = *first; cpu <= *last; ++cpu) cpus.push_back(cpu);
-    if (cpus.size() > kMostCpus) return std::nullopt;
-  }
-  return cpus;
-}
-
-std::string CpuListText(const std::vector<int>& cpus) {
-  std::string text;
-  for (size_t i = 0; i < cpus.size();) {
-    size_t end = i + 1;
-    while (end < cpus.size() && cpus[end] == cpus[end - 1] + 1) ++end;
-    text += StrCat(text.empty() ? "" : ",", cpus[i]);
-    if (end - i > 1) text += StrCat("-", cpus[end - 1]);
-    i = end;
-  }
-  return text;
-}
 
 std::vector<int> AffinityOf(int pid) {
   std::vector<int> cpus;

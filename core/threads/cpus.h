@@ -1,4 +1,4 @@
-// What the system says of CPUs: lists of them, those this process may use, their cores, a container's limits, and the
+// The system's view of CPUs: lists of them, those this process may use, their cores, a container's limits, and the
 // ranks that a launcher started on this box. Read from /proc, /sys and the environment.
 #pragma once
 
@@ -12,11 +12,6 @@
 #include "core/threads/thread_plan.h"
 
 namespace moka {
-
-// "0-3,8" as 0, 1, 2, 3, 8, in the order given. Nothing if the text is no such list or names more than 65,536 CPUs.
-std::optional<std::vector<int>> ParseCpuList(std::string_view text);
-// The shortest such list. Requires: ascending.
-std::string CpuListText(const std::vector<int>& cpus);
 
 // The CPUs that thread `pid` (0: the calling one) may run on.
 std::vector<int> AffinityOf(int pid);

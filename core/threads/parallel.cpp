@@ -1,11 +1,14 @@
+// Calls libgomp's entry point directly: one region, split into equal ranges. A nested call runs in the calling thread,
+// so that a kernel may be called inside a part.
 #include "core/threads/parallel.h"
 
 #include <omp.h>
 
 #include <algorithm>
 
-// What "#pragma omp parallel" calls in libgomp, and in libomp for its sake. Called directly because the pragma would
-// put the region's address on the caller's stack, where the thread sanitizer sees it read before Observe() can speak.
+// "#pragma omp parallel" calls this function in libgomp, and in libomp for its sake. We call it directly because the
+// pragma would put the region's address on the caller's stack, where the thread sanitizer sees it read before Observe()
+// can speak.
 extern "C" void GOMP_parallel(void (*run)(void*), void* data, unsigned threads, unsigned flags);  // NOLINT: its name
 
 #if defined(__SANITIZE_THREAD__)

@@ -1,4 +1,4 @@
-// What a thread does between two looks at memory that another thread will write.
+// A pause for a thread between two looks at memory that another thread will write.
 #pragma once
 
 namespace moka {

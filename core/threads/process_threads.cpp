@@ -1,3 +1,5 @@
+// Walks /proc/self/task and sets affinity and time slice of every thread, those of libraries too, which have no other
+// handle on them.
 #include "core/threads/process_threads.h"
 
 #include <sched.h>
@@ -14,8 +16,8 @@
 namespace moka {
 namespace {
 
-// What sched_setattr(2) takes; the C library of Debian 12 has no wrapper, and its header and the kernel's exclude each
-// other.
+// The argument of sched_setattr(2): the C library of Debian 12 has no wrapper, and its header and the kernel's exclude
+// each other.
 struct SchedulingAttributes {
   uint32_t bytes = sizeof(SchedulingAttributes);
   uint32_t policy = 0;

@@ -21,7 +21,8 @@ void RunProcessOn(const std::vector<int>& cpus);
 // Linux 6.12 and later; others take no notice. Threads with a policy for real time keep theirs.
 void SliceProcess(uint64_t slice_ns);
 
-// What to throw where the system does not give a thread: the `index`-th, from 0 on, of `count`. Kind: kUnavailable.
+// Returns the error to throw where the system does not give a thread: the `index`-th, from 0 on, of `count`. Kind:
+// kUnavailable.
 Error NoThread(int index, int count, const std::system_error& reason);
 
 }  // namespace moka

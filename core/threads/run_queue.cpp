@@ -1,3 +1,4 @@
+// Reads the kernel's own accounting: a clock alone could not tell waiting for a CPU from work.
 #include "core/threads/run_queue.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// A thread waits on a condition for a second and speaks if the phase is still there. In a quiet scope none is made.
 #include "core/threads/slow_phase.h"
 
 #include <chrono>

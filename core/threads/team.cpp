@@ -1,3 +1,5 @@
+// Places are set by starting this program again with OMP_PLACES in its environment, since libgomp reads it before
+// main(). The second process takes the variables away from its children.
 #include "core/threads/team.h"
 
 #include <omp.h>
@@ -21,8 +23,8 @@
 namespace moka {
 namespace {
 
-// What a process that starts itself again asks for: "PID pinned SPINS", so that programs it starts do not take
-// themselves for it.
+// The environment variable by which a process that starts itself again says what it asks for: "PID pinned SPINS", so
+// that programs it starts do not take themselves for it.
 constexpr const char* kRestartedBy = "MOKA_RESTARTED_BY";
 constexpr std::array kPlaceVariables = {"OMP_PLACES", "OMP_PROC_BIND"};
 constexpr const char* kSpinVariable = "GOMP_SPINCOUNT";
@@ -31,7 +33,7 @@ const char* Variable(const char* name) {
   return std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing here sets variables once there are threads
 }
 
-// Of all places that threads of the team may be bound to; empty where they are not.
+// Returns all CPUs that threads of the team may be bound to; empty where they are not bound.
 std::vector<int> PlacedCpus() {
   std::vector<int> cpus;
   for (int place = 0; place < omp_get_num_places(); ++place) {

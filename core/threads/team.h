@@ -16,7 +16,7 @@
 
 namespace moka {
 
-// What this process has of the box, found at the first call. Never changes: SetThreadCount does not concern it.
+// Returns the CPUs that this process has, found at the first call. Never changes: SetThreadCount does not concern it.
 const CpuFacts& ProcessCpus();
 
 // Logical CPUs that threads beside a team can count on: of ThreadPlan::cpus what a rank has where several share this
@@ -36,14 +36,14 @@ bool IsPlacedByUser();
 // Whether the OpenMP runtime binds threads, for the user or for Restart.
 bool HasPlaces();
 
-// What the OpenMP runtime reads before main().
+// The settings that the OpenMP runtime reads before main().
 struct TeamWish {
   std::vector<int> places;  // team thread i runs on places[i]; empty: anywhere
   int64_t spins = 0;        // of a thread that waits, before it sleeps; 0: as the runtime has it
 };
-// Starts this program again in the same process, with the same arguments and the wish in its environment, which
-// programs that it starts do not inherit. Returns only if the system refuses. Requires: a wish for something; no thread
-// but the main one, nothing read or written yet.
+// Starts this program again in the same process, with the same arguments and the request in its environment, which
+// programs that it starts do not inherit. Returns only if the system refuses. Requires: a request for something; no
+// thread but the main one, nothing read or written yet.
 void Restart(const TeamWish& wish);
 // Whether this process is one that Restart has started.
 bool IsRestarted();

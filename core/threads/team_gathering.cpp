@@ -1,3 +1,5 @@
+// A small state machine, spread -> tried -> gathered: each state is judged over 0.3 s, a trial has to gain 10 %, and
+// pauses between failed trials double up to a minute, so that a machine where gathering does not help is left alone.
 #include "core/threads/team_gathering.h"
 
 #include <algorithm>

@@ -3,15 +3,15 @@
 // less than one CPU's progress. Gathered on half of the CPUs its threads take turns there, and the system moves the
 // other programs to the CPUs that were given back. The number of threads stays, and with it each result.
 //
-// Which of the two is better depends on what the others do, so it is tried: the better one is that in which the
-// calling thread runs for more of the time.
+// The better of the two depends on what the others do, so it is tried: the better one is that in which the calling
+// thread runs for more of the time.
 #pragma once
 
 namespace moka {
 
 class TeamGathering {
  public:
-  // What was seen for some time, a tenth of a second or so.
+  // The measurements of some time, a tenth of a second or so.
   struct Window {
     double seconds = 0;
     double run_share = 0;   // of the time that the calling thread ran

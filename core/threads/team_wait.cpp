@@ -1,3 +1,6 @@
+// Measures in windows how long this thread stood in the run queue, and sets how the team waits accordingly: spinning on
+// an idle machine, sleeping on a shared one. An idle pool of threads switches libgomp to its short spins, which cannot
+// be asked for after main() has begun.
 #include "core/threads/team_wait.h"
 
 #include <fmt/format.h>
@@ -105,7 +108,7 @@ LoadState& Load() {
   return state;
 }
 
-// What the calling thread saw last.
+// The values that the calling thread saw at its last look.
 struct ThreadLook {
   Clock::time_point at{};
   int64_t queued_ns = 0;

@@ -1,3 +1,5 @@
+// A pure function, tested by tables: sockets first, then cores, hyper-threads last, cut into equal slices where a
+// launcher has put several ranks on this box.
 #include "core/threads/thread_plan.h"
 
 #include <algorithm>
@@ -8,14 +10,14 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "core/threads/cpus.h"
+#include "core/threads/cpu_list.h"
 
 namespace moka {
 namespace {
 
 using Core = std::vector<int>;  // its hyper-threads, ascending
 
-// In order of socket, then of their first CPU.
+// Returns the cores in the order of their sockets, then of their first CPUs.
 std::vector<Core> CoresOf(const std::vector<Cpu>& cpus) {
   std::map<std::pair<int, int>, Core> by_place;
   for (const Cpu& cpu : cpus) by_place[{cpu.package, cpu.core}].push_back(cpu.id);
@@ -72,7 +74,7 @@ std::vector<int> CheckedCpus(const CpuFacts& facts, const std::vector<int>& want
   return wanted;
 }
 
-// What is one rank's own, as the team's threads take it.
+// The CPUs and threads of one rank, in the order in which the team's threads take them.
 struct Share {
   std::vector<int> cpus;
   int threads = 1;  // by default
@@ -95,7 +97,7 @@ ThreadPlan PlanThreads(const CpuFacts& facts, const ThreadWish& wish) {
   ThreadPlan plan;
   plan.warnings = facts.doubts;
   const int ranks = RanksHere(facts);
-  // Which part of CPUs that a launcher gave to several ranks is this one's cannot be known; how large it is can.
+  // Where a launcher gave CPUs to several ranks, this rank's part of them cannot be known; how large it is can.
   const bool has_own = ranks == facts.local_ranks || ranks == 1;
   const Share share = ShareOf(facts, wish, ranks, has_own && ranks > 1 ? facts.local_rank : 0);
   int limit = static_cast<int>(share.cpus.size());

@@ -1,3 +1,5 @@
+// Ops are by image if all operands and results have the images first and no element depends on another image; the list
+// is explicit, as a wrong entry would change results silently.
 #include "graph/passes/batch_parts.h"
 
 #include <algorithm>
@@ -28,7 +30,7 @@ bool CutsImages(const Node& node, int rank) {
   return axis == 0 || axis == -rank;
 }
 
-// What the node says of its operands' sizes, for a part of the images.
+// Returns the node's attributes with its operands' sizes changed to those of a part of the images.
 Attributes OfPart(const Node& node, int64_t parts) {
   Attributes attributes = node.attributes;
   if (node.op->name == "convolution_backward_data") {
@@ -59,7 +61,7 @@ bool BatchParts::IsByImage(const Node& node, int64_t images) const {
   const bool is_pointwise = node.op->name == "pointwise";
   // Random numbers are keyed by an element's place in the whole batch.
   if (is_pointwise && Expression::Parse(node.attributes.Get<Strings>("exprs")).IsRandom()) return false;
-  // What is fixed goes into each part as it is: weights, and what has one value for all images.
+  // Fixed operands go into each part as they are: weights, and tensors with one value for all images.
   const auto is_for_all = [&](const Shape& shape) { return shape.rank() == 0 || shape[0] == 1; };
   const bool has_weights = !is_pointwise && node.op->name != "concat";
   return std::ranges::all_of(node.inputs, [&](ValueId id) {

@@ -1,4 +1,4 @@
-// What passes share that run part of an inference net on a part of the images at a time.
+// The part shared by passes that run some of an inference net on a part of the images at a time.
 #pragma once
 
 #include <set>

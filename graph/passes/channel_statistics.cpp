@@ -9,7 +9,7 @@
 namespace moka {
 namespace {
 
-// What `from` says of the attributes that an op has.
+// Returns the values that `from` has for the attributes of `op`.
 Attributes Shared(const OpDef& op, const Attributes& from) {
   Attributes shared;
   for (const AttributeSpec& spec : op.attributes) shared.Set(spec.name, from.values().at(spec.name));

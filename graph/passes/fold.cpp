@@ -16,7 +16,7 @@
 namespace moka {
 namespace {
 
-// What the pass knows about one candidate: a convolution and the pointwise node that alone reads it.
+// The facts that the pass knows about one candidate: a convolution and the pointwise node that alone reads it.
 struct Candidate {
   Node conv;
   Node user;
@@ -134,7 +134,8 @@ constexpr Saving kSaving[] = {
     {"softmax_loss", "softmax_loss_forward"},
 };
 
-// What is saved, say where a maximum was, nobody wants to know when nothing flows back.
+// Drops the results that a node saves for its gradient (where a maximum was, say): nobody reads them when nothing flows
+// back.
 bool DropSaved(Graph& graph, Rewriter& rewriter, NodeId id) {
   const Node node = graph.node(id);
   const auto* row = std::ranges::find(kSaving, node.op->name, &Saving::op);
@@ -168,7 +169,7 @@ bool FoldInference(Graph& graph, const PassContext& context) {
     if (!c) return false;
     const bool replaced = FoldAffine(graph, rewriter, constant, *c) ||
                           FoldSum(graph, rewriter, *c, context.options.device) || FoldRelu(graph, rewriter, *c);
-    // What was added reads only what was there or was added before it.
+    // An added node reads only values that were there or were added before it, so one sweep in order suffices.
     for (auto added = static_cast<NodeId>(constant.size()); added < graph.node_limit(); ++added) {
       constant.push_back(IsConstantNode(graph, graph.node(added), constant, written, true));
     }

@@ -53,8 +53,8 @@ class Grouper {
   }
 
  private:
-  // Of the ways from the graph's beginning to a node, how many possible members the one with most of them has. Nodes of
-  // one depth do not depend on one another, nor do they once nodes of other depths are grouped.
+  // Returns the depth of a node: the number of possible members on that way from the graph's beginning to it which has
+  // most of them. Nodes of one depth do not depend on one another, nor do they once nodes of other depths are grouped.
   int DepthOf(const Node& node) const {
     int depth = 0;
     for (const ValueId input : node.inputs) {
@@ -71,7 +71,8 @@ class Grouper {
 
   static bool IsSum(const Node& node) { return node.op->name == "reduce_sum"; }
 
-  // Of the update, or what gives states their next values and nothing else, so that it can as well be done late.
+  // Returns whether the node is of the update, or gives states their next values and nothing else, so that it can as
+  // well be done late.
   bool IsUpdate(const Node& node) const {
     if (node.origin.pass == "update") return node.op->name == "pointwise" || IsSum(node);
     return node.op->name == "pointwise" && std::ranges::all_of(node.outputs, [&](ValueId id) {

@@ -31,7 +31,7 @@ class LayoutPass {
     for (ValueId id = 0; id < graph_.value_count(); ++id) {
       const Value& value = graph_.value(id);
       if (value.kind != ValueKind::kState) continue;
-      const bool fixed = context_.store.IsLayoutFixed(value.name);
+      const bool fixed = context_.store.claims(value.name).is_layout_fixed;
       if (fixed) SetLayout(id, context_.store.type(value.name).layout);
       open_.insert_or_assign(id, !fixed);
     }
@@ -39,7 +39,7 @@ class LayoutPass {
       const Value& state = graph_.value(assignment.state);
       const NodeId producer = graph_.value(assignment.value).producer;
       const bool is_update = producer != kNoId && graph_.node(producer).op->name == "pointwise";
-      if (is_update && !context_.store.IsWritten(state.name)) may_mirror_.insert(assignment.state);
+      if (is_update && !context_.store.claims(state.name).is_written) may_mirror_.insert(assignment.state);
     }
     const std::vector<NodeId> order = graph_.TopologicalOrder();
     for (const NodeId id : order) {
@@ -119,7 +119,7 @@ class LayoutPass {
     Rewriter rewriter(graph_);
     for (size_t i = 0; i < assignments.size(); ++i) {
       const ValueId state = assignments[i].state;
-      for (const std::string& name : context_.store.MirrorsOf(graph_.value(state).name)) {
+      for (const std::string& name : context_.store.claims(graph_.value(state).name).mirrors) {
         const TensorType& type = context_.store.type(name);
         mirrors[state].push_back(graph_.AddMirror(state, type.dtype, type.layout));
       }

@@ -1,3 +1,5 @@
+// The order of passes, and why each is where it is, reads from top to bottom in CompilePasses. RunPasses wraps them
+// alike: skipped if disabled, timed, and verified after each change.
 #include <algorithm>
 #include <chrono>
 

@@ -52,7 +52,7 @@ class PrecisionPass {
   bool IsKept(const Node& node) const {
     if (node.origin.pass == "update" || node.op->precision == Precision::kKeep32) return true;
     if (options_.keep32_layers.empty()) return false;
-    const std::vector<std::string> layers = LayersOf(node.origin);
+    const std::vector<std::string> layers = LayersOf(node.origin.layer);
     return std::ranges::any_of(layers, [&](const auto& name) { return options_.keep32_layers.contains(name); });
   }
 

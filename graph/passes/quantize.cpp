@@ -1,9 +1,9 @@
-// Quantize. In inference, convolutions whose ranges calibration measured run on 8-bit integers: activations one scale a
-// tensor (uint8 where nothing is negative, which every input must be; int8 for results that are summands), weights one
-// scale an output channel, folded biases and ReLUs and residual sums inside. Integers pass from one convolution to the
-// next, through max pooling too; conversions stand at the borders only. A convolution that no kernel would take so
-// stays as it is; a warning says so when none is left. Errors: kConfig for ranges that cannot be of the layer.
-// Requires: FoldInference; inference. Ensures: the same values up to the roundings.
+// Quantisation. In inference, convolutions whose ranges calibration measured run on 8-bit integers: activations one
+// scale a tensor (uint8 where nothing is negative, which every input must be; int8 for results that are summands),
+// weights one scale an output channel, folded biases and ReLUs and residual sums inside. Integers pass from one
+// convolution to the next, through max pooling too; conversions stand at the borders only. A convolution that no kernel
+// would take so stays as it is; a warning says so when none is left. Errors: kConfig for ranges that cannot be of the
+// layer. Requires: FoldInference; inference. Ensures: the same values up to the roundings.
 //
 // Observe. The inputs, results and weights of the same convolutions become outputs "@int8/LAYER/x", ".../y" and
 // ".../w" of the program, for calibration.
@@ -28,7 +28,7 @@ namespace moka {
 namespace {
 
 // The layer a node's chain began with ("conv1" of "conv1+bn1+relu1").
-std::string LayerOf(const Node& node) { return LayersOf(node.origin).front(); }
+std::string LayerOf(const Node& node) { return LayersOf(node.origin.layer).front(); }
 
 // Convolutions in order whose weights are constant, one a layer.
 std::vector<NodeId> Convolutions(const Graph& graph) {
@@ -83,7 +83,7 @@ class QuantizePass {
   }
 
  private:
-  // Of measured ranges, which begin at 0, none is above its end.
+  // Checks measured ranges: a number for each output, finite, and no range that begins above its end or ends below 0.
   void CheckRanges(const Node& node, const ConvolutionRanges& r) const {
     const auto fail = [&](const std::string& what) {
       const std::string& file = context_.options.quantization->file;

@@ -1,3 +1,5 @@
+// Keeps the uses of each value as lists that are mended with every change, and sweeps by a priority queue on the nodes'
+// order, so that nodes which a rewrite adds are visited in the same sweep.
 #include "graph/passes/rewriter.h"
 
 #include <queue>

@@ -1,6 +1,6 @@
-// What a pass that rewrites a graph knows while it does: who reads each value, which values are pinned (outputs and
-// assigned ones), and how far a sweep in topological order has come. The tables follow each change, so a change costs
-// what it touches and no pass begins again after one. Changes go through the rewriter; nodes may also be added by a
+// The knowledge of a pass that rewrites a graph: who reads each value, which values are pinned (outputs and assigned
+// ones), and how far a sweep in topological order has come. The tables follow each change, so a change costs what it
+// touches and no pass begins again after one. Changes go through the rewriter; nodes may also be added by a
 // GraphBuilder, which it notices by itself. Lives no longer than the pass; one thread.
 #pragma once
 

@@ -13,7 +13,7 @@
 namespace moka {
 namespace {
 
-// What an instruction gives where the gradient is zero.
+// The result of an instruction where the gradient is zero.
 enum class Given : uint8_t { kOther, kZero, kWeight };
 
 // Whether the only result is input `weight` wherever input `gradient` is zero and the other inputs are finite.

@@ -22,9 +22,9 @@ constexpr int64_t kWorthBytes = int64_t{64} << 20;
 constexpr double kWorthShare = 0.7;  // of the peak before
 constexpr int kLongest = 24;         // nodes on either side of the peak
 constexpr int kMostRounds = 3;       // stretches that are split
-constexpr std::array<int64_t, 4> kSplitBatchParts = {2, 4, 8, 16};
+constexpr std::array<int64_t, 4> kParts = {2, 4, 8, 16};
 
-// Which results are alive when: steps in the order of the graph, constants left out.
+// The lives of results: steps in the order of the graph, constants left out.
 class Lives {
  public:
   Lives(const Graph& graph, const std::vector<bool>& constant) : graph_(&graph) {
@@ -44,7 +44,7 @@ class Lives {
     for (const Assignment& assignment : graph.assignments()) last_[static_cast<size_t>(assignment.value)] = steps();
     // A result written over an operand begins a step later, in the operand's memory.
     for (int t = 0; t < steps(); ++t) TakeOver(t);
-    // What begins and ends at each step, summed up.
+    // Sum up the bytes that begin and end at each step.
     bytes_.assign(static_cast<size_t>(steps()) + 1, 0);
     for (size_t id = 0; id < values; ++id) {
       if (first_[id] < 0) continue;
@@ -132,7 +132,7 @@ class Splitter {
         if (lives_.last(id) >= end) leaving += Bytes(id);
       }
     }
-    // What was made before lives on beside the parts, what enters among it.
+    // Results made before live on beside the parts; those that enter the parts are among them.
     int64_t beside = lives_.bytes(begin);
     for (const ValueId id : lives_.node(begin).outputs) beside -= Bytes(id);
     beside = std::max<int64_t>(beside, 0);
@@ -155,7 +155,7 @@ class Splitter {
          --begin) {
       const int limit = std::min(lives_.steps(), peak + kLongest);
       for (int end = peak + 1; end <= limit && parts_.IsByImage(lives_.node(end - 1), images); ++end) {
-        for (const int64_t parts : kSplitBatchParts) {
+        for (const int64_t parts : kParts) {
           if (images % parts != 0) continue;
           const int64_t bytes = PeakOf(begin, end, parts);
           // More parts and nodes must be worth it.

@@ -55,7 +55,7 @@ class TrackCutter {
     return node.op->flops(node.attributes, graph_.InputTypes(node), outputs);
   }
 
-  // Of the runs of nodes that are by image the one with the most operations.
+  // Returns, of the runs of nodes that are by image, the one with the most operations.
   Stretch Longest() const {
     Stretch best;
     Stretch now;
@@ -78,7 +78,7 @@ class TrackCutter {
     return best;
   }
 
-  // What is read behind the stretch.
+  // Returns the stretch's results that are read behind it.
   std::set<ValueId> Leaving(const Stretch& stretch) const {
     const std::set<NodeId> inside(stretch.nodes.begin(), stretch.nodes.end());
     const std::vector<bool> pinned = Pinned(graph_);

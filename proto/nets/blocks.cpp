@@ -1,3 +1,5 @@
+// Expansion is a recursion over layers with a depth and a count, both bounded, so that a small file cannot become a net
+// that fills memory. Variables are replaced in the fields' texts after parsing, which keeps each error at its place.
 #include "proto/nets/blocks.h"
 
 #include <google/protobuf/descriptor.h>
@@ -26,7 +28,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-constexpr size_t kBlocksTextLimitBytes = 4096;            // of one text after substitution
+constexpr size_t kTextLimitBytes = 4096;                  // of one text after substitution
 constexpr int64_t kTotalLimitBytes = int64_t{256} << 20;  // of all expanded layers
 
 using Values = std::map<std::string, std::string, std::less<>>;
@@ -56,8 +58,8 @@ std::string Substitute(std::string_view text, const Values& values) {
                   DidYouMean(name, NamesOf(values)));
     }
     result += value->second;
-    if (result.size() > kBlocksTextLimitBytes) {
-      throw Error(ErrorKind::kConfig, StrCat("a text grows beyond ", kBlocksTextLimitBytes, " bytes by substitution"));
+    if (result.size() > kTextLimitBytes) {
+      throw Error(ErrorKind::kConfig, StrCat("a text grows beyond ", kTextLimitBytes, " bytes by substitution"));
     }
     i = end + 1;
   }

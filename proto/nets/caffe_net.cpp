@@ -1,3 +1,4 @@
+// Walks the message by reflection and clears fields by number: BVLC's schema is the numbers below 1000 without SSD's.
 #include "proto/nets/caffe_net.h"
 
 #include <google/protobuf/descriptor.h>

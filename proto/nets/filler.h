@@ -18,7 +18,8 @@ struct UnreadFillerField {
   std::string name;
   std::string readers;
 };
-// Of a filler with a type those that say something other than their defaults; without a type all that are there.
+// Returns the unread fields. Of a filler with a type these are those that say something other than their defaults;
+// without a type, all that are there.
 std::vector<UnreadFillerField> UnreadFieldsOf(const FillerParameter& filler);
 
 // Errors: kConfig without a place when the type is unknown, does not go with its numbers or the shape, or is not there

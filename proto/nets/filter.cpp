@@ -1,3 +1,5 @@
+// Caffe's rules of include and exclude, exactly, with the sentences that say which rule kept a layer out, as later
+// errors about its missing tops need them.
 #include "proto/nets/filter.h"
 
 #include <google/protobuf/text_format.h>
@@ -27,7 +29,7 @@ void WarnOfUnknown(const LayerParameter& layer, Phase phase) {
   }
 }
 
-// What errors say of a layer that is left out.
+// Adds the note that errors carry for a layer that is left out.
 void NoteLeftOut(const LayerParameter& layer, NetParameter& filtered) {
   if (layer.top_size() == 0) return;
   LayerParameter note;

@@ -1,4 +1,4 @@
-// Which layers of a net are present in a phase, level and set of stages.
+// Tells which layers of a net are present in a phase, level and set of stages.
 #pragma once
 
 #include <string>
@@ -28,7 +28,7 @@ std::vector<LayerParameter> LayersLeftOut(const NetParameter& filtered);
 std::string StateText(const NetState& state);
 // 'include { stage: "train" }', all rules of the layer.
 std::string RulesText(const LayerParameter& layer);
-// What is written so that a layer that the state leaves out is present; empty where only other rules help.
+// Returns what to write so that a layer that the state leaves out is present; empty where only other rules help.
 std::string HowToAdmit(const LayerParameter& layer, const NetState& state);
 
 // A sentence for each stage of the state that no rule of the net names, which leaves the net as it is without that

@@ -1,3 +1,5 @@
+// A card is prototxt, read as strictly as a net. A folder without one gives the default card, so that callers need no
+// second case.
 #include "proto/nets/model_card.h"
 
 #include "proto/text/text_format.h"

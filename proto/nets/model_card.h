@@ -1,4 +1,4 @@
-// What a model's folder says of itself (proto/zoo.proto).
+// The card by which a model's folder tells of itself (proto/zoo.proto).
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@ inline constexpr std::string_view kModelCardFile = "model.prototxt";
 
 // Errors: kNoInput, kBadData (no text), ErrorList of kConfig at file:line:column for what the schema does not have.
 ModelCard ReadModelCard(const std::filesystem::path& file);
-// Of a folder; a card without fields (task CLASSIFY) where it has none.
+// Returns the card of a folder; a card without fields (task CLASSIFY) where it has none.
 ModelCard ModelCardOf(const std::filesystem::path& folder);
 
 }  // namespace moka

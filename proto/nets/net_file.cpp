@@ -1,3 +1,5 @@
+// The order of steps matters and is the same for text and binary nets: parse, upgrade, overrides that are about blocks,
+// expansion, the other overrides, upgrade of what those wrote.
 #include "proto/nets/net_file.h"
 
 #include <google/protobuf/descriptor.h>
@@ -83,7 +85,7 @@ NetParameter FinishNet(NetParameter net, const std::string& file, const NetReadO
     ExpandBlocks(net);
     Override(options, false, so_far, net);
   }
-  // What overrides have written in an old spelling, and what stood in blocks.
+  // Overrides may have written an old spelling, and blocks may hold one.
   if (has_blocks || !options.overrides.empty()) UpgradeNet(net, file);
   return net;
 }

@@ -1,3 +1,5 @@
+// Resolves which nets a solver trains and tests, in Caffe's order of precedence, relative to the solver's folder, and
+// merges their states of phase, level and stage.
 #include "proto/nets/solver_file.h"
 
 #include <google/protobuf/repeated_field.h>
@@ -84,7 +86,7 @@ SolverParameter SolverFromText(std::string_view text, const std::string& file, c
   ParseText(text, file, solver);
   const bool was_old = UpgradeSolver(solver, file);
   const std::vector<AppliedOverride> applied = ApplyOverrides(options.overrides, solver);
-  // Of a file's solver_type, which is its type by now, an override's takes the place.
+  // An override's type takes the place of the solver_type of an old file, which was upgraded to a type above.
   if (was_old && solver.has_solver_type() && !IsOverridden(PlaceOf(solver, "type"))) solver.clear_type();
   UpgradeSolver(solver, file);
   if (options.applied != nullptr) options.applied->insert(options.applied->end(), applied.begin(), applied.end());

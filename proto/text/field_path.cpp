@@ -1,3 +1,4 @@
+// A path is parsed into steps and walked by reflection, branching where a selector matches several elements.
 #include "proto/text/field_path.h"
 
 #include <google/protobuf/descriptor.h>
@@ -13,7 +14,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "proto/text/origins.h"
-#include "proto/text/text_errors.h"
+#include "proto/text/schema_names.h"
 #include "proto/text/text_format.h"
 
 namespace moka {
@@ -80,7 +81,7 @@ std::optional<int> AsIndex(std::string_view selector) {
 }
 
 // The `name` of an element; null for elements without one.
-std::optional<std::string> FieldPathNameOf(const Message& parent, const FieldDescriptor& list, int index) {
+std::optional<std::string> NameOf(const Message& parent, const FieldDescriptor& list, int index) {
   if (list.message_type() == nullptr) return std::nullopt;
   const Message& element = parent.GetReflection()->GetRepeatedMessage(parent, &list, index);
   const FieldDescriptor* name = element.GetDescriptor()->FindFieldByName("name");
@@ -99,7 +100,7 @@ Elements SelectElements(const Message& parent, const FieldDescriptor& list, cons
   const int count = parent.GetReflection()->FieldSize(parent, &list);
   std::vector<std::string> names;
   for (int i = 0; i < count; ++i) {
-    const std::optional<std::string> name = FieldPathNameOf(parent, list, i);
+    const std::optional<std::string> name = NameOf(parent, list, i);
     if (name) names.push_back(*name);
     const bool matches = found.by_pattern ? MatchesPattern(name.value_or(""), selector) : name == selector;
     if (matches) found.indices.push_back(i);
@@ -205,7 +206,7 @@ class Finder {
     for (const int i : elements.indices) {
       FieldRef ref = list;
       ref.index = i;
-      const std::optional<std::string> name = FieldPathNameOf(*list.parent, *list.field, i);
+      const std::optional<std::string> name = NameOf(*list.parent, *list.field, i);
       ref.key += StrCat("[", name.value_or(""), " ", i, "]");
       ref.path += "[" + (name && !name->empty() ? AsSelector(*name) : std::to_string(i)) + "]";
       ref.scope_path += "[" + std::to_string(i) + "]";
@@ -255,9 +256,7 @@ class Quiet : public google::protobuf::io::ErrorCollector {
   std::string text;
 };
 
-std::string FieldPathQuoted(std::string_view value) {
-  return "\"" + google::protobuf::CEscape(std::string(value)) + "\"";
-}
+std::string Quoted(std::string_view value) { return "\"" + google::protobuf::CEscape(std::string(value)) + "\""; }
 
 bool IsQuoted(std::string_view value) {
   return value.size() >= 2 && (value[0] == '"' || value[0] == '\'') && value.back() == value[0];
@@ -282,7 +281,7 @@ bool HasComment(std::string_view value) {
 // One value, set or added to the list.
 void ParseValue(Message& message, const FieldDescriptor& field, std::string_view value) {
   std::string text(Trim(value));
-  if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING && !IsQuoted(text)) text = FieldPathQuoted(text);
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING && !IsQuoted(text)) text = Quoted(text);
   if (field.message_type() != nullptr && !text.starts_with("{") && !text.starts_with("<")) text = "{" + text + "}";
   Quiet quiet;
   TextFormat::Parser parser;

@@ -1,3 +1,5 @@
+// Protobuf's parser stops at an enum value that it does not know, so the word is overwritten with 0 and blanks, of
+// equal length so that places stay, and noted in the layer's origin.
 #include "proto/text/foreign_types.h"
 
 #include <google/protobuf/descriptor.h>
@@ -12,17 +14,15 @@
 namespace moka {
 namespace {
 
-constexpr size_t kForeignTypesNone = std::string_view::npos;
+constexpr size_t kNone = std::string_view::npos;
 
 // Whether "type:" stands before the value at `offset`, in a block `layers` of the net itself.
 bool IsTypeOfV1Layer(std::string_view text, size_t offset) {
-  const auto before = [&](size_t end) {
-    return end == 0 ? kForeignTypesNone : text.find_last_not_of(" \t\r\n", end - 1);
-  };
+  const auto before = [&](size_t end) { return end == 0 ? kNone : text.find_last_not_of(" \t\r\n", end - 1); };
   const size_t colon = before(offset);
-  if (colon == kForeignTypesNone || text[colon] != ':') return false;
+  if (colon == kNone || text[colon] != ':') return false;
   const size_t last = before(colon);
-  if (last == kForeignTypesNone || last < 3 || FindWordBefore(text, "type", last + 1) != last - 3) return false;
+  if (last == kNone || last < 3 || FindWordBefore(text, "type", last + 1) != last - 3) return false;
   const TextScan scan = ScanText(text, offset);
   return scan.open.size() == 1 && scan.open[0].field == "layers";
 }
@@ -43,14 +43,14 @@ std::optional<ForeignType> ForeignTypeAt(const ParsedText& parsed, const ParserC
     foreign.type = LayerTypeOf(word);
   } else if (message.starts_with("Expected integer or identifier, got: \"") && offset < text.size()) {
     const size_t end = text.find_first_of("\"\\\n", offset + 1);
-    if (text[offset] != '"' || end == kForeignTypesNone || text[end] != '"') return std::nullopt;
+    if (text[offset] != '"' || end == kNone || text[end] != '"') return std::nullopt;
     foreign.offset = offset;
     foreign.length = end + 1 - offset;
     foreign.type = std::string(text.substr(offset + 1, end - offset - 1));
   } else {
     return std::nullopt;
   }
-  if (foreign.offset == kForeignTypesNone || foreign.type.empty() ||
+  if (foreign.offset == kNone || foreign.type.empty() ||
       std::isalpha(static_cast<unsigned char>(foreign.type[0])) == 0 || !IsTypeOfV1Layer(text, foreign.offset))
     return std::nullopt;
   return foreign;

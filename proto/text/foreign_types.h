@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "proto/text/text_errors.h"
+#include "proto/text/parsed_text.h"
 
 namespace moka {
 

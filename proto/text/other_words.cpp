@@ -1,3 +1,4 @@
+// Two tables of words and their equals here, for hints only: no word is ever taken for another one.
 #include "proto/text/other_words.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ using Word = std::pair<std::string_view, std::string_view>;
 constexpr std::string_view kBatch =
     "the batch is the data layer's: layer[NAME].data_param.batch_size=N (moka model show lists the layers)";
 
-// What is meant, as a sentence's end: "here it is ...".
+// The fields that are meant by other tools' words; each is the end of the sentence "here it is ...".
 constexpr std::array kFields = {
     Word{"epochs", "max_epochs"},
     Word{"num_epochs", "max_epochs"},

@@ -6,11 +6,11 @@
 
 namespace moka {
 
-// What a person means who sets a solver's field `name` as other tools call it: "epochs", "lr", "batch_size"; empty for
-// a word that none is known to use.
+// Returns the field that a person means who sets a solver's field `name` as other tools call it: "epochs", "lr",
+// "batch_size"; empty for a word that none is known to use.
 std::string OtherToolsField(std::string_view name);
 
-// What a field of Caffe's older layers ("blobs_lr") is called in a layer of today; empty for other words.
+// Returns the name that a field of Caffe's older layers ("blobs_lr") has in a layer of today; empty for other words.
 std::string OlderLayersField(std::string_view name);
 
 }  // namespace moka

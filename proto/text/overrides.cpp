@@ -1,3 +1,6 @@
+// Tells an override from a path of a file by its form, splits it at the first "=" outside brackets, and sets the field
+// through proto/text/field_path.h. Each remembers its place, so that an error about the value names the word of the
+// command line.
 #include "proto/text/overrides.h"
 
 #include <google/protobuf/descriptor.h>
@@ -9,7 +12,7 @@
 
 #include "core/text.h"
 #include "proto/text/field_path.h"
-#include "proto/text/text_errors.h"
+#include "proto/text/schema_names.h"
 
 namespace moka {
 namespace {

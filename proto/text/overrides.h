@@ -31,7 +31,7 @@ struct AppliedOverride {
   std::string key = {};       // of the field, as FieldRef has it
 };
 
-// What the overrides of one message have set so far.
+// Keeps what the overrides of one message have set so far.
 class OverridesSoFar {
  public:
   // Takes what the next override did. Errors: kUsage if nothing remains of an earlier one, which is as if it had not

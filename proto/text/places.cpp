@@ -1,3 +1,4 @@
+// Looks places up in `origin`, from the field outwards: a field without a place has its message's.
 #include "proto/text/places.h"
 
 #include <string>

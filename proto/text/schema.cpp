@@ -1,3 +1,5 @@
+// The descriptors that protoc compiles in have no comments, so a descriptor set with them is embedded in the binary and
+// built on first use.
 #include "proto/text/schema.h"
 
 #include <google/protobuf/descriptor.h>

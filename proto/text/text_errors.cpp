@@ -1,3 +1,5 @@
+// Protobuf's messages are matched by their wording, each pattern with its own sentence; a message that is not known
+// passes through. Errors that only follow from an earlier one are dropped.
 #include "proto/text/text_errors.h"
 
 #include <google/protobuf/descriptor.h>
@@ -7,32 +9,32 @@
 
 #include "core/text.h"
 #include "proto/text/other_words.h"
+#include "proto/text/schema_names.h"
 #include "proto/text/text_slips.h"
 
 namespace moka {
 namespace {
 
 using google::protobuf::Descriptor;
-using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
 
-constexpr size_t kTextErrorsNone = std::string_view::npos;
+constexpr size_t kNone = std::string_view::npos;
 constexpr std::string_view kNumberTail = "Need space between number and identifier";
 
 // The text between the n-th pair of double quotes of a parser's message.
-std::string TextErrorsQuoted(std::string_view message, int n) {
+std::string Quoted(std::string_view message, int n) {
   size_t begin = 0;
   for (int i = 0;; ++i) {
     begin = message.find('"', begin);
-    if (begin == kTextErrorsNone) return {};
+    if (begin == kNone) return {};
     const size_t end = message.find('"', begin + 1);
-    if (end == kTextErrorsNone) return {};
+    if (end == kNone) return {};
     if (i == n) return std::string(message.substr(begin + 1, end - begin - 1));
     begin = end + 1;
   }
 }
 
-bool Contains(std::string_view text, std::string_view part) { return text.find(part) != kTextErrorsNone; }
+bool Contains(std::string_view text, std::string_view part) { return text.find(part) != kNone; }
 
 // Whether a block around the innermost one has a field of this name.
 bool IsFieldFurtherOut(const Descriptor* root, const std::vector<OpenBlock>& open, const std::string& name) {
@@ -46,7 +48,7 @@ bool IsFieldFurtherOut(const Descriptor* root, const std::vector<OpenBlock>& ope
   return false;
 }
 
-// What stands between a token's quotes; the token if it has none.
+// Returns the text between a token's quotes; the token if it has none.
 std::string Unquoted(const std::string& token) {
   const bool is_text = token.size() > 1 && (token[0] == '"' || token[0] == '\'') && token.back() == token[0];
   return is_text ? token.substr(1, token.size() - 2) : token;
@@ -91,7 +93,7 @@ class Translator {
 
 Error Translator::AtWord(const std::string& word, size_t offset, std::string text, std::string hint) const {
   const size_t at = FindWordBefore(parsed_.text, word, offset);
-  if (at == kTextErrorsNone) return At(offset, 1, std::move(text), std::move(hint));
+  if (at == kNone) return At(offset, 1, std::move(text), std::move(hint));
   return At(at, word.size(), std::move(text), std::move(hint));
 }
 
@@ -107,20 +109,20 @@ std::string Translator::TokenAt(size_t offset) const {
   size_t end = rest.empty() ? 0 : 1;
   if (!rest.empty() && (rest[0] == '"' || rest[0] == '\'')) {
     end = rest.find_first_of(std::string{rest[0], '\n'}, 1);
-    end = end == kTextErrorsNone ? rest.size() : end + 1;
-  } else if (!rest.empty() && std::string_view("{}<>[]:;,").find(rest[0]) == kTextErrorsNone) {
+    end = end == kNone ? rest.size() : end + 1;
+  } else if (!rest.empty() && std::string_view("{}<>[]:;,").find(rest[0]) == kNone) {
     end = std::min(rest.find_first_of(" \t\r\n{}<>[]:;,#\"'"), rest.size());
   }
   return Printable(rest.substr(0, std::min(std::max<size_t>(end, rest.empty() ? 0 : 1), kShown)));
 }
 
 Translated Translator::Unknown(const ParserComplaint& complaint) const {
-  const std::string type_name = TextErrorsQuoted(complaint.message, 0);
-  const std::string name = TextErrorsQuoted(complaint.message, 1);
+  const std::string type_name = Quoted(complaint.message, 0);
+  const std::string name = Quoted(complaint.message, 1);
   const size_t after = parsed_.lines.OffsetOf(complaint.line, complaint.column);
   if (name.starts_with('[')) return {Bracketed(complaint)};
   const size_t found = FindWordBefore(parsed_.text, name, after);
-  const size_t at = found == kTextErrorsNone ? after : found;
+  const size_t at = found == kNone ? after : found;
   if (std::optional<Error> further = FurtherValue(parsed_, at)) return {*further};
   const Descriptor* type = google::protobuf::DescriptorPool::generated_pool()->FindMessageTypeByName(type_name);
   if (type == nullptr) return {At(at, name.size(), Printable(complaint.message))};
@@ -142,17 +144,17 @@ Translated Translator::Unknown(const ParserComplaint& complaint) const {
 
 // A name in brackets is of an extension, and Moka's messages have none.
 Error Translator::Bracketed(const ParserComplaint& complaint) const {
-  const std::string name = TextErrorsQuoted(complaint.message, 1);
+  const std::string name = Quoted(complaint.message, 1);
   const size_t after = parsed_.lines.OffsetOf(complaint.line, complaint.column);
-  const size_t close = after == 0 ? kTextErrorsNone : parsed_.text.rfind(']', after - 1);
-  const size_t open = close == kTextErrorsNone ? kTextErrorsNone : parsed_.text.rfind('[', close);
-  const size_t at = open == kTextErrorsNone ? after : open;
-  const std::string type_name = TextErrorsQuoted(complaint.message, 0);
+  const size_t close = after == 0 ? kNone : parsed_.text.rfind(']', after - 1);
+  const size_t open = close == kNone ? kNone : parsed_.text.rfind('[', close);
+  const size_t at = open == kNone ? after : open;
+  const std::string type_name = Quoted(complaint.message, 0);
   const Descriptor* type = google::protobuf::DescriptorPool::generated_pool()->FindMessageTypeByName(type_name);
   const std::string bare = name.substr(1, name.size() - 2);
   const std::string last = bare.substr(bare.rfind('.') + 1);  // npos + 1 is 0
   const bool is_field = type != nullptr && type->FindFieldByName(last) != nullptr;
-  return At(at, open == kTextErrorsNone ? 1 : close + 1 - open,
+  return At(at, open == kNone ? 1 : close + 1 - open,
             StrCat(type == nullptr ? type_name : ShortName(*type), " has no field \"", Printable(name), "\""),
             is_field ? StrCat("write the name without brackets: ", last)
                      : "a name in brackets is an extension, and there are none");
@@ -161,28 +163,28 @@ Error Translator::Bracketed(const ParserComplaint& complaint) const {
 // Whether `last` is only what an unknown field's name, or the letter in a number, led to.
 bool Translator::IsConsequence(const ParserComplaint& unknown, const ParserComplaint& last) const {
   const size_t offset = parsed_.lines.OffsetOf(last.line, last.column);
-  const std::string name = TextErrorsQuoted(unknown.message, 1);
+  const std::string name = Quoted(unknown.message, 1);
   const size_t before = parsed_.text.find_last_not_of(" \t\r\n", offset == 0 ? 0 : offset - 1);
-  if (before == kTextErrorsNone || before + 1 < name.size()) return false;
+  if (before == kNone || before + 1 < name.size()) return false;
   return parsed_.text.substr(before + 1 - name.size(), name.size()) == name;
 }
 
 bool Translator::IsTailOfNumber(const ParserComplaint& unknown, const ParserComplaint& last) const {
   const size_t offset = parsed_.lines.OffsetOf(last.line, last.column);
   return last.message.starts_with(kNumberTail) &&
-         parsed_.text.substr(std::min(offset, parsed_.text.size())).starts_with(TextErrorsQuoted(unknown.message, 1));
+         parsed_.text.substr(std::min(offset, parsed_.text.size())).starts_with(Quoted(unknown.message, 1));
 }
 
 // A value the field does not take; the parser stands after it or on it.
 Error Translator::BadValue(const std::string& word, size_t offset) const {
-  const size_t found = word.empty() ? kTextErrorsNone : FindWordBefore(parsed_.text, word, offset);
-  const size_t at = found == kTextErrorsNone ? offset : found;
+  const size_t found = word.empty() ? kNone : FindWordBefore(parsed_.text, word, offset);
+  const size_t at = found == kNone ? offset : found;
   const std::string token = TokenAt(at);
   // The field's name stands before the value's ":" (or before "[", in a list).
   const size_t colon = parsed_.text.rfind(':', at);
   const FieldDescriptor* field = nullptr;
   const Descriptor* type = BlockTypeAt(parsed_, at);
-  if (type != nullptr && colon != kTextErrorsNone) {
+  if (type != nullptr && colon != kNone) {
     field = type->FindFieldByName(std::string(NameBefore(parsed_.text, colon)));
   }
   if (field == nullptr) return At(at, token.size(), StrCat("the value ", token, " does not fit its field"));
@@ -200,14 +202,14 @@ Translated Translator::Last(const ParserComplaint& complaint) const {
   const size_t offset = parsed_.lines.OffsetOf(complaint.line, complaint.column);
   if (Contains(message, "has no field named")) return Unknown(complaint);
   if (std::optional<Error> slip = SlipAt(parsed_, complaint)) return {*slip};
-  if (Contains(message, "Unknown enumeration value")) return {BadValue(TextErrorsQuoted(message, 0), offset)};
-  if (Contains(message, "Invalid value for boolean field")) return {BadValue(TextErrorsQuoted(message, 1), offset)};
+  if (Contains(message, "Unknown enumeration value")) return {BadValue(Quoted(message, 0), offset)};
+  if (Contains(message, "Invalid value for boolean field")) return {BadValue(Quoted(message, 1), offset)};
   if (Contains(message, "specified multiple times")) {
-    const std::string name = TextErrorsQuoted(message, 0);
+    const std::string name = Quoted(message, 0);
     return {AtWord(name, offset, StrCat("field \"", name, "\" is given more than once but takes one value"))};
   }
   if (Contains(message, "recursion limit")) return {At(offset, 1, "blocks are nested more than 64 deep")};
-  if (parsed_.text.find_first_not_of(" \t\r\n", offset) == kTextErrorsNone) {
+  if (parsed_.text.find_first_not_of(" \t\r\n", offset) == kNone) {
     const TextScan scan = ScanText(parsed_.text, parsed_.text.size());
     if (!scan.open.empty()) return {MissingBrace(offset, 1, scan.open.back()), true};
     return {At(offset, 1, "the text ends in the middle of a field")};
@@ -218,8 +220,8 @@ Translated Translator::Last(const ParserComplaint& complaint) const {
   }
   if (Contains(message, "Integer out of range")) return {BadValue({}, offset)};
   if (message.starts_with(kNumberTail)) {
-    const size_t blank = offset == 0 ? kTextErrorsNone : parsed_.text.find_last_of(" \t\r\n:[,", offset - 1);
-    return {BadValue({}, blank == kTextErrorsNone ? 0 : blank + 1)};
+    const size_t blank = offset == 0 ? kNone : parsed_.text.find_last_of(" \t\r\n:[,", offset - 1);
+    return {BadValue({}, blank == kNone ? 0 : blank + 1)};
   }
   for (const std::string_view expected : {"Expected integer", "Expected double", "Expected string",
                                           "Expected identifier, got: \"", "Expected identifier, got: '"}) {
@@ -237,7 +239,7 @@ Translated Translator::Last(const ParserComplaint& complaint) const {
                "comments begin with # and go to the end of the line")};
   }
   std::string text = Printable(message);
-  for (size_t at = text.find("moka."); at != kTextErrorsNone; at = text.find("moka.")) text.erase(at, 5);
+  for (size_t at = text.find("moka."); at != kNone; at = text.find("moka.")) text.erase(at, 5);
   return {At(offset, token.size(), std::move(text))};
 }
 
@@ -312,66 +314,6 @@ std::optional<std::vector<Error>> ToleratedFields(const ParsedText& parsed,
     errors.push_back(translated.error);
   }
   return errors;
-}
-
-std::string ShortName(const Descriptor& message) { return message.name(); }
-
-std::vector<std::string> FieldNames(const Descriptor& message) {
-  std::vector<std::string> names;
-  for (int i = 0; i < message.field_count(); ++i) {
-    if (message.field(i)->name() != "origin") names.push_back(message.field(i)->name());
-  }
-  return names;
-}
-
-std::vector<std::string> ValueNames(const EnumDescriptor& values) {
-  std::vector<std::string> names;
-  names.reserve(static_cast<size_t>(values.value_count()));
-  for (int i = 0; i < values.value_count(); ++i) names.push_back(values.value(i)->name());
-  return names;
-}
-
-std::string TakenBy(const FieldDescriptor& field) {
-  switch (field.cpp_type()) {
-    case FieldDescriptor::CPPTYPE_INT32: return "an integer from -2147483648 to 2147483647";
-    case FieldDescriptor::CPPTYPE_UINT32: return "an integer from 0 to 4294967295";
-    case FieldDescriptor::CPPTYPE_INT64: return "an integer of 64 bits";
-    case FieldDescriptor::CPPTYPE_UINT64: return "a 64-bit integer from 0";
-    case FieldDescriptor::CPPTYPE_DOUBLE:
-    case FieldDescriptor::CPPTYPE_FLOAT: return "a number";
-    case FieldDescriptor::CPPTYPE_BOOL: return "true or false";
-    case FieldDescriptor::CPPTYPE_STRING: return "a text";
-    case FieldDescriptor::CPPTYPE_ENUM: {
-      const std::vector<std::string> names = ValueNames(*field.enum_type());
-      constexpr size_t kShown = 8;
-      if (names.size() > kShown) return StrCat("one of the ", names.size(), " values of ", field.enum_type()->name());
-      return "one of " + Join(names, ", ");
-    }
-    case FieldDescriptor::CPPTYPE_MESSAGE: return StrCat("a block { } of ", ShortName(*field.message_type()));
-  }
-  return "another type";
-}
-
-std::string FieldHint(const Descriptor& message, std::string_view name) {
-  if (&message == SolverParameter::descriptor()) {
-    const std::string meant = OtherToolsField(name);
-    if (!meant.empty()) return meant;
-  }
-  if (&message == LayerParameter::descriptor()) {
-    const std::string now = OlderLayersField(name);
-    if (!now.empty()) return now;
-  }
-  std::string near = DidYouMean(name, FieldNames(message));
-  if (!near.empty()) return near;
-  constexpr size_t kShown = 3;
-  std::vector<std::string> homes;
-  for (int i = 0; i < message.field_count() && homes.size() < kShown; ++i) {
-    const Descriptor* inner = message.field(i)->message_type();
-    if (inner != nullptr && inner->FindFieldByName(std::string(name)) != nullptr) {
-      homes.push_back("\"" + message.field(i)->name() + "\"");
-    }
-  }
-  return homes.empty() ? std::string{} : StrCat("it is a field of ", Join(homes, ", "));
 }
 
 }  // namespace moka

@@ -1,3 +1,5 @@
+// Parses strictly first; if that fails, again with unknown fields allowed, to collect all of them. Time is bounded:
+// each unknown field costs a reading, so their number times the text's length is limited.
 #include "proto/text/text_format.h"
 
 #include <google/protobuf/descriptor.h>
@@ -19,6 +21,7 @@
 #include "proto/text/foreign_types.h"
 #include "proto/text/origins.h"
 #include "proto/text/places.h"
+#include "proto/text/schema_names.h"
 #include "proto/text/text_errors.h"
 #include "proto/text/text_scan.h"
 
@@ -218,7 +221,8 @@ void ParseText(std::string_view text, const std::string& file, Message& message)
     CheckRequired(message);
     return;
   }
-  // What a parse ends at: unknown fields, and V1 types that the enum does not have.
+  // A tolerant parse passes over unknown fields; a V1 type that the enum does not have still ends it, so such types are
+  // hidden one by one and the text is parsed again.
   std::string hidden(text);
   std::vector<ForeignType> foreign;
   for (;;) {

@@ -1,3 +1,5 @@
+// A tokeniser of one pass: it knows strings, comments and brackets and nothing else, so that it works on texts which
+// the parser refuses.
 #include "proto/text/text_scan.h"
 
 #include <algorithm>
@@ -7,7 +9,7 @@ namespace moka {
 namespace {
 
 constexpr int kTabWidth = 8;
-constexpr size_t kTextScanDepthLimit = 256;  // deeper blocks are not told apart
+constexpr size_t kDepthLimit = 256;  // deeper blocks are not told apart
 constexpr size_t kTopFieldLimit = 256;
 
 bool IsWordChar(char c) {
@@ -89,7 +91,7 @@ TextScan ScanText(std::string_view text, size_t offset) {
     } else if (c == '"' || c == '\'') {
       i = StringEnd(text, i);
     } else if (c == '{' || c == '<') {
-      if (open.size() < kTextScanDepthLimit) {
+      if (open.size() < kDepthLimit) {
         open.push_back(name);
       } else {
         ++too_deep;

@@ -1,3 +1,5 @@
+// One function a slip, tried in order at the parser's place. Each must be sure: a wrong guess would be worse than the
+// parser's words.
 #include "proto/text/text_slips.h"
 
 #include <google/protobuf/descriptor.h>
@@ -8,6 +10,7 @@
 
 #include "core/text.h"
 #include "core/utf8.h"
+#include "proto/text/schema_names.h"
 
 namespace moka {
 namespace {

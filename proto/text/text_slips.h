@@ -7,11 +7,11 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "proto/text/text_errors.h"
+#include "proto/text/parsed_text.h"
 
 namespace moka {
 
-// What the complaint that ended a parse is about, where it is such a slip.
+// Returns the error for the slip that the parse's complaint is about; none if it is about something else.
 std::optional<Error> SlipAt(const ParsedText& parsed, const ParserComplaint& complaint);
 
 // The error for a number at `offset` that follows the value of a field ("dim: 1 3"); nothing if it does not.

@@ -1,3 +1,5 @@
+// Composes affine maps of pixels along the layers, from each crop's two bottoms to a blob that both come from; the
+// offset is the difference of their shifts.
 #include "proto/upgrade/crop_offsets.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Compares the four fields where a net gives them in both places, as text, since their messages differ.
 #include "proto/upgrade/moved_fields.h"
 
 #include <google/protobuf/descriptor.h>

@@ -1,3 +1,5 @@
+// A MemoryData layer over an LMDB of this machine becomes a Data layer; other sources need Spark and are refused when
+// the net is built, with the way to a database.
 #include "proto/upgrade/spark_sources.h"
 
 #include <string>

@@ -1,3 +1,5 @@
+// The steps run in Caffe's order and each is a no-op on what is new already, so that a mixed file comes out right.
+// Places in the text move with the fields.
 #include "proto/upgrade/upgrade.h"
 
 #include <google/protobuf/descriptor.h>

@@ -1,3 +1,5 @@
+// A table says where each V0 field of each type went, and the code walks it by reflection; Caffe has a chain of
+// comparisons for the same.
 #include "proto/upgrade/upgrade_v0.h"
 
 #include <google/protobuf/descriptor.h>
@@ -25,7 +27,7 @@ struct OldType {
   V1LayerParameter::LayerType type;
 };
 
-constexpr std::array<OldType, 24> kUpgradeV0Types{{
+constexpr std::array<OldType, 24> kTypes{{
     {"accuracy", V1LayerParameter::ACCURACY},
     {"bnll", V1LayerParameter::BNLL},
     {"concat", V1LayerParameter::CONCAT},
@@ -152,7 +154,7 @@ V1LayerParameter::LayerType NewType(const V1LayerParameter& layer) {
   const V1LayerParameter::LayerType found = V1TypeOf(name);
   if (found != V1LayerParameter::NONE) return found;
   std::vector<std::string> names;
-  for (const OldType& type : kUpgradeV0Types) names.emplace_back(type.name);
+  for (const OldType& type : kTypes) names.emplace_back(type.name);
   throw Error(ErrorKind::kConfig, LayerPlace(layer),
               StrCat("unknown layer type \"", name, "\" in an old (V0) layer \"", layer.layer().name(), "\""),
               DidYouMean(name, names));
@@ -244,8 +246,8 @@ void FoldPadding(NetParameter& net) {
 }  // namespace
 
 V1LayerParameter::LayerType V1TypeOf(std::string_view v0_type) {
-  const auto* const type = std::ranges::find(kUpgradeV0Types, v0_type, &OldType::name);
-  return type == kUpgradeV0Types.end() ? V1LayerParameter::NONE : type->type;
+  const auto* const type = std::ranges::find(kTypes, v0_type, &OldType::name);
+  return type == kTypes.end() ? V1LayerParameter::NONE : type->type;
 }
 
 void UpgradeV0Net(NetParameter& net, const std::string& file) {

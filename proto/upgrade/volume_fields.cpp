@@ -1,3 +1,5 @@
+// Renames messages and merges fields of 3D-Caffe and its kin; the names are forks', the meaning is Caffe's
+// N-dimensional fields.
 #include "proto/upgrade/volume_fields.h"
 
 namespace moka {

@@ -1,3 +1,5 @@
+// Reads packed floats and doubles straight from the file's bytes into the tensor, and writes them back the same way: a
+// message in between would hold a net's weights twice.
 #include "proto/weights/blob_bytes.h"
 
 #include <google/protobuf/io/coded_stream.h>
@@ -24,7 +26,7 @@ constexpr size_t kDimensionLimit = 32;  // Caffe's kMaxBlobAxes; Shape says how 
 }
 
 template <class T>
-T LoadBlobNumberAt(std::string_view bytes, size_t i) {
+T LoadNumberAt(std::string_view bytes, size_t i) {
   T value;
   std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
   return value;
@@ -35,14 +37,14 @@ template <class T, class Convert>
 void Append(std::string_view bytes, Convert convert, std::vector<float>& values) {
   const size_t count = bytes.size() / sizeof(T);
   values.reserve(values.size() + count);
-  for (size_t i = 0; i < count; ++i) values.push_back(convert(LoadBlobNumberAt<T>(bytes, i)));
+  for (size_t i = 0; i < count; ++i) values.push_back(convert(LoadNumberAt<T>(bytes, i)));
 }
 
 // Values of another type, as a type of 64 bits, which are checked to keep their value.
 template <class T, class Wide>
 void AppendWide(std::string_view bytes, std::string_view what, std::vector<float>& values) {
   std::vector<Wide> numbers(bytes.size() / sizeof(T));
-  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = LoadBlobNumberAt<T>(bytes, i);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = LoadNumberAt<T>(bytes, i);
   const size_t before = values.size();
   values.resize(before + numbers.size());
   CopyWide(std::span<const Wide>(numbers), what, static_cast<int64_t>(before), std::span(values).subspan(before));

@@ -8,7 +8,7 @@
 
 #include "core/file.h"
 #include "core/types.h"
-#include "proto/weights/weights.h"
+#include "proto/weights/named_blob.h"
 #include "proto/wire_reader.h"
 
 namespace moka {

@@ -1,3 +1,5 @@
+// Walks the wire format by field numbers, V1's and the present ones, and never parses a layer as a whole. Writing
+// computes all lengths first, as protobuf's format has lengths before contents.
 #include "proto/weights/caffemodel.h"
 
 #include <map>

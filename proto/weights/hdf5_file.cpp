@@ -1,3 +1,5 @@
+// Everything is checked before the library reads a value: shape, storage size, filters and their ratio, external files.
+// libhdf5 is not safe between threads, so all calls hold one mutex.
 #include "proto/weights/hdf5_file.h"
 
 #include <hdf5.h>
@@ -19,9 +21,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kHdf5FileDepthLimit = 16;
+constexpr int kDepthLimit = 16;
 constexpr size_t kObjectLimit = 1 << 20;
-constexpr int64_t kHdf5FileTextLimitBytes = 64 << 10;
+constexpr int64_t kTextLimitBytes = 64 << 10;
 // deflate cannot make data shorter than by this factor.
 constexpr int64_t kCompressionLimit = 1032;
 // Chunks are unpacked in memory as a whole: any file may have such, others some times what they are themselves.
@@ -34,7 +36,7 @@ struct Hdf5Reader::State {
   std::string name;
   int64_t bytes = 0;
   Hdf5Handle file;
-  // Of the datasets that were read as a whole:
+  // Totals of the datasets that were read as a whole:
   Size stored_bytes = 0;  // in the file
   Size whole_bytes = 0;   // in memory
 
@@ -141,7 +143,7 @@ void Hdf5Reader::State::List(hid_t group, const std::string& prefix, int depth, 
     std::vector<std::string> names;
     bool has_foreign = false;
   };
-  if (depth > kHdf5FileDepthLimit) Fail(StrCat("groups are nested more than ", kHdf5FileDepthLimit, " deep"));
+  if (depth > kDepthLimit) Fail(StrCat("groups are nested more than ", kDepthLimit, " deep"));
   Links links;
   const auto take = [](hid_t, const char* link, const H5L_info_t* info, void* data) -> herr_t {
     auto& all = *static_cast<Links*>(data);
@@ -227,7 +229,7 @@ Shape Hdf5Reader::State::CheckNumbers(hid_t dataset, const std::string& path) co
   return shape;
 }
 
-// Of a dataset that is about to be in memory as a whole, beside those before it. Two names may have one dataset.
+// Checks a dataset that is about to be in memory as a whole, beside those before it. Two names may have one dataset.
 void Hdf5Reader::State::CheckWhole(hid_t dataset, const std::string& path, const Shape& shape) {
   const Size stored = static_cast<int64_t>(std::min<hsize_t>(H5Dget_storage_size(dataset), INT64_MAX / 2));
   const Size values = Size(shape.Count()) * int64_t{sizeof(float)};
@@ -330,8 +332,8 @@ std::string Hdf5Reader::ReadText(const std::string& path) const {
   const auto bytes = static_cast<int64_t>(H5Tget_size(type.get()));
   const bool is_fixed = H5Tget_class(type.get()) == H5T_STRING && H5Tis_variable_str(type.get()) == 0;
   const Shape shape = state_->ShapeOf(dataset.get(), path);
-  if (!is_fixed || bytes > kHdf5FileTextLimitBytes || shape.Count() != 1) {
-    state_->Fail(path, StrCat("is not one text of fixed length, at most ", kHdf5FileTextLimitBytes, " bytes"));
+  if (!is_fixed || bytes > kTextLimitBytes || shape.Count() != 1) {
+    state_->Fail(path, StrCat("is not one text of fixed length, at most ", kTextLimitBytes, " bytes"));
   }
   state_->CheckStorage(dataset.get(), path, shape, static_cast<size_t>(bytes));
   std::string text(static_cast<size_t>(bytes), '\0');

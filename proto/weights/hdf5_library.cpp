@@ -1,3 +1,5 @@
+// Sets up the library once: its own printing of errors and its plugins are off, files are not locked, and the error
+// stack is walked for the innermost reason.
 #include "proto/weights/hdf5_library.h"
 
 #include "core/text.h"

@@ -1,4 +1,4 @@
-// What the reader and the writer of HDF5 files share of the library. Private to this room.
+// The part that the reader and the writer of HDF5 files share: the library and its handles. Private to this room.
 #pragma once
 
 #include <hdf5.h>
@@ -35,7 +35,7 @@ class Hdf5Handle {
 
 // Errors are read from the library's stack, not printed by it; plug-ins are not looked for. Requires: the lock is held.
 void PrepareLibrary();
-// What the library says went wrong at the innermost place.
+// Returns the library's words for what went wrong at the innermost place.
 std::string LibraryReason();
 // How files are opened: no lock files, and everything the library opened is closed with the file.
 Hdf5Handle FileAccess();

@@ -1,3 +1,5 @@
+// The header of .npy is parsed by hand, as it is a Python literal of three known keys, and values convert by dtype and
+// byte order. Sizes of an archive's members are checked before any is unpacked.
 #include "proto/weights/npz.h"
 
 #include <zip.h>
@@ -54,7 +56,7 @@ Shape ShapeOf(std::string_view header, const std::string& what) {
 
 // The bytes of number i, those of the other byte order turned round.
 template <class T>
-T NpzNumberAt(std::string_view bytes, size_t i, bool is_big_endian) {
+T NumberAt(std::string_view bytes, size_t i, bool is_big_endian) {
   std::array<char, sizeof(T)> number;
   std::memcpy(number.data(), bytes.data() + i * sizeof(T), sizeof(T));
   if (is_big_endian) std::ranges::reverse(number);
@@ -65,19 +67,19 @@ T NpzNumberAt(std::string_view bytes, size_t i, bool is_big_endian) {
 template <class T>
 void ConvertNpzValues(std::string_view bytes, bool is_big_endian, const std::string& /*what*/,
                       std::vector<float>& values) {
-  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(NpzNumberAt<T>(bytes, i, is_big_endian));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(NumberAt<T>(bytes, i, is_big_endian));
 }
 
 // Numbers of more bits than a float has, as a type of 64 bits.
 template <class T, class Wide>
 void ConvertNpzWide(std::string_view bytes, bool is_big_endian, const std::string& what, std::vector<float>& values) {
   std::vector<Wide> numbers(values.size());
-  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = NpzNumberAt<T>(bytes, i, is_big_endian);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = NumberAt<T>(bytes, i, is_big_endian);
   CopyWide(std::span<const Wide>(numbers), what, 0, values);
 }
 
 void ConvertHalf(std::string_view bytes, bool is_big_endian, const std::string& /*what*/, std::vector<float>& values) {
-  for (size_t i = 0; i < values.size(); ++i) values[i] = FloatOfHalf(NpzNumberAt<uint16_t>(bytes, i, is_big_endian));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = FloatOfHalf(NumberAt<uint16_t>(bytes, i, is_big_endian));
 }
 
 // A member type as NumPy writes it behind the mark of the byte order.
@@ -87,7 +89,7 @@ struct NumberType {
   void (*convert)(std::string_view, bool is_big_endian, const std::string& what, std::vector<float>&);
 };
 
-constexpr NumberType kNpzTypes[] = {
+constexpr NumberType kTypes[] = {
     {"f4", 4, ConvertNpzValues<float>},
     {"f8", 8, ConvertNpzWide<double, double>},
     {"f2", 2, ConvertHalf},
@@ -123,7 +125,7 @@ struct ZipCloser {
   void operator()(zip_file_t* file) const { zip_fclose(file); }
 };
 
-// Of all members together, by what the archive's directory says.
+// Checks the size of all members together, as the archive's directory gives it.
 void CheckDirectory(zip_t* zip, int64_t bytes, const std::string& path) {
   Size unpacked = 0;
   for (zip_int64_t i = 0; i < zip_get_num_entries(zip, 0); ++i) {
@@ -164,7 +166,7 @@ NumpyArray ParseNpy(std::string_view bytes, const std::string& what) {
   }
   NumpyArray array{ShapeOf(header, what), {}};
   const std::string_view name = FieldOf(header, "descr", what);
-  for (const NumberType& type : kNpzTypes) {
+  for (const NumberType& type : kTypes) {
     if (!IsNpzType(name, type)) continue;
     const int64_t count = array.shape.Count();
     const std::string_view data = bytes.substr(8 + length_bytes + length);

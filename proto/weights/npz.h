@@ -16,9 +16,9 @@ struct NumpyArray {
   std::vector<float> values;  // row-major, of float16, float32, float64, booleans or integers (wide_numbers.h)
 };
 
-// By member name without ".npy"; members of text or Python objects are left out. Errors: kNoInput; kBadData naming the
-// member and what is wrong (Fortran order, a type that is no number, a whole number that no float holds, a size that
-// does not fit its bytes).
+// Reads the arrays by member name without ".npy"; members of text or Python objects are left out. Errors: kNoInput;
+// kBadData naming the member and what is wrong (Fortran order, a type that is no number, a whole number that no float
+// holds, a size that does not fit its bytes).
 std::map<std::string, NumpyArray> ReadNpz(const std::filesystem::path& path);
 // The content of one .npy; `what` names it in errors.
 NumpyArray ParseNpy(std::string_view bytes, const std::string& what);

@@ -1,3 +1,5 @@
+// A SAX reader keeps the header's names and ranges without a tree; ranges must cover the data without gaps or overlaps,
+// as the format demands. Values convert by dtype straight from the mapped file.
 #include "proto/weights/safetensors.h"
 
 #include <algorithm>
@@ -184,7 +186,7 @@ float HalfToFloat(uint16_t half) {
 }
 
 template <class T>
-T LoadSafetensorsNumberAt(std::string_view data, size_t i) {
+T LoadNumberAt(std::string_view data, size_t i) {
   T value;
   std::memcpy(&value, data.data() + i * sizeof(T), sizeof(T));
   return value;
@@ -192,8 +194,7 @@ T LoadSafetensorsNumberAt(std::string_view data, size_t i) {
 
 // Requires: data holds values.size() values of the dtype. False for dtypes that are no weights. Errors: kBadData for a
 // number beyond all floats, with `what`.
-bool ConvertSafetensorsValues(std::string_view dtype, std::string_view data, const std::string& what,
-                              std::vector<float>& values) {
+bool ConvertValues(std::string_view dtype, std::string_view data, const std::string& what, std::vector<float>& values) {
   static_assert(std::endian::native == std::endian::little, "the format is little endian");
   if (dtype == "F32") {
     if (!values.empty()) std::memcpy(values.data(), data.data(), data.size());
@@ -201,15 +202,15 @@ bool ConvertSafetensorsValues(std::string_view dtype, std::string_view data, con
   }
   if (dtype == "F64") {
     std::vector<double> numbers(values.size());
-    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = LoadSafetensorsNumberAt<double>(data, i);
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = LoadNumberAt<double>(data, i);
     CopyWide(std::span<const double>(numbers), what, 0, values);
     return true;
   }
   for (size_t i = 0; i < values.size(); ++i) {
     if (dtype == "F16") {
-      values[i] = HalfToFloat(LoadSafetensorsNumberAt<uint16_t>(data, i));
+      values[i] = HalfToFloat(LoadNumberAt<uint16_t>(data, i));
     } else if (dtype == "BF16") {
-      values[i] = std::bit_cast<float>(uint32_t{LoadSafetensorsNumberAt<uint16_t>(data, i)} << 16U);
+      values[i] = std::bit_cast<float>(uint32_t{LoadNumberAt<uint16_t>(data, i)} << 16U);
     } else {
       return false;
     }
@@ -253,7 +254,7 @@ class SafetensorsReader {
   HeaderReader ReadHeader() {
     if (bytes_.size() < kPrefixBytes)
       Fail(StrCat("expected a safetensors file, but it has only ", bytes_.size(), " bytes"));
-    const auto length = LoadSafetensorsNumberAt<uint64_t>(bytes_, 0);
+    const auto length = LoadNumberAt<uint64_t>(bytes_, 0);
     if (length > kHeaderLimitBytes)
       Fail(StrCat("the header claims ", length, " bytes, at most ", kHeaderLimitBytes, " are allowed"));
     if (length > bytes_.size() - kPrefixBytes) {
@@ -320,7 +321,7 @@ class SafetensorsReader {
     const std::string_view data =
         data_.substr(static_cast<size_t>(entry.offsets[0]), static_cast<size_t>(entry.offsets[1] - entry.offsets[0]));
     blob.values.resize(data.size() / static_cast<size_t>(*DtypeBytes(entry.dtype)));
-    if (!ConvertSafetensorsValues(entry.dtype, data, StrCat("tensor \"", Printable(entry.name), "\""), blob.values)) {
+    if (!ConvertValues(entry.dtype, data, StrCat("tensor \"", Printable(entry.name), "\""), blob.values)) {
       Fail(StrCat("tensor \"", Printable(entry.name), "\" has dtype ", entry.dtype,
                   "; weights are F32, F64, F16 or BF16"));
     }

@@ -1,17 +1,24 @@
-// The safetensors format: u64 header length, JSON header, values. Used by weights.cpp.
+// The safetensors format: u64 header length, JSON header, values.
 // Every rule of the format is checked, since each omission has been somebody's published bug: header at most 100 MB and
 // within the file, "{" first, known dtypes, begin <= end <= size, span = product(shape) * size, no holes, no overlaps,
 // no duplicate names.
 #pragma once
 
+#include <filesystem>
+#include <map>
+#include <span>
 #include <string>
 #include <string_view>
 
-#include "proto/weights/weights.h"
+#include "proto/weights/named_blob.h"
 
 namespace moka {
 
 // Errors: kBadData naming the tensor.
 Weights ReadSafetensors(std::string_view bytes, const std::string& file);
+
+// Tensors "layer/index" of dtype F32, in the order given. Errors: kBadData on duplicate names.
+void WriteSafetensors(const std::filesystem::path& path, std::span<const NamedBlob> blobs,
+                      const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace moka

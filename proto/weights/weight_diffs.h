@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "proto/weights/weights.h"
+#include "proto/weights/named_blob.h"
 
 namespace moka {
 

@@ -1,3 +1,5 @@
+// Chooses a reader by the file's first bytes and never by its name, then runs the checks that all formats share: finite
+// values, no layer twice, no file of another kind.
 #include "proto/weights/weights.h"
 
 #include <algorithm>
@@ -26,8 +28,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kWeightsLimitBytes = int64_t{64} << 30;
-constexpr size_t kWeightsHeadBytes = 4096;
+constexpr int64_t kLimitBytes = int64_t{64} << 30;
+constexpr size_t kHeadBytes = 4096;
 constexpr int64_t kLargeBytes = int64_t{64} << 20;  // not read to say that it is an image
 constexpr std::string_view kExpected = "weights (.caffemodel, .caffemodel.h5 or .safetensors)";
 constexpr std::string_view kNetKey = "caffe_net";  // of safetensors' metadata
@@ -131,7 +133,7 @@ bool IsOfAnotherKind(Content content) {
 }
 
 void RefuseByHead(const fs::path& path, const std::string& file) {
-  std::string head(kWeightsHeadBytes, '\0');
+  std::string head(kHeadBytes, '\0');
   head.resize(static_cast<size_t>(OpenFile::ForReading(path).ReadAt(0, head.data(), std::ssize(head), path)));
   WeightsFromBytes(head, file);
 }
@@ -147,7 +149,7 @@ void BlobToProto(const Shape& shape, std::span<const float> values, BlobProto* p
 }
 
 Weights WeightsFromBytes(std::string_view bytes, const std::string& file) {
-  const Content content = RecogniseContent(bytes.substr(0, kWeightsHeadBytes));
+  const Content content = RecogniseContent(bytes.substr(0, kHeadBytes));
   if (content == Content::kSafetensors) return Checked(ReadSafetensors(bytes, file), file);
   if (content == Content::kHdf5) return Checked(WeightsFromHdf5(Hdf5Reader(bytes, file), file), file);
   Weights weights;
@@ -167,7 +169,7 @@ Weights ReadWeights(const fs::path& path) {
   const auto bytes = static_cast<int64_t>(fs::is_regular_file(path, code) ? fs::file_size(path, code) : 0);
   if (content != Content::kSafetensors) RefuseLarge(bytes, file);
   if (bytes > kLargeBytes && IsOfAnotherKind(content)) RefuseByHead(path, file);
-  return WeightsFromBytes(ReadFile(path, kWeightsLimitBytes), file);
+  return WeightsFromBytes(ReadFile(path, kLimitBytes), file);
 }
 
 void WriteHdf5Weights(const fs::path& path, const NetParameter& net, std::span<const NamedBlob> blobs) {

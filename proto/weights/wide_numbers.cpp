@@ -1,3 +1,4 @@
+// A whole number must become itself as a float; a double may round, which is said once, but not to infinity.
 #include "proto/weights/wide_numbers.h"
 
 #include <fmt/format.h>

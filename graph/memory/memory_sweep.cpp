@@ -1,3 +1,5 @@
+// Placement in the order of time, forwards and backwards from a step, with a heap of gaps like an allocator's: best fit
+// by size, gaps merged by place. O(n log n), for nets of any length.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -6,7 +8,7 @@
 #include <utility>
 
 #include "core/size.h"
-#include "graph/memory_place.h"
+#include "graph/memory/memory_place.h"
 
 namespace moka {
 namespace {

@@ -1,11 +1,14 @@
-#include "graph/memory_plan.h"
+// Dynamic storage allocation is NP-hard (Garey and Johnson, problem SR2), so several orders and sweeps are tried and
+// the lowest peak is kept; none may take more than a bounded number of looks. The bytes alive at the fullest step are a
+// lower bound, and reaching it ends the search.
+#include "graph/memory/memory_plan.h"
 
 #include <algorithm>
 #include <array>
 #include <numeric>
 
 #include "core/size.h"
-#include "graph/memory_place.h"
+#include "graph/memory/memory_place.h"
 
 namespace moka {
 namespace {
@@ -18,7 +21,7 @@ constexpr int64_t kMaxLooksBySize = int64_t{1} << 29;
 constexpr int64_t kMaxLooksByLength = int64_t{1} << 24;
 constexpr size_t kAlwaysOrdered = size_t{1} << 12;  // beyond, a plan within 1 % of the bound is good enough
 // Parts of the run in each of which a sweep starts at the fullest step.
-constexpr int kMemoryPlanParts = 4;
+constexpr int kParts = 4;
 
 // Bytes alive at each step.
 std::vector<int64_t> AliveBytes(const PlanItems& plan) {
@@ -74,9 +77,9 @@ class Planner {
     };
     from(plan_.peak_step, GapEnd::kLow);
     from(plan_.peak_step, GapEnd::kHigh);
-    for (int part = 0; part < kMemoryPlanParts && items_.steps > 0; ++part) {
-      const auto begin = alive_.begin() + int64_t{items_.steps} * part / kMemoryPlanParts;
-      const auto end = alive_.begin() + int64_t{items_.steps} * (part + 1) / kMemoryPlanParts;
+    for (int part = 0; part < kParts && items_.steps > 0; ++part) {
+      const auto begin = alive_.begin() + int64_t{items_.steps} * part / kParts;
+      const auto end = alive_.begin() + int64_t{items_.steps} * (part + 1) / kParts;
       if (begin != end) from(static_cast<int>(std::max_element(begin, end) - alive_.begin()), GapEnd::kHigh);
     }
     if (!IsBest()) Offer(sweeps.Place(0, SweepKey::kEarliest, GapEnd::kLow, plan_.peak_bytes));

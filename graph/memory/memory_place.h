@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "graph/memory_plan.h"
+#include "graph/memory/plan_item.h"
 
 namespace moka {
 
@@ -30,9 +30,9 @@ struct PlanItems {
 std::optional<Placement> PlaceInOrder(const PlanItems& plan, const std::vector<size_t>& order, int64_t limit,
                                       int64_t& looks);
 
-// Which of the items alive at the start of a sweep lie lowest.
+// Says which of the items alive at the start of a sweep lie lowest.
 enum class SweepKey : uint8_t { kEarliest, kLatest, kLongest, kLargest };
-// Which end of the tightest gap an item takes.
+// Says which end of the tightest gap an item takes.
 enum class GapEnd : uint8_t { kLow, kHigh };
 
 // From one step outwards: the items alive at that step lie without a gap; then time runs on to the end, and back to the

@@ -5,14 +5,9 @@
 #include <span>
 #include <vector>
 
-namespace moka {
+#include "graph/memory/plan_item.h"
 
-// Bytes needed from step `first` to step `last`, both included.
-struct PlanItem {
-  int64_t bytes = 0;
-  int first = 0;
-  int last = 0;
-};
+namespace moka {
 
 struct MemoryPlan {
   std::vector<int64_t> offsets;  // one an item, multiples of kArenaAlignment
@@ -21,9 +16,7 @@ struct MemoryPlan {
   int peak_step = 0;        // where that sum is reached
 };
 
-inline constexpr int64_t kArenaAlignment = 64;
-
-// Tries sweeps over time and orders of placement (graph/memory_place.h) and keeps the lowest peak. Items whose
+// Tries sweeps over time and orders of placement (graph/memory/memory_place.h) and keeps the lowest peak. Items whose
 // lifetimes overlap never overlap in memory. Errors: size overflow.
 MemoryPlan PlanMemory(std::span<const PlanItem> items);
 

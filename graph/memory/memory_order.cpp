@@ -1,8 +1,11 @@
+// Placement of items one by one in a given order, each in the tightest gap that is free for its whole life. A segment
+// tree over steps holds the occupied ranges, so that an item looks at O(log n) merged lists and not at all its
+// contemporaries.
 #include <algorithm>
 #include <utility>
 
 #include "core/size.h"
-#include "graph/memory_place.h"
+#include "graph/memory/memory_place.h"
 
 namespace moka {
 namespace {
@@ -58,15 +61,16 @@ int64_t BestFit(const Ranges& occupied, int64_t bytes) {
   return best >= 0 ? best : end;
 }
 
-// What is occupied when: a segment tree over steps. A node knows the bytes taken during all of its steps by items that
-// do not cover all of its parent's (`throughout`), and those taken at any of its steps by items within it (`sometime`).
+// The memory that is occupied at each step: a segment tree over steps. A node knows the bytes taken during all of its
+// steps by items that do not cover all of its parent's (`throughout`), and those taken at any of its steps by items
+// within it (`sometime`).
 class Timetable {
  public:
   explicit Timetable(int steps) : steps_(steps), nodes_(4 * static_cast<size_t>(steps)) {}
 
   void Add(const PlanItem& item, Range range) { Add(1, 0, steps_ - 1, item, range); }
 
-  // What is occupied at some step of the item's life.
+  // Returns the ranges that are occupied at some step of the item's life.
   const Ranges& Occupied(const PlanItem& item, int64_t& looks) {
     found_.clear();
     Collect(1, 0, steps_ - 1, item, looks);

@@ -1,3 +1,5 @@
+// The sentences of refusals, worded once so that all rows say the same thing alike, and the strides by which one loop
+// walks plain, blocked and channels-last planes.
 #include "layers/kernels/bound_kernel.h"
 
 #include <algorithm>
@@ -71,12 +73,15 @@ std::optional<LayoutProposal> ProposeFirstLayout(const KernelQuery& query) {
   return proposal;
 }
 
+// The last block of channels (or images) may have padding lanes, which hold nothing to visit.
 int64_t PlaneView::LanesOf(int64_t outer_index) const {
   if (inner == 1) return 1;
   const int64_t blocks = (lanes + inner - 1) / inner;
   return std::min(inner, lanes - outer_index / neighbours % blocks * inner);
 }
 
+// Plain memory is planes of one lane each; blocks are planes of as many lanes as the block has; channels last is one
+// plane an image with all channels as lanes. A kernel then has one loop for the three.
 std::optional<PlaneView> ViewPlanes(const TensorType& type) {
   const Shape& shape = type.shape;
   const int rank = shape.rank();

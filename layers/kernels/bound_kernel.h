@@ -1,4 +1,4 @@
-// What Moka's own kernels share: a kernel that remembers its memory, the sentences of refusals, and one view of plain,
+// The base of Moka's own kernels: a kernel that remembers its memory, the sentences of refusals, and one view of plain,
 // channel-blocked and channels-last tensors. Private to layers.
 #pragma once
 
@@ -36,7 +36,7 @@ class BoundKernel : public Kernel {
   T* scratch(int64_t offset_bytes = 0) const {
     return reinterpret_cast<T*>(scratch_ + offset_bytes);
   }
-  // Of a GPU.
+  // Returns the stream of a GPU's kernel.
   Stream& stream() const { return *stream_; }
   size_t input_count() const { return inputs_.size(); }
   size_t output_count() const { return outputs_.size(); }

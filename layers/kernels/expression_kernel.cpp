@@ -1,9 +1,11 @@
+// The walk takes the layout of the first operand of the full shape; all others are strided, repeated or repacked to it.
 #include "layers/kernels/expression_kernel.h"
 
 #include <algorithm>
 
 namespace moka {
 
+// Broadcasting: an extent of 1 gives way to any other.
 Shape CommonShape(std::span<const TensorType> inputs) {
   Shape shape;
   for (const TensorType& input : inputs) {

@@ -1,4 +1,4 @@
-// What the kernels of ops that hold an expression have in common on every device: the shape and layout they go through.
+// The part that kernels of ops with an expression have in common on every device: the shape and layout they go through.
 #pragma once
 
 #include <span>

@@ -14,7 +14,7 @@
 
 namespace moka {
 
-// What a kernel is asked about one member: it finds the expressions in the group's attributes.
+// The question that a kernel is asked about one member: it finds the expressions in the group's attributes.
 struct MemberQuery {
   MemberQuery(const KernelQuery& group, const GroupSizes& sizes, size_t member)
       : inputs(sizes.InputsOf(member, group.inputs)), outputs(sizes.OutputsOf(member, group.outputs)), query(group) {
@@ -30,6 +30,7 @@ struct MemberQuery {
 };
 
 // Requires: Bind before Run.
+// Members run one after another, so they can share one scratch, as large as the largest needs.
 class GroupKernel final : public Kernel {
  public:
   GroupKernel(const KernelDef& row, const KernelQuery& query) : sizes_(query.node.attributes) {

@@ -1,3 +1,4 @@
+// Made once, on first use, from the rows that the build found; never changed, so any thread may read it.
 #include "layers/net/catalog.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Collects sentences about given fields, layer by layer, in the order of the net.
 #include "layers/net/field_sentences.h"
 
 #include <google/protobuf/text_format.h>

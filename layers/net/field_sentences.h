@@ -1,4 +1,4 @@
-// What is said of fields that a net gives and that change nothing.
+// Sentences about fields that a net gives and that change nothing.
 #pragma once
 
 #include <google/protobuf/descriptor.h>

@@ -1,3 +1,4 @@
+// Checks with the field's path in the error, so that each layer's build function stays a list of what it reads.
 #include "layers/net/fields.h"
 
 #include <cmath>
@@ -5,11 +6,6 @@
 #include "core/text.h"
 
 namespace moka {
-
-std::string Number(double value) {
-  const std::string text = ToText(value);
-  return text.front() == '-' ? StrCat("(", text, ")") : text;
-}
 
 double Finite(const LayerBuilder& l, std::string_view field, float value) {
   l.Check(std::isfinite(value), field, StrCat(field, " must be a finite number, found ", value));
@@ -50,7 +46,8 @@ ValueId Activated(const LayerBuilder& l, ValueId y, const std::string& param, bo
   const double slope = Finite(l, param + ".negative_slope", negative_slope);
   l.Check(relu || slope == 0, param + ".negative_slope", "negative_slope needs relu: true");
   if (!relu) return y;
-  return l.b().Pointwise(slope == 0 ? "max(x0,0)" : StrCat("select(gt(x0,0),x0,", Number(slope), "*x0)"), {y});
+  const Term x = Term::Of(y);
+  return Computed(l.b(), slope == 0 ? Max(x, 0) : Select(x > 0, x, Decimal(slope) * x));
 }
 
 void CheckLabelCount(const LayerBuilder& l, int axis) {

@@ -1,4 +1,4 @@
-// What the layers of this folder share: numbers in expressions, axes, broadcast shapes, spatial fields.
+// Reading of fields that many layers share: numbers in expressions, axes, broadcast shapes, spatial fields.
 #pragma once
 
 #include <string>
@@ -9,9 +9,6 @@
 #include "layers/net/layer.h"
 
 namespace moka {
-
-// The number as expression text, in parentheses if negative.
-std::string Number(double value);
 
 // A field's number. Errors: kConfig at the field if it is not finite.
 double Finite(const LayerBuilder& l, std::string_view field, float value);
@@ -62,7 +59,7 @@ std::vector<TensorType> TopTypes(const LayerBuilder& l, const std::string& field
   return types;
 }
 
-// What Convolution and Deconvolution read: one value a spatial axis each.
+// The fields that Convolution and Deconvolution read: one value a spatial axis each.
 struct ConvolutionFields {
   Ints kernel;
   Ints stride;

@@ -1,5 +1,6 @@
 // Layer types: a LayerDef turns one LayerParameter into ops. Stateless rows, each a function `LayerDef NAME()` in the
-// file of its type (layers/types, layers/forks); the build finds them (tools/cmake/moka_rows.cmake).
+// file of its type (layers/types, layers/forks); the build finds them (tools/cmake/moka_rows.cmake). What a person says
+// of a type is a page beside that file (layers/net/manual_page.h).
 #pragma once
 
 #include <functional>
@@ -9,6 +10,8 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "graph/term.h"
+#include "layers/net/layer_traits.h"
 #include "proto/moka.pb.h"
 
 namespace moka {
@@ -34,8 +37,8 @@ struct NetBlob {
   bool shared = false;  // another layer owns it (same ParamSpec.name, earlier)
 };
 
-// What a layer keeps for itself from one run of a program to the next (a recurrent layer's last hidden state): zero at
-// first, never trained, in no weights' file, of one net only.
+// A state that a layer keeps for itself from one run of a program to the next (a recurrent layer's last hidden state):
+// zero at first, never trained, in no weights' file, of one net only.
 struct KeptState {
   std::string name;  // "layer/@h"
   Shape shape;
@@ -53,19 +56,14 @@ struct DataLayer {
 using DataTypes = std::function<std::vector<TensorType>(const LayerParameter&)>;
 
 class LayerBuilder;
-
-// What a layer's reference page says beyond its doc.
-struct LayerPage {
-  std::vector<std::string> params = {};  // fields of LayerParameter it reads: "pooling_param", "loss_param"
-  std::string formula = {};              // of the tops
-  std::string gradient = {};             // of bottoms and parameters; "None: ..." if it has none
-  std::string source = {};               // the paper, and the code whose semantics it has
-  std::string example = {};              // prototxt of a whole small net, which the tests build and run
-};
+class ShapeReader;
+struct GuessedTypes;
+struct TopNeed;
+struct BottomShape;
+using BottomShapes = std::vector<BottomShape>;
 
 struct LayerDef {
   std::string type;
-  std::string doc;  // one paragraph: what it does, its fields, shapes
   int min_bottoms = 1;
   int max_bottoms = 1;  // -1: any number
   int min_tops = 1;
@@ -75,10 +73,24 @@ struct LayerDef {
   // Tops that are not written down are made all the same, without a name (losses of old nets have none).
   bool auto_tops = false;
   void (*build)(LayerBuilder&) = nullptr;
-  LayerPage page = {};
+  LayerTraits traits = {};
+  // The tops of a layer of data whose source is not there (layers/shapes/data_guess.h); null: as a layer of pictures.
+  GuessedTypes (*guess)(const LayerParameter&) = nullptr;
+  // The file of words that the numbers of this top stand for; empty if they stand for none.
+  std::string (*words)(const LayerParameter&, int top) = nullptr;
+  // Whole numbers below this one are what its first bottom holds.
+  int64_t (*rows)(const LayerParameter&) = nullptr;
+  // Says what the layer needs of its bottoms' shapes in a net that could not be built (layers/shapes/shape_reader.h).
+  void (*needs)(const ShapeReader&) = nullptr;
+  // Returns the shapes that its bottoms need for its first top to have a given one (layers/shapes/bottom_shapes.h);
+  // null: as its top_shape says.
+  BottomShapes (*bottoms)(const TopNeed&) = nullptr;
+  std::vector<std::string> params = {};  // fields of LayerParameter it reads: "pooling_param", "loss_param"
+  // Lines that follow the page's first paragraphs where it is printed, which only the program knows; null for none.
+  std::string (*page_list)() = nullptr;
 };
 
-// What a layer's build function works with.
+// The interface that a layer's build function works with.
 class LayerBuilder {
  public:
   struct Context;  // the net builder's state (layers/net/net_context.h)
@@ -94,6 +106,8 @@ class LayerBuilder {
   int top_count() const;
   // Checked against LayerDef before build runs. The value already stops gradients where propagate_down is false.
   ValueId bottom(int i) const { return bottoms_[static_cast<size_t>(i)]; }
+  // The same in a formula.
+  Term Bottom(int i) const { return Term::Of(bottom(i)); }
   const std::vector<ValueId>& bottoms() const { return bottoms_; }
   Shape shape(int i) const { return b_.shape(bottom(i)); }
 
@@ -115,12 +129,16 @@ class LayerBuilder {
   bool FeedsPythonData() const;
   // NetOptions::ranks.
   int64_t ranks() const;
-  // What is counted in this rank's part of the batch as the mean over all ranks, with no gradient: the mean over ranks
+  // Returns a count of this rank's part of the batch as the mean over all ranks, with no gradient: the mean over ranks
   // of sum / MeanOverRanks(count) is the sum of all over the count of all. `use` tells several counts of a layer apart.
   // Where the step cannot ask the ranks it stays this rank's, which is told before the training.
   ValueId MeanOverRanks(ValueId count, std::string_view use = "count") const;
   // Several ranks do not compute here what one does, which is told before the training. Nothing for one rank.
   void NoteUnequal(std::string why) const;
+  // A value with as many rows as there can be: rows that are left are -1 in every column. Losses and accuracies whose
+  // labels or weights are made of such a value, through any layers between, leave those rows out.
+  void MarkPadded(ValueId value);
+  bool IsPadded(ValueId value) const;
   // Whether a value has an item for each sample of this rank's part of a batch along its first axis.
   bool IsBatch(ValueId value) const;
   // Whether it depends on what data layers give.
@@ -130,6 +148,7 @@ class LayerBuilder {
 
   // Requires: 0 <= i < top_count().
   void SetTop(int i, ValueId value);
+  void SetTop(int i, const Term& formula) { SetTop(i, Computed(b_, formula)); }
   // Top i's weight in the total loss when the net file gives none; a weight multiplies the sum of the top's elements.
   void SetLoss(int i, double default_weight);
 

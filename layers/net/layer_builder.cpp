@@ -1,9 +1,10 @@
-// What layers say to the net being built: blobs and their sharing, data tops, losses, errors.
+// The calls that layers make to the net being built: blobs and their sharing, data tops, losses, errors.
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "core/text.h"
+#include "layers/net/loss_gradient.h"
 #include "layers/net/net_context.h"
 #include "layers/ops/ranks/rank_parts.h"
 #include "proto/nets/filler.h"
@@ -49,6 +50,65 @@ bool IsWritten(const LayerParameter& layer, std::string_view field) {
 
 ValueId Held(const GraphBuilder& b, ValueId value, bool is_held) {
   return is_held ? b.Add1("stop_gradient", {value}) : value;
+}
+
+// Makes the state of a parameter that no layer so far has, and returns it.
+ValueId AddFirstUse(const LayerBuilder& l, LayerBuilder::Context& context, const ParamSpec& spec,
+                    const std::string& field, std::string_view filler_field, NetBlob blob) {
+  l.Check(
+      !context.kept.contains(blob.name), field,
+      StrCat("the parameter's name \"", blob.name, "\" is also the name of a layer's kept state; take another name"));
+  try {
+    CheckFiller(blob.filler, blob.shape);
+  } catch (const Error& error) {
+    l.Fail(filler_field, error.text(), error.hint());
+  }
+  const bool is_statistic = blob.role == ParameterRole::kStatistic;
+  blob.state = context.net.graph.AddState(blob.name, {DType::kFloat32, blob.shape, {}});
+  blob.lr_mult = is_statistic ? 0 : static_cast<double>(spec.lr_mult());
+  blob.decay_mult = is_statistic ? 0 : static_cast<double>(spec.decay_mult());
+  l.Check(std::isfinite(blob.lr_mult), StrCat(field, ".lr_mult"), "lr_mult must be a finite number");
+  l.Check(std::isfinite(blob.decay_mult), StrCat(field, ".decay_mult"), "decay_mult must be a finite number");
+  context.owners[blob.name] = {context.net.blobs.size(), !spec.name().empty(), spec.has_lr_mult(),
+                               spec.has_decay_mult()};
+  context.net.blobs.push_back(std::move(blob));
+  return context.net.blobs.back().state;
+}
+
+// Whether a later use of a parameter may share what the first one made: names, shapes and roles fit. Its filler is not
+// used, which is told.
+void CheckSharing(const LayerBuilder& l, LayerBuilder::Context& context, const LayerBuilder::Context::Owner& owner,
+                  const NetBlob& first, const ParamSpec& spec, const std::string& field, std::string_view filler_field,
+                  const NetBlob& blob) {
+  const std::string where = StrCat("layer \"", first.layer, "\"", AtPlace(context.layers[first.layer]));
+  l.Check(!spec.name().empty() && owner.is_named, field,
+          StrCat("the parameter's name \"", blob.name, "\" is also how a parameter of ", where,
+                 " is known; take another name"));
+  const bool permissive = spec.share_mode() == ParamSpec::PERMISSIVE;
+  const bool fits = permissive ? first.shape.Count() == blob.shape.Count() : first.shape == blob.shape;
+  l.Check(fits, field,
+          StrCat("shares the parameter \"", blob.name, "\" of ", where, ", whose shape is ", first.shape.ToString(),
+                 " while this layer needs ", blob.shape.ToString(),
+                 permissive ? " (share_mode PERMISSIVE: the counts must be equal)" : ""));
+  l.Check((first.role == ParameterRole::kStatistic) == (blob.role == ParameterRole::kStatistic), field,
+          StrCat("shares the parameter \"", blob.name, "\" of ", where, ", but one of them is a running statistic"));
+  if (!IsWritten(l.param(), filler_field) || blob.filler.SerializeAsString() == first.filler.SerializeAsString())
+    return;
+  context.unused.push_back(StrCat(PlaceOf(l.param(), filler_field).ToString(), ": layer \"", l.param().name(),
+                                  "\": ", filler_field, " is not used: the parameter \"", blob.name, "\" is filled as ",
+                                  where, " says"));
+}
+
+// The multipliers of the first use and of a later one become one. Returns whether the later use gives no gradient.
+bool ShareMultipliers(const LayerBuilder& l, const ParamSpec& spec, const std::string& field, ParameterRole role,
+                      LayerBuilder::Context::Owner& owner, NetBlob& first) {
+  if (role == ParameterRole::kStatistic) return false;
+  const bool is_held_later = IsHeldLater(spec, owner.has_lr_mult, first.lr_mult);
+  ShareMultiplier(l, StrCat(field, ".lr_mult"), first.layer, spec.has_lr_mult() && !is_held_later,
+                  static_cast<double>(spec.lr_mult()), owner.has_lr_mult, first.lr_mult);
+  ShareMultiplier(l, StrCat(field, ".decay_mult"), first.layer, spec.has_decay_mult(),
+                  static_cast<double>(spec.decay_mult()), owner.has_decay_mult, first.decay_mult);
+  return is_held_later || IsHeld(spec);
 }
 
 }  // namespace
@@ -100,6 +160,12 @@ bool LayerBuilder::NetHas(std::string_view type) const {
   });
 }
 
+void LayerBuilder::MarkPadded(ValueId value) { context_.padded.insert(value); }
+
+bool LayerBuilder::IsPadded(ValueId value) const {
+  return !context_.padded.empty() && DependsOn(context_.net.graph, value, context_.padded);
+}
+
 void LayerBuilder::SetTop(int i, ValueId value) { context_.tops[static_cast<size_t>(i)] = value; }
 
 void LayerBuilder::SetLoss(int i, double default_weight) {
@@ -121,62 +187,23 @@ ValueId LayerBuilder::AddBlob(int index, const Shape& shape, const FillerParamet
   CheckValueType(StrCat("parameter ", index, " of layer \"", param_.name(), "\""), {DType::kFloat32, shape, {}});
 
   NetBlob blob{.name = key, .layer = param_.name(), .index = index, .shape = shape, .filler = filler, .role = role};
-  std::vector<NetBlob>& blobs = context_.net.blobs;
   if (spec.has_share_mode() && !is_named) {
     context_.unused.push_back(StrCat(PlaceOf(param_, field).ToString(), ": layer \"", param_.name(),
                                      "\": share_mode has no effect on a parameter without a name: nothing shares it"));
   }
   const auto found = context_.owners.find(key);
   if (found == context_.owners.end()) {
-    Check(!context_.kept.contains(key), field,
-          StrCat("the parameter's name \"", key, "\" is also the name of a layer's kept state; take another name"));
-    try {
-      CheckFiller(filler, shape);
-    } catch (const Error& error) {
-      Fail(filler_field, error.text(), error.hint());
-    }
-    blob.state = context_.net.graph.AddState(key, {DType::kFloat32, shape, {}});
-    blob.lr_mult = role == ParameterRole::kStatistic ? 0 : static_cast<double>(spec.lr_mult());
-    blob.decay_mult = role == ParameterRole::kStatistic ? 0 : static_cast<double>(spec.decay_mult());
-    Check(std::isfinite(blob.lr_mult), StrCat(field, ".lr_mult"), "lr_mult must be a finite number");
-    Check(std::isfinite(blob.decay_mult), StrCat(field, ".decay_mult"), "decay_mult must be a finite number");
-    context_.owners[key] = {blobs.size(), is_named, spec.has_lr_mult(), spec.has_decay_mult()};
-    blobs.push_back(std::move(blob));
-    return Held(b_, blobs.back().state, role != ParameterRole::kStatistic && IsHeld(spec));
+    const bool is_held = role != ParameterRole::kStatistic && IsHeld(spec);
+    return Held(b_, AddFirstUse(*this, context_, spec, field, filler_field, std::move(blob)), is_held);
   }
-
   Context::Owner& owner = found->second;
-  NetBlob& first = blobs[owner.blob];
-  const std::string where = StrCat("layer \"", first.layer, "\"", AtPlace(context_.layers[first.layer]));
-  Check(
-      is_named && owner.is_named, field,
-      StrCat("the parameter's name \"", key, "\" is also how a parameter of ", where, " is known; take another name"));
-  const bool permissive = spec.share_mode() == ParamSpec::PERMISSIVE;
-  const bool fits = permissive ? first.shape.Count() == shape.Count() : first.shape == shape;
-  Check(fits, field,
-        StrCat("shares the parameter \"", key, "\" of ", where, ", whose shape is ", first.shape.ToString(),
-               " while this layer needs ", shape.ToString(),
-               permissive ? " (share_mode PERMISSIVE: the counts must be equal)" : ""));
-  Check((first.role == ParameterRole::kStatistic) == (role == ParameterRole::kStatistic), field,
-        StrCat("shares the parameter \"", key, "\" of ", where, ", but one of them is a running statistic"));
-  if (IsWritten(param_, filler_field) && filler.SerializeAsString() != first.filler.SerializeAsString()) {
-    context_.unused.push_back(StrCat(PlaceOf(param_, filler_field).ToString(), ": layer \"", param_.name(),
-                                     "\": ", filler_field, " is not used: the parameter \"", key, "\" is filled as ",
-                                     where, " says"));
-  }
-  bool is_held = false;
-  if (role != ParameterRole::kStatistic) {
-    const bool is_held_later = IsHeldLater(spec, owner.has_lr_mult, first.lr_mult);
-    is_held = is_held_later || IsHeld(spec);
-    ShareMultiplier(*this, StrCat(field, ".lr_mult"), first.layer, spec.has_lr_mult() && !is_held_later,
-                    static_cast<double>(spec.lr_mult()), owner.has_lr_mult, first.lr_mult);
-    ShareMultiplier(*this, StrCat(field, ".decay_mult"), first.layer, spec.has_decay_mult(),
-                    static_cast<double>(spec.decay_mult()), owner.has_decay_mult, first.decay_mult);
-  }
+  NetBlob& first = context_.net.blobs[owner.blob];
+  CheckSharing(*this, context_, owner, first, spec, field, filler_field, blob);
+  const bool is_held = ShareMultipliers(*this, spec, field, role, owner, first);
   blob.state = first.state;
   blob.shared = true;
   const ValueId state = first.state;
-  blobs.push_back(std::move(blob));
+  context_.net.blobs.push_back(std::move(blob));
   const auto current = context_.current.find(state);
   return Held(b_, b_.Reshape(current == context_.current.end() ? state : current->second, shape), is_held);
 }

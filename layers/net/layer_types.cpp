@@ -1,3 +1,4 @@
+// The list of layer types, from the rows that the build found, sorted by name for the "did you mean" search.
 #include <algorithm>
 
 #include "layers/net/layer.h"
@@ -15,8 +16,15 @@ const std::vector<LayerDef>& AllLayers() {
 
 const LayerDef* FindLayer(std::string_view type) {
   const std::vector<LayerDef>& layers = AllLayers();
-  const auto found = std::ranges::find_if(layers, [&](const LayerDef& def) { return def.type == type; });
-  return found == layers.end() ? nullptr : &*found;
+  const auto type_of = [](const LayerDef& def) -> std::string_view { return def.type; };
+  const auto found = std::ranges::lower_bound(layers, type, {}, type_of);
+  return found == layers.end() || found->type != type ? nullptr : &*found;
+}
+
+const LayerTraits& TraitsOf(const LayerParameter& layer) {
+  static const LayerTraits none;
+  const LayerDef* def = FindLayer(layer.type());
+  return def == nullptr ? none : def->traits;
 }
 
 }  // namespace moka

@@ -1,3 +1,5 @@
+// Differentiates a copy of the graph in which the values are leaves, and looks whether any gradient came out: the op's
+// own rules decide, not a table beside them.
 #include "layers/net/loss_gradient.h"
 
 #include <algorithm>

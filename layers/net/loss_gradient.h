@@ -1,4 +1,4 @@
-// What a top's loss_weight trains.
+// Tells what a top's loss_weight trains.
 #pragma once
 
 #include <set>

@@ -1,3 +1,5 @@
+// Builds the layer again with the field left out or changed and compares the graphs: a field that changes none of them
+// is moot. So no table of conditions has to be kept in step with the layers.
 #include "layers/net/moot_fields.h"
 
 #include <google/protobuf/descriptor.h>
@@ -43,7 +45,7 @@ bool IsReadElsewhere(const Message& message, const Field& field) {
   return kFields.contains({message.GetDescriptor()->name(), field.name()});
 }
 
-// What a layer becomes in TRAIN and in TEST; nothing where it does not build.
+// The graph that a layer becomes in TRAIN and in TEST; nothing where it does not build.
 struct Built {
   std::optional<std::string> train;
   std::optional<std::string> test;
@@ -145,7 +147,8 @@ std::vector<std::string> DefaultsOf(const Message& message, const Field& field) 
   return ValuesOf(*unset, field);
 }
 
-// What says something other than its default, and what has no default of its own, as layers ask whether it is there.
+// Returns the fields that say something other than their defaults, and those without a default of their own, as layers
+// ask whether it is there.
 std::vector<const Field*> SpokenFields(const Message& message) {
   std::vector<const Field*> spoken = GivenFields(message);
   std::erase_if(spoken, [&](const Field* field) {
@@ -183,7 +186,7 @@ std::vector<Leaf> LeavesOf(const LayerParameter& layer) {
   const LayerDef* def = FindLayer(layer.type());
   if (def == nullptr) return leaves;
   for (const Field* field : GivenFields(layer)) {
-    if (field->is_repeated() || std::ranges::find(def->page.params, field->name()) == def->page.params.end()) continue;
+    if (field->is_repeated() || std::ranges::find(def->params, field->name()) == def->params.end()) continue;
     Path path = {field};
     CollectLeaves(layer.GetReflection()->GetMessage(layer, field), layer.type(), path, leaves);
   }
@@ -232,7 +235,7 @@ bool IsMoot(Bench& bench, const LayerParameter& layer, const Leaf& leaf) {
   return is_taken;
 }
 
-// What keeps the field from being read: a switch that is set, or one beside it that is not.
+// Returns what keeps the field from being read: a switch that is set, or one beside it that is not.
 std::string WhyMoot(Bench& bench, const LayerParameter& layer, const Leaf& leaf, std::span<const Leaf> leaves) {
   for (const Leaf& other : leaves) {
     if (!IsSwitch(*other.field) || (other.field == leaf.field && other.path == leaf.path)) continue;

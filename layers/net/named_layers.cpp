@@ -1,3 +1,4 @@
+// A layer without a name gets its type's, and one whose name is taken a number behind "#"; both are told.
 #include "layers/net/named_layers.h"
 
 #include <map>

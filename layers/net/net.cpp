@@ -14,6 +14,7 @@
 #include "core/utf8.h"
 #include "graph/layer_names.h"
 #include "layers/net/catalog.h"
+#include "layers/net/fork_types.h"
 #include "layers/net/loss_gradient.h"
 #include "layers/net/moot_fields.h"
 #include "layers/net/named_layers.h"
@@ -189,10 +190,7 @@ class NetBuilder {
     if (errors_.size() >= ErrorList::kMaxErrors) throw At(layer, "type", "unknown layer type");  // hints take time
     std::vector<std::string> types;
     for (const LayerDef& known : AllLayers()) types.push_back(known.type);
-    std::string hint = DidYouMean(layer.type(), types);
-#ifdef MOKA_WITHOUT_FORKS
-    if (hint.empty()) hint = "this build leaves out the layers of research forks (MOKA_FORKS=OFF)";
-#endif
+    std::string hint = IsForkType(layer.type()) ? kWithoutForks : DidYouMean(layer.type(), types);
     throw At(layer, "type", StrCat("unknown layer type \"", layer.type(), "\""), std::move(hint));
   }
 
@@ -309,7 +307,7 @@ class NetBuilder {
     }
   }
 
-  // What keeps two layers, the second with top i, from producing one blob.
+  // Returns what would keep two layers, the second with top i, from producing one blob.
   std::string HintForTwoTops(const LayerParameter& first, const LayerParameter& second, int i) const {
     if (HasRuleBesidePhase(first) || HasRuleBesidePhase(second)) {
       return StrCat(StateText(context_.options.state), " lets both in, the first by ", RulesText(first),

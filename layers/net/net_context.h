@@ -29,10 +29,11 @@ struct LayerBuilder::Context {
   std::map<ValueId, ValueId> current;                   // state -> its value after the layers so far
   std::set<std::string, std::less<>> inputs;            // names of data tops
   std::set<std::string, std::less<>> kept;              // names of kept states
+  std::set<ValueId> padded;                             // values that may have rows of padding
   ValueId random_key = kNoId;
   std::vector<std::string> unused;  // a sentence for each field of sharing that has no effect
 
-  // Of the layer being built.
+  // State of the layer being built.
   std::vector<ValueId> tops;
   std::vector<double> loss_weights;  // defaults, one a top
   size_t first_blob = 0;             // its blobs are net.blobs from here on

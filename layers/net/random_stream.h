@@ -13,4 +13,9 @@ inline uint64_t RandomStreamOf(const LayerBuilder& l) {
   return StableHash(l.param().name()) & ((uint64_t{1} << 53U) - 1);
 }
 
+// A number in [0,1) for each element, new in each run; `draw` tells a layer's several draws apart.
+inline Term Uniform(LayerBuilder& l, uint64_t draw = 0) {
+  return Rand(Term::Of(l.RandomKey()), static_cast<double>(RandomStreamOf(l) + draw));
+}
+
 }  // namespace moka

@@ -1,3 +1,5 @@
+// Goes over the given fields by reflection, asks each layer type's row what it reads, and takes the reasons for fields
+// that nothing reads from one table.
 #include "layers/net/unread_fields.h"
 
 #include <google/protobuf/descriptor.h>
@@ -21,7 +23,7 @@ namespace {
 using Field = google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-// What is known of the fields that nothing here reads.
+// The fields that nothing here reads, and why.
 class NeverReadFields {
  public:
   NeverReadFields() {
@@ -59,7 +61,7 @@ std::string ReadersOf(const std::string& param) {
   constexpr size_t kShown = 4;
   std::vector<std::string> types;
   for (const LayerDef& def : AllLayers()) {
-    if (std::ranges::find(def.page.params, param) != def.page.params.end()) types.push_back(def.type);
+    if (std::ranges::find(def.params, param) != def.params.end()) types.push_back(def.type);
   }
   if (types.empty()) return "no layer reads it";
   const size_t more = types.size() > kShown ? types.size() - kShown : 0;
@@ -74,7 +76,7 @@ bool IsOff(const Message& message) {
   return generator != nullptr && generator->prob() == 0;
 }
 
-// What is said of a field of the first table, which has another value than its default.
+// Returns the sentence about a field of the first table that has another value than its default.
 std::string WhyIgnored(const Message& message, const Field& field) {
   const bool is_off = field.message_type() != nullptr && !field.is_repeated() &&
                       IsOff(message.GetReflection()->GetMessage(message, &field));
@@ -117,15 +119,15 @@ void LookInto(const Message& message, const std::string& path, const LayerParame
   }
 }
 
-// How pictures become an input is said where the input stands, and read by `moka infer`.
+// How images become an input is said where the input stands, and read by `moka infer`.
 bool SaysHowPicturesComeIn(const LayerParameter& layer, const Field& field) {
   return layer.type() == "Input" && (field.name() == "transform_param" || field.name() == "record_data_param");
 }
 
 void LookAtLayer(const LayerParameter& layer, const LayerDef& def, Sentences& sentences) {
   for (const Field* field : GivenFields(layer)) {
-    const bool is_read = SaysHowPicturesComeIn(layer, *field) ||
-                         std::ranges::find(def.page.params, field->name()) != def.page.params.end();
+    const bool is_read =
+        SaysHowPicturesComeIn(layer, *field) || std::ranges::find(def.params, field->name()) != def.params.end();
     const bool has_effect = NeverRead().ActsElsewhere("LayerParameter", field->name());
     if (IsOfLayers(*field) && !is_read && !has_effect) {
       sentences.Add(layer, field->name(), StrCat("is not read by this type; ", ReadersOf(field->name())));

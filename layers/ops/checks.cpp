@@ -1,3 +1,4 @@
+// The refusals of infer functions; an op's name comes first, as a graph has many nodes of one op.
 #include "layers/ops/checks.h"
 
 #include <array>

@@ -26,7 +26,7 @@ void CheckActivation(std::string_view op, const Attributes& attributes);
 // For identities whose gradient has a number of its own (a threshold, a decay): x and, if the loss is scaled, the
 // scalar it is scaled by. Errors: kConfig.
 void CheckScaledIdentity(std::string_view op, std::span<const TensorType> inputs);
-// Of these inputs x alone may be of a half type (OpDef::takes_half).
+// Returns whether an input may be of a half type: x alone may (OpDef::takes_half).
 inline bool IsScaledIdentity(const Attributes&, int input) { return input == 0; }
 // The text of such a number in an expression over `inputs`, times the scale, which joins them.
 std::string ScaledText(GradientContext& context, double number, std::vector<ValueId>& inputs);

@@ -1,3 +1,5 @@
+// Sizes are computed with checked arithmetic, rounded down for convolutions and up for poolings unless the layer says
+// otherwise, with Caffe's rule that the last window begins inside the image or its padding.
 #include "layers/ops/geometry.h"
 
 #include <algorithm>

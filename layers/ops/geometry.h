@@ -43,8 +43,9 @@ int64_t WindowPositions(std::string_view op, const Geometry& geometry, int axis,
 
 // y [N,K,out..] of a convolution of x [N,C,in..] with w [K,C/groups,kernel..]; checks ranks, channels and groups.
 Shape ConvolutionOutput(std::string_view op, const Attributes& attributes, const Shape& x, const Shape& w);
-// What a transposed convolution gives: the smallest x [N,C,in..] whose convolution with w has the shape dy [N,K,out..],
-// that is in = stride*(out-1) + dilation*(kernel-1)+1 - pad_begin - pad_end (Caffe's Deconvolution).
+// Returns the shape that a transposed convolution gives: the smallest x [N,C,in..] whose convolution with w has the
+// shape dy [N,K,out..], that is in = stride*(out-1) + dilation*(kernel-1)+1 - pad_begin - pad_end (Caffe's
+// Deconvolution).
 Shape DeconvolutionOutput(std::string_view op, const Attributes& attributes, const Shape& dy, const Shape& w);
 // y [N,C,out..] of a pooling of x [N,C,in..]. Errors: also when a window would hold no element of x.
 Shape PoolOutput(std::string_view op, const Attributes& attributes, const Shape& x);

@@ -1,4 +1,4 @@
-// A mask of a region brought back to the pixels of its picture.
+// A mask of a region brought back to the pixels of its image.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace moka {
 
-// Calls f(row, column) for the pixels of a picture where the mask [size,size] of a box (pixels), resized to it, is
+// Calls f(row, column) for the pixels of an image where the mask [size,size] of a box (pixels), resized to it, is
 // `threshold` or more: bilinear samples at pixels' centres, zeros around the mask (as Detectron2 does it).
 template <class T, class F>
 void PasteMask(const T* mask, int64_t size, const Box<double>& box, int64_t height, int64_t width, double threshold,

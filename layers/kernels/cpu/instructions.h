@@ -1,6 +1,6 @@
-// Which registers wider than the build's baseline Moka's own kernels may use here: what the processor has, but no more
-// than oneDNN is held to (its DNNL_MAX_CPU_ISA=AVX2, say), so that one setting serves both. No std in this header:
-// files of other instruction sets include it.
+// Tells which registers wider than the build's baseline Moka's own kernels may use here: those that the processor has,
+// but no more than oneDNN is held to (its DNNL_MAX_CPU_ISA=AVX2, say), so that one setting serves both. No std in this
+// header: files of other instruction sets include it.
 #pragma once
 
 namespace moka {

@@ -1,3 +1,5 @@
+// A row's time is the work of the direct algorithm over its measured rate, times the share of the arithmetic that is
+// padding. Shapes alone enter, so that every process and every number of threads chooses alike.
 #include "layers/kernels/cpu/kernel_rule.h"
 
 #include <array>
@@ -10,9 +12,9 @@
 namespace moka {
 namespace {
 
-// What a row computes in a millisecond of one thread with AVX-512 (GFLOP/s times a thousand, counted as the direct
-// algorithm does), and what it pads to whole vectors. Measured on the convolutions of LeNet, ResNet-20, ResNet-18 and
-// GoogLeNet; only the rates' ratios matter, and those with AVX2 are alike.
+// The work that a row does in a millisecond of one thread with AVX-512 (GFLOP/s times a thousand, counted as the direct
+// algorithm does), and the axes that it pads to whole vectors. Measured on the convolutions of LeNet, ResNet-20,
+// ResNet-18 and GoogLeNet; only the rates' ratios matter, and those with AVX2 are alike.
 struct Rate {
   std::string_view row;
   double flops_per_ms;
@@ -27,11 +29,11 @@ constexpr std::array<Rate, 6> kRates = {{
     {"batch_lanes_winograd", 3.0e8, false, true},
     {"narrow", 1.0e8, false, false},
 }};
-// Of rows of products, which are as fast as each other: the first listed is taken.
+// The rate of rows of products, which are as fast as each other, so that the first listed is taken.
 constexpr double kProductFlopsPerMs = 1.65e8;
 // Images in lanes read all of x for each of few products where a kernel has one tap.
 constexpr double kOneTapShare = 0.4;
-// oneDNN takes pictures of so few channels plainly.
+// oneDNN takes images of so few channels plainly.
 constexpr int64_t kPicture = 4;
 
 int64_t Rounded(int64_t count, int64_t lanes) { return (count + lanes - 1) / lanes * lanes; }

@@ -1,4 +1,4 @@
-// Which kernel of a convolution or product is likely the fastest on a CPU, by its shapes alone. Unlike times, which
+// Estimates which kernel of a convolution or product is the fastest on a CPU, by its shapes alone. Unlike times, which
 // differ from hour to hour and on a busy machine are worth little, a rule chooses the same kernels in every process,
 // for any number of threads and under any load, so results do not depend on them (KernelSearch::Rule). What it foregoes
 // against times taken on an idle machine is in docs/reliability.md.

@@ -14,6 +14,8 @@ class WorkQueue {
   WorkQueue(int64_t count, int64_t most, int workers) : count_(count), most_(most), workers_(workers) {}
 
   // False: nothing is left.
+  // Half of an even share of what is left, one item at least and `most` at most. The order of memory is relaxed: the
+  // counter alone is shared, and what items write is published by the end of ParallelFor.
   bool Take(int64_t& begin, int64_t& end) {
     int64_t at = next_.load(std::memory_order_relaxed);
     do {

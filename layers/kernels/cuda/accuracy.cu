@@ -1,5 +1,5 @@
-// What is highest in lines and whether it is right: accuracy, class_counts and argmax. A line leaves its result, and
-// rows of threads count what the lines left, so that no order matters.
+// Kernels that find the highest value of a line and whether it is right: accuracy, class_counts and argmax. A line
+// leaves its result, and rows of threads count what the lines left, so that no order matters.
 #include <cmath>
 
 #include "graph/kernel.h"
@@ -18,6 +18,8 @@ struct LineResult {
   int32_t found;
 };
 
+// Scores are compared, not sorted: the label is among the best k if at most k scores are not below its own. `!(a < b)`
+// counts ties and NaN against the label.
 template <class T>
 struct AccuracyLine {
   cuda::LineMap lines;
@@ -58,6 +60,7 @@ struct AccuracyRow {
   __host__ __device__ State Start() const { return {0, 0}; }
   __host__ __device__ void Add(int64_t c, int64_t line, State& s) const {
     const LineResult& result = results[line];
+    // The last row counts lines of every class.
     if (result.label < 0 || (c < classes && result.label != c)) return;
     Join(s, {result.found, 1});
   }
@@ -72,6 +75,8 @@ struct AccuracyRow {
   }
 };
 
+// Two launches: lines leave their results in scratch, then rows count them in 64-bit integers, so that no order of
+// additions can show.
 class AccuracyKernel final : public cuda::LabelKernel {
  public:
   explicit AccuracyKernel(const KernelQuery& query) : LabelKernel(query), top_k_(query.node.attributes.Int("top_k")) {}
@@ -93,6 +98,7 @@ class AccuracyKernel final : public cuda::LabelKernel {
 
 constexpr size_t kMaxIgnored = 8;
 
+// Travels to the GPU inside the functor, hence an array of fixed size and not a vector.
 struct IgnoredLabels {
   int count = 0;
   float labels[kMaxIgnored] = {};
@@ -104,6 +110,7 @@ struct IgnoredLabels {
   }
 };
 
+// The predicted class is the last of the highest scores, as on the CPU; index -1 stands for no element at all.
 template <class T>
 struct PredictLine {
   cuda::LineMap lines;
@@ -130,6 +137,7 @@ struct PredictLine {
   }
 };
 
+// Every row goes over all lines: classes are few, and a count by atomics would need memory that is cleared first.
 struct ClassCountsRow {
   int64_t classes;
   const LineResult* results;
@@ -207,6 +215,7 @@ struct ArgmaxLine {
   __host__ __device__ State Start() const { return {0, -1}; }
   __host__ __device__ void Add(int64_t line, int64_t c, State& s) const {
     const State item{cuda::ToWide(x[lines.Offset(line, c)]), c};
+    // Only elements behind the one that the round before left compete.
     if (round == 0 || cuda::ComesFirst(last[line], item)) Join(s, item);
   }
   __host__ __device__ static void Join(State& s, const State& other) {
@@ -226,6 +235,7 @@ struct ArgmaxLine {
   }
 };
 
+// Each round is a launch that takes the next highest of every line; without an axis, an image is one line.
 class ArgmaxKernel final : public BoundKernel {
  public:
   explicit ArgmaxKernel(const KernelQuery& query)

@@ -23,6 +23,7 @@ class AllReduceKernel final : public BoundKernel {
     if (kBegins && collectives_ != nullptr) collectives_->Announce(key_, layer_, args.outputs[0]);
   }
 
+  // The copy lies between the two: out of what End has delivered, or into what Begin is to send.
   void Run() override {
     if (!kBegins && collectives_ != nullptr) collectives_->End(key_, stream());
     if (in<std::byte>(0) != out<std::byte>(0)) stream().CopyOnDevice(out<std::byte>(0), in<std::byte>(0), bytes_);

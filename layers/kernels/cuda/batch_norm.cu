@@ -93,6 +93,8 @@ class BatchNormKernel final : public BoundKernel {
     for (const TensorType& type : query.inputs) input_types_.push_back(type.dtype);
     for (const TensorType& type : query.outputs) output_types_.push_back(type.dtype);
   }
+  // Whether packs can be used depends on addresses, which are known when the kernel is bound, after scratch is booked:
+  // so there is room for either plan.
   int64_t scratch_bytes() const override {
     const int64_t narrow = cuda::ChannelPlan(x_, 1).ScratchBytes<cuda::Statistics<float>::State>();
     const int64_t wide = cuda::ChannelPlan(x_, Pack()).ScratchBytes<cuda::Statistics<float>::State>();
@@ -105,6 +107,7 @@ class BatchNormKernel final : public BoundKernel {
 
  private:
   int Pack() const { return cuda::PackOf(dtype_); }
+  // Three values a channel, double at the widest, rounded up so that the states behind them are aligned.
   int64_t CoefficientBytes() const { return (3 * x_.channels * int64_t{sizeof(double)} + 15) / 16 * 16; }
   // The positions that strides leave of plain planes are no neighbours.
   template <class T>
@@ -136,6 +139,7 @@ class BatchNormKernel final : public BoundKernel {
     }
   }
 
+  // The residual's type R is its own as a float32 residual may meet half images.
   template <class T, class R, int V>
   void MakeResult(const cuda::Coefficients<cuda::Wide<T>>& coefficients) {
     const R* residual = has_residual_ ? in<R>(input_count() - 1) : nullptr;

@@ -12,6 +12,8 @@ namespace {
 
 constexpr int kMaxGradients = 8;
 
+// Where the ReLU's mask comes from: kInput computes y's sign anew from x by the formula of the forward pass, which
+// saves keeping y; kOutput reads y, as it must where a residual was added before the ReLU.
 enum class Mask : uint8_t { kNone, kInput, kOutput };
 
 template <class T, int V>
@@ -37,6 +39,7 @@ struct MaskedGradient {
     XAndGradient<T, V> loaded{cuda::LoadPack<V>(x + place), {}};
     auto& g = loaded.g;
     const int64_t at = sampled.PlaceInY(place);
+    // A position that strides leave out has no gradient.
     if (at < 0) return loaded;
     for (int i = 0; i < gradients; ++i) {
       const auto pack = cuda::LoadPack<V>(dy[i] + at);
@@ -52,6 +55,7 @@ struct MaskedGradient {
   }
 };
 
+// Sums are in double: a channel may have millions of elements, whose contributions nearly cancel.
 template <class T>
 struct GradientSums {
   using W = cuda::Wide<T>;
@@ -92,6 +96,7 @@ struct GradientSums {
       states[k].products +=
           static_cast<double>(g) * static_cast<double>(cuda::ToWide(loaded.x.values[k]) - c.mean.values[k]);
     }
+    // The result is rounded to its type; the sums have taken g before that.
     if (residual != nullptr) cuda::StorePack<V>(residual + i, rounded);
   }
   __host__ __device__ static void Join(State& s, const State& later) {
@@ -108,6 +113,7 @@ struct GradientSums {
   }
 };
 
+// The second sweep. A pack of x and of g is loaded once; a, b and the factor are the channel's.
 template <class T>
 struct InputGradient {
   using W = cuda::Wide<T>;
@@ -156,6 +162,7 @@ struct InputGradient {
   }
 };
 
+// Inputs: x, mean, variance, the gradients, then scale, shift and y where they are given.
 class BatchNormBackwardKernel final : public BoundKernel {
  public:
   explicit BatchNormBackwardKernel(const KernelQuery& query)
@@ -212,6 +219,7 @@ class BatchNormBackwardKernel final : public BoundKernel {
   void RunPacked() {
     using W = cuda::Wide<T>;
     const cuda::Coefficients<W> coefficients(scratch<W>(), map_.channels);
+    // Scratch holds mean, factor, shift, a and b, a value a channel each, and behind them the partial sums.
     W* const a = coefficients.shift + map_.channels;
     W* const b = a + map_.channels;
     const cuda::ChannelValues none;
@@ -239,6 +247,7 @@ class BatchNormBackwardKernel final : public BoundKernel {
   std::vector<DType> output_types_;
 };
 
+// The functor has a pointer for each gradient, so their number is limited.
 std::string Refuse(const KernelQuery& query) {
   if (query.node.attributes.Int("gradients") > kMaxGradients) {
     return StrCat("it adds ", kMaxGradients, " gradients at most, not ", query.node.attributes.Int("gradients"));

@@ -46,6 +46,8 @@ inline ChannelMap ChannelMapOf(const TensorType& type) {
   return {shape[0], shape[1], plane, plane == 1 || !type.layout.is_plain()};
 }
 
+// Chunks are as many as give each of an H100's 132 multiprocessors eight blocks, but no shorter than pays for joining
+// them.
 struct ChannelPlan {
   static constexpr int kThreads = 256;
   static constexpr int64_t kBlocks = 132 * 8;
@@ -71,7 +73,7 @@ struct ChannelPlan {
   }
 };
 
-// What lane `lane` of a chunk adds up for channels c .. c+V-1; two loads are on their way at a time.
+// Computes the sums of lane `lane` of a chunk for channels c .. c+V-1; two loads are on their way at a time.
 template <int V, class F>
 __host__ __device__ void SumLane(const F& f, const ChannelPlan& plan, int64_t chunk, int64_t c, int lane,
                                  typename F::State (&states)[V]) {
@@ -116,6 +118,7 @@ __global__ void __launch_bounds__(ChannelPlan::kThreads)
   }
 }
 
+// On the host: the same lanes and the same order of joins, hence the same bits.
 template <int V, class F>
 void RehearseChannels(const F& f, const ChannelPlan& plan, typename F::State* partial) {
   for (int64_t chunk = 0; chunk < plan.chunks; ++chunk) {

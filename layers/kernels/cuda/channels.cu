@@ -1,3 +1,5 @@
+// Sums over channels go through channel_sums.cuh, the widest pack that divides the channels first; bias, summand and
+// ReLU of an epilogue are one pass over y.
 #include "layers/kernels/cuda/channels.h"
 
 #include "layers/kernels/cuda/channel_sums.cuh"
@@ -9,6 +11,7 @@
 namespace moka::cuda {
 namespace {
 
+// from and to may be one tensor: a thread reads its element before it writes it.
 template <class T>
 struct Epilogue {
   ChannelMap map;
@@ -51,6 +54,7 @@ struct ChannelSum {
   __host__ __device__ void Finish(int64_t c, const State& sum) const { to[c] = Narrow<T>(sum); }
 };
 
+// cuDNN's engines sum in float32; mean and variance are made of the sums in double.
 struct OfSums {
   const float* sums;
   const float* squares;
@@ -65,6 +69,7 @@ template <template <class> class F, class T>
 void SumWhere(Stream& stream, const TensorType& type, const void* from, const F<T>& f, std::byte* scratch) {
   const ChannelMap map = ChannelMapOf(type);
   auto* partial = reinterpret_cast<typename F<T>::State*>(scratch);
+  // Plain sums go through rows of threads, which need no packs.
   if (map.is_last && map.Packs(kPack<T>) && IsPackAligned(from)) {
     SumChannels<kPack<T>>(stream, ChannelPlan(map, kPack<T>), partial, f);
   } else {

@@ -40,6 +40,8 @@ struct View {
   }
 };
 
+// Axes that a tensor lacks have extent 1 and stride 0, so that one nest of three loops serves one, two and three
+// spatial axes.
 View ViewOf(const TensorType& type) {
   const cuda::Strides strides = cuda::StridesOf(type);
   const int rank = type.shape.rank();
@@ -52,6 +54,8 @@ View ViewOf(const TensorType& type) {
   return view;
 }
 
+// The three tensors of a convolution and how a window lies over x. Forward and gradients read the same struct: which of
+// the three is the result is the functor's affair.
 struct Windows {
   View x, w, y;
   int64_t stride[kSpatial] = {1, 1, 1};
@@ -87,6 +91,8 @@ Windows WindowsOf(const KernelQuery& query, const TensorType& x, const TensorTyp
   return all;
 }
 
+// The loops test a position before they enter the next axis, so that a row or plane in the padding costs one test.
+// Bias, summand and ReLU are applied to the wide sum, before the only rounding.
 template <class T>
 struct Forward {
   Windows v;
@@ -98,6 +104,7 @@ struct Forward {
   T* y;
 
   __host__ __device__ void operator()(int64_t i) const {
+    // at: image, output channel and position; `first` is the first input channel of the output's group.
     int64_t at[2 + kSpatial];
     v.y.Split(i, at);
     const int64_t per_group = v.w.extents[1];
@@ -122,6 +129,8 @@ struct Forward {
   }
 };
 
+// The gradient of x gathers: for each tap it asks which output, if any, had this element under that tap. Nothing is
+// scattered, so there are no atomics and each sum has one order.
 template <class T>
 struct BackwardData {
   Windows v;
@@ -133,6 +142,7 @@ struct BackwardData {
     int64_t at[2 + kSpatial];
     v.x.Split(i, at);
     const int64_t per_group = v.w.extents[0] / v.groups;
+    // Channels of x and y of one group meet: `channel` is x's within its group, `first` the group's first channel of y.
     const int64_t channel = at[1] % v.w.extents[1];
     const int64_t first = at[1] / v.w.extents[1] * per_group;
     cuda::Wide<T> sum = 0;
@@ -166,6 +176,7 @@ struct BackwardWeights {
   __host__ __device__ void Add(int64_t row, int64_t i, State& sum) const {
     int64_t at[2 + kSpatial];
     v.w.Split(row, at);
+    // i counts the positions of all images, the last axis fastest.
     const int64_t p = i % v.y.extents[4];
     const int64_t h = i / v.y.extents[4] % v.y.extents[3];
     const int64_t d = i / (v.y.extents[4] * v.y.extents[3]) % v.y.extents[2];
@@ -173,6 +184,7 @@ struct BackwardWeights {
     const int64_t from[] = {v.Input(0, d, at[2]), v.Input(1, h, at[3]), v.Input(2, p, at[4])};
     if (from[0] < 0 || from[1] < 0 || from[2] < 0) return;
     const int64_t channel = at[0] / (v.w.extents[0] / v.groups) * v.w.extents[1] + at[1];
+    // One product of the sum over images and positions that a weight's gradient is.
     sum += cuda::ToWide(x[v.x.At({n, channel, from[0], from[1], from[2]})]) *
            cuda::ToWide(dy[v.y.At({n, at[0], d, h, p})]);
   }
@@ -197,6 +209,7 @@ std::string Refuse(const KernelQuery& query) {
   return {};
 }
 
+// y, with the epilogue that the fusion passes have put into the node.
 class ForwardKernel final : public BoundKernel {
  public:
   explicit ForwardKernel(const KernelQuery& query)
@@ -240,7 +253,7 @@ class StatisticsKernel final : public BoundKernel {
   TensorType y_;
 };
 
-// Of the images and weights; the statistics have a type of their own.
+// Refuses by the images and weights; the statistics have a type of their own.
 std::string RefuseStatistics(const KernelQuery& query) {
   if (query.outputs[0].shape.Count() == 0) return "there is nothing to take statistics of";
   KernelQuery images = query;
@@ -248,6 +261,7 @@ std::string RefuseStatistics(const KernelQuery& query) {
   return Refuse(images);
 }
 
+// dx of dy and w; the query's output is x, its first input y.
 class BackwardDataKernel final : public BoundKernel {
  public:
   explicit BackwardDataKernel(const KernelQuery& query)
@@ -264,6 +278,7 @@ class BackwardDataKernel final : public BoundKernel {
   DType dtype_;
 };
 
+// dw as rows of sums, and the bias's gradient as sums of dy's channels.
 class BackwardWeightsKernel final : public BoundKernel {
  public:
   explicit BackwardWeightsKernel(const KernelQuery& query)

@@ -39,6 +39,8 @@ struct Walk {
   int64_t from_start = 0;
   int64_t to_start = 0;
 
+  // Neighbouring dimensions that walk as one are joined: an index is then split by fewer divisions, the costliest thing
+  // that a copying thread does.
   void Add(int64_t dim, int64_t from_stride, int64_t to_stride) {
     count *= dim;
     if (dim == 1) return;
@@ -52,6 +54,7 @@ struct Walk {
     from[rank] = from_stride;
     to[rank++] = to_stride;
   }
+  // The slowest dimension takes what is left, so that a walk of one dimension divides nothing.
   __host__ __device__ Ends At(int64_t i) const {
     Ends ends{from_start, to_start};
     for (int d = rank - 1; d > 0; --d) {
@@ -89,6 +92,9 @@ struct Transposition {
 };
 
 // None where neighbours stay neighbours, or where a tile would be mostly empty.
+// Threads in the output's order would read a line of a transposed input for each element. A tile of 32 x 32 goes
+// through shared memory instead, read along the input's rows and written along the output's (Ruetsch and Micikevicius,
+// "Optimizing Matrix Transpose in CUDA", 2009).
 std::optional<Transposition> TranspositionOf(const Walk& walk) {
   constexpr int64_t kLeast = cuda::TileGrid::kEdge / 4;
   const int last = walk.rank - 1;
@@ -104,6 +110,7 @@ std::optional<Transposition> TranspositionOf(const Walk& walk) {
   return t;
 }
 
+// Both sides of a tile are coalesced: reads go along columns, writes along rows.
 template <class T>
 struct TransposeTile {
   using Element = T;
@@ -138,6 +145,7 @@ void WithBits(int64_t bytes, F&& f) {
 }
 
 // Over all elements of `part`, in the order in which `order` (of the same rank) lies.
+// Threads are numbered as the output lies, so that neighbouring threads write neighbouring elements.
 Walk WalkOver(const Shape& part, const TensorType& order, const Strides& from, const Strides& to) {
   Walk walk;
   for (int i = 0; i < part.rank(); ++i) {
@@ -188,6 +196,7 @@ std::unique_ptr<Kernel> MakeCopy(const KernelQuery& query, std::vector<CopyKerne
   return std::make_unique<CopyKernel>(BytesOf(query.inputs[0].dtype), std::move(parts));
 }
 
+// A repeated axis has a stride of 0.
 std::unique_ptr<Kernel> MakeExpand(const KernelQuery& query) {
   const TensorType& y = query.outputs[0];
   const Shape& x = query.inputs[0].shape;
@@ -207,11 +216,13 @@ std::unique_ptr<Kernel> MakeTranspose(const KernelQuery& query) {
   return MakeCopy(query, {{0, 0, WalkOver(y.shape, y, from, StridesOf(y))}});
 }
 
+// The same element under two layouts: only the strides differ.
 std::unique_ptr<Kernel> MakeReorder(const KernelQuery& query) {
   const TensorType& y = query.outputs[0];
   return MakeCopy(query, {{0, 0, WalkOver(y.shape, y, StridesOf(query.inputs[0]), StridesOf(y))}});
 }
 
+// A flipped axis is walked from its end with a negative stride.
 std::unique_ptr<Kernel> MakeFlip(const KernelQuery& query) {
   const TensorType& y = query.outputs[0];
   Strides from = StridesOf(query.inputs[0]);
@@ -252,6 +263,7 @@ std::unique_ptr<Kernel> MakeParts(const KernelQuery& query) {
 
 class FullKernel final : public BoundKernel {
  public:
+  // The value is converted once on the host, as a cast would.
   FullKernel(const TensorType& type, double value) : count_(type.shape.Count()), width_(BytesOf(type.dtype)) {
     CopyTensor(Tensor({DType::kFloat64, Shape{}, {}}, &value), Tensor({type.dtype, Shape{}, {}}, &bits_));
   }
@@ -322,6 +334,7 @@ struct CastEach {
   __host__ __device__ void operator()(int64_t i) const { y[i] = Convert<To>(x[i]); }
 };
 
+// A launch for each pair of types. Padding is converted too, since zero stays zero.
 class CastKernel final : public BoundKernel {
  public:
   explicit CastKernel(const KernelQuery& query)

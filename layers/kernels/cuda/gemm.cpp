@@ -1,3 +1,5 @@
+// cuBLASLt is column-major, so a row-major y = a b is asked for as y^T = b^T a^T. Algorithms come from its heuristics,
+// and the fastest of them by trial is kept by its problem's key.
 #include "layers/kernels/cuda/gemm.h"
 
 #include <cublasLt.h>
@@ -38,6 +40,7 @@ struct Lt {
   decltype(&::cublasLtMatmulAlgoCheck) check_algorithm;
   decltype(&::cublasLtGetStatusString) status_string;
 
+  // Loaded by name at run time, so that one binary starts on machines without CUDA's libraries.
   static Lt Load() {
     const SharedLibrary file({"libcublasLt.so.13", "libcublasLt.so.12"}, "cuBLAS");
     Lt lt{};
@@ -152,7 +155,9 @@ class LtGemm final : public Gemm {
     std::byte* scratch;
   };
 
+  // The scalars are of the scale type: doubles for float64, floats for everything else.
   void Queue(Stream& stream, const Algorithm& algorithm, const Places& at) {
+    // The bias's address belongs to the operation and not to the call, so it is set before each.
     if (p_.has_bias) SetOperation(CUBLASLT_MATMUL_DESC_BIAS_POINTER, at.bias);
     const float one = 1;
     const float zero = 0;
@@ -172,6 +177,8 @@ class LtGemm final : public Gemm {
     Check(lt_, lt_.set_operation(operation_.get(), name, &value, sizeof(value)), "cublasLtMatmulDescSetAttribute");
   }
 
+  // Half types are summed in float32. TF32 keeps 10 bits of each factor's mantissa and is used only where the user
+  // allows it.
   Owned<cublasLtMatmulDesc_t> MakeOperation(bool allows_tf32) {
     cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
     if (p_.output == DType::kFloat64) compute = CUBLAS_COMPUTE_64F;
@@ -197,6 +204,7 @@ class LtGemm final : public Gemm {
     return operation;
   }
 
+  // Batches lie one behind the other, so one stride says where each begins.
   Owned<cublasLtMatrixLayout_t> MakeLayout(DType dtype, int64_t rows, int64_t columns) {
     cublasLtMatrixLayout_t made = nullptr;
     Check(lt_,
@@ -249,12 +257,14 @@ class LtGemm final : public Gemm {
     Algorithm algorithm{};
     if (!bytes || bytes->size() != sizeof(algorithm.algo)) return std::nullopt;
     std::memcpy(&algorithm.algo, bytes->data(), sizeof(algorithm.algo));
+    // The check also tells the workspace that the algorithm needs here.
     const cublasStatus_t status = lt_.check_algorithm(handle_, operation_.get(), b_.get(), a_.get(), y_.get(), y_.get(),
                                                       &algorithm.algo, &algorithm);
     if (status != CUBLAS_STATUS_SUCCESS || algorithm.workspaceSize > kMostWorkspaceBytes) return std::nullopt;
     return algorithm;
   }
 
+  // A trial runs over memory of its own, as a kernel is made before the program has any.
   size_t Fastest(const std::vector<Algorithm>& offers, const Device& device) {
     enum Tensor : int64_t { kA, kB, kBias, kY };
     size_t scratch_bytes = 0;
@@ -307,6 +317,7 @@ class LtGemm final : public Gemm {
 
 }  // namespace
 
+// A rehearsed GPU, a machine without the library and a problem that it refuses go to the plain loop.
 std::unique_ptr<Gemm> MakeGemm(const GemmProblem& problem, const KernelQuery& query) {
   const bool is_empty = problem.batch * problem.m * problem.n * problem.k == 0;
   if (!is_empty && !query.device.is_rehearsed()) {

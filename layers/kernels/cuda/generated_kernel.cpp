@@ -60,12 +60,15 @@ bool AreAligned(const KernelArgs& args) {
 }
 
 void Launch(cudaKernel_t kernel, int64_t blocks, std::vector<uint64_t>& words, const Stream& stream) {
+  // The kernel has one parameter, the struct Arguments, whose bytes the words are.
   void* arguments[] = {words.data()};
   Check(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(static_cast<unsigned>(blocks)),
                          dim3(cuda::kBlockThreads), arguments, 0, static_cast<cudaStream_t>(stream.native())),
         "cudaLaunchKernel");
 }
 
+// Both texts are generated as addresses are known only when the kernel is bound; the one for unaligned views is
+// compiled only if it is needed.
 class GeneratedKernel final : public BoundKernel {
  public:
   explicit GeneratedKernel(const KernelQuery& query)
@@ -112,6 +115,8 @@ class GeneratedKernel final : public BoundKernel {
   std::vector<Tensor> outputs_;
 };
 
+// The tables live on the GPU from binding on, as addresses do not change from run to run; with CUDA graphs the launch
+// is recorded with them.
 class GeneratedGroupKernel final : public BoundKernel {
  public:
   explicit GeneratedGroupKernel(const KernelQuery& query)

@@ -12,6 +12,7 @@
 namespace moka {
 namespace {
 
+// The weights are products of one factor for each axis: first along the row, then between the rows.
 template <class T>
 struct InterpolateEach {
   cuda::Planes small;
@@ -21,6 +22,7 @@ struct InterpolateEach {
   __host__ __device__ void operator()(int64_t i) const {
     using W = cuda::Wide<T>;
     const cuda::Place p = large.At(i);
+    // Corners are aligned: point i of n lies at i (m - 1) / (n - 1) of m.
     const Tap row = AlignedTap(p.at[1], small.size[1], large.size[1]);
     const Tap column = AlignedTap(p.at[2], small.size[2], large.size[2]);
     const auto at = [&](int64_t h, int64_t w) {
@@ -43,12 +45,13 @@ __host__ __device__ inline cuda::Span ReadersOf(int64_t at, int64_t in, int64_t 
   return {begin, end < out ? end : out};
 }
 
-// What point i of `out` takes of point `at` of `in`.
+// Returns the weight with which point i of `out` takes point `at` of `in`.
 __host__ __device__ inline double WeightOf(int64_t at, int64_t i, int64_t in, int64_t out) {
   const Tap tap = AlignedTap(i, in, out);
   return (tap.low == at ? 1 - tap.weight : 0) + (tap.high == at ? tap.weight : 0);
 }
 
+// A gather over all that may read the pixel, some with weight 0, keeps each sum in a fixed order without atomics.
 template <class T>
 struct InterpolateBackwardEach {
   cuda::Planes small;

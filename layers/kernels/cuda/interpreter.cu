@@ -17,6 +17,7 @@ constexpr int kMostInputs = 32;
 constexpr int kMostOutputs = 16;
 constexpr int kMostInstructions = 160;  // each has a value of its own, in a thread's memory
 
+// A stride of 0 repeats the operand along that dimension (broadcasting).
 struct ProgramOperand {
   void* data = nullptr;
   DType dtype = DType::kFloat32;
@@ -92,7 +93,7 @@ __host__ __device__ W Truth(bool condition) {
 
 // Requires: not an input, a constant or rand.
 template <class W>
-__host__ __device__ W ValueOf(ScalarOp op, W a, W b, W c) {
+__host__ __device__ W ApplyOp(ScalarOp op, W a, W b, W c) {
   switch (op) {
     case ScalarOp::kAdd: return a + b;
     case ScalarOp::kSub: return a - b;
@@ -142,11 +143,14 @@ __host__ __device__ void Evaluate(const ElementProgram& p, const Place& place, W
       const uint64_t seed = SeedOf(p.inputs[p.code[x.a].input]);
       values[i] = static_cast<W>(UnitFloat(RandomWord(seed, static_cast<uint64_t>(x.constant), index)));
     } else {
-      values[i] = ValueOf(x.op, values[x.a], x.b < 0 ? W{0} : values[x.b], x.c < 0 ? W{0} : values[x.c]);
+      // Operands stand before their users, so one pass in order is enough.
+      values[i] = ApplyOp(x.op, values[x.a], x.b < 0 ? W{0} : values[x.b], x.c < 0 ? W{0} : values[x.c]);
     }
   }
 }
 
+// A thread evaluates all instructions at its element; the values of one go to the thread's local memory, which is the
+// price of having no compiler.
 template <class W>
 struct InterpretEach {
   const ElementProgram* program;
@@ -162,6 +166,7 @@ struct InterpretEach {
   }
 };
 
+// A row is a kept index, its elements the summed ones: ForEachRow gives the sum its fixed order.
 template <class W>
 struct InterpretSum {
   const ElementProgram* program;
@@ -193,6 +198,8 @@ void SetOperand(const cuda::NestOperand& from, ProgramOperand& to) {
 
 static_assert(std::is_trivially_copyable_v<ElementProgram>);  // it is copied to the device as it lies
 
+// The expression is copied to the GPU once, when the kernel is bound and the operands' addresses are known; a run only
+// launches.
 class InterpretedKernel final : public BoundKernel {
  public:
   explicit InterpretedKernel(const KernelQuery& query)
@@ -209,6 +216,7 @@ class InterpretedKernel final : public BoundKernel {
     for (size_t i = 0; i < nest.inputs.size(); ++i) SetOperand(nest.inputs[i], program_.inputs[i]);
     for (size_t o = 0; o < nest.outputs.size(); ++o) SetOperand(nest.outputs[o], program_.outputs[o]);
     for (size_t d = 0; d < nest.extents.size(); ++d) {
+      // A summed dimension is one along which the result stands still.
       program_.is_kept[d] = !is_sum_ || nest.outputs[0].strides[d] != 0;
       (program_.is_kept[d] ? kept_ : summed_) *= nest.extents[d];
     }
@@ -220,6 +228,7 @@ class InterpretedKernel final : public BoundKernel {
     for (size_t o = 0; o < args.outputs.size(); ++o) program_.outputs[o].data = args.outputs[o].raw();
     memory_ = stream().Allocate(sizeof(ElementProgram));
     stream().CopyToDevice(memory_.data(), reinterpret_cast<const std::byte*>(&program_), sizeof(ElementProgram));
+    // The copy reads program_, which a later binding may change.
     stream().Synchronize();
   }
 
@@ -244,6 +253,7 @@ class InterpretedKernel final : public BoundKernel {
   DeviceBuffer memory_;
 };
 
+// The limits are those of the fixed arrays above: a struct without pointers can be copied as it lies.
 std::string Refuse(const KernelQuery& query) {
   if (std::string refusal = cuda::RefuseGenerated(query); !refusal.empty()) return refusal;
   if (query.inputs.size() > kMostInputs || query.outputs.size() > kMostOutputs) {
@@ -255,6 +265,7 @@ std::string Refuse(const KernelQuery& query) {
   return StrCat("takes ", kMostInstructions, " instructions at most, not ", instructions);
 }
 
+// turn = 1: NVRTC's row is asked first where both can serve.
 KernelDef RowOf(std::string op) {
   return {.name = "interpreter",
           .op = std::move(op),

@@ -43,7 +43,7 @@ class LabelRecord {
 // The host's side: owned by the kernel.
 class LabelFault {
  public:
-  // What is said of a wrong one, given its place and its value.
+  // Makes the sentence about a wrong label, given its place and its value.
   using Text = std::function<std::string(int64_t at, double value)>;
 
   LabelFault(const Device& device, Text text)

@@ -10,12 +10,13 @@
 
 namespace moka::cuda {
 
-// What is known of a node with labels.
+// The lines of a node with labels.
 struct LabelLines {
   LineMap lines;
   LabelRule rule;
 };
 
+// Ops without an ignored label lack its attributes.
 inline LabelLines LabelLinesOf(const KernelQuery& query) {
   const Attributes& a = query.node.attributes;
   const LineMap lines = LinesOf(query);

@@ -1,4 +1,4 @@
-// What every launch needs, and the simplest launcher: one call of a functor for each element.
+// The part that every launch needs, and the simplest launcher: one call of a functor for each element.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -30,7 +30,8 @@ inline void CheckLaunch(const Stream& stream) {
 
 inline constexpr int kElementThreads = 256;
 
-// What a GPU is given byte by byte; a rehearsed one would copy anything.
+// A functor that can be handed to a GPU byte by byte. The check matters as a rehearsed GPU, on the host, would copy
+// anything.
 template <class F>
 concept Launchable = std::is_trivially_copyable_v<F>;
 

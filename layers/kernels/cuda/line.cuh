@@ -15,7 +15,7 @@ struct LineMap {
   int64_t size = 1;
   int64_t inner = 1;
   __host__ __device__ int64_t Count() const { return outer * inner; }
-  // Of element c of a line.
+  // Returns the offset of element c of a line.
   __host__ __device__ int64_t Offset(int64_t line, int64_t c) const {
     return (line / inner * size + c) * inner + line % inner;
   }

@@ -68,6 +68,8 @@ struct LrnEach {
   }
 };
 
+// The gradient needs every scale of its window, so the scales are computed once into scratch and not once for each
+// neighbour.
 template <class T>
 struct LrnScaleEach {
   Neighbours near;
@@ -90,6 +92,7 @@ struct LrnBackwardEach {
     const auto beta = static_cast<W>(factors.beta);
     W sum = 0;
     near.Visit(j, [&](int64_t i) { sum += cuda::ToWide(dy[i]) * cuda::ToWide(x[i]) * pow(scale[i], -beta - 1); });
+    // The derivative of the windows' scales: every window that holds x_j has it squared in its sum.
     const W around = static_cast<W>(2 * factors.a) * beta * cuda::ToWide(x[j]) * sum;
     dx[j] = cuda::Narrow<T>(cuda::ToWide(dy[j]) * pow(scale[j], -beta) - around);
   }

@@ -6,6 +6,7 @@
 namespace moka {
 namespace {
 
+// Axes before the last two are one batch of independent products.
 cuda::GemmProblem ProblemOf(const KernelQuery& query) {
   const Attributes& attributes = query.node.attributes;
   const Shape& a = query.inputs[0].shape;

@@ -1,5 +1,5 @@
-// What batch normalisation and its gradient share: a channel's coefficients, the one formula of y (so that a mask found
-// again is the same), parameters of any floating type, and the positions that strides leave.
+// The part that batch normalisation and its gradient share: a channel's coefficients, the one formula of y (so that a
+// mask found again is the same), parameters of any floating type, and the positions that strides leave.
 #pragma once
 
 #include <cmath>
@@ -61,7 +61,7 @@ struct CoefficientPack {
   __host__ __device__ W Normal(int k, W x) const { return (x - mean.values[k]) * factor.values[k] + shift.values[k]; }
 };
 
-// Of V channels from c on, if is_one of channel c alone.
+// Loads the coefficients of V channels from c on; if is_one, those of channel c alone, V times.
 template <int V, class W>
 __host__ __device__ CoefficientPack<W, V> LoadCoefficients(const Coefficients<W>& from, int64_t c, bool is_one) {
   if (!is_one) return {LoadPack<V>(from.mean + c), LoadPack<V>(from.factor + c), LoadPack<V>(from.shift + c)};

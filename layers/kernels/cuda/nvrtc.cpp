@@ -1,3 +1,5 @@
+// Compiles a text to machine code for the GPU at hand and keeps it on disk by a hash of text, options and compiler, as
+// a program of many kernels takes NVRTC seconds.
 #include "layers/kernels/cuda/nvrtc.h"
 
 #include <nvrtc.h>
@@ -81,6 +83,8 @@ class CudaText {
   nvrtcProgram program_ = nullptr;
 };
 
+// -default-device lets the prelude's functions be written without __device__, so that a host compiler takes the same
+// text.
 std::vector<std::string> OptionsFor(const CompileTarget& target) {
   return {StrCat("--gpu-architecture=", target.wants_ptx ? "compute_" : "sm_", target.capability), "--std=c++17",
           "-default-device", "--fmad=true"};
@@ -103,6 +107,7 @@ std::string CompileCuda(const std::string& source, const CompileTarget& target) 
   return text.Code(target.wants_ptx);
 }
 
+// The key holds the compiler's version and all options, so that an update of CUDA compiles anew.
 std::string CompileCudaCached(const std::string& source, const CompileTarget& target,
                               const std::filesystem::path& folder) {
   if (folder.empty()) return CompileCuda(source, target);

@@ -7,7 +7,7 @@
 
 namespace moka::cuda {
 
-// What is compiled to.
+// The architecture that texts are compiled to.
 struct CompileTarget {
   int capability = 80;     // compute capability times ten
   bool wants_ptx = false;  // the portable text instead of machine code

@@ -67,7 +67,7 @@ struct WindowAxis {
   int64_t pad = 0;
 
   __host__ __device__ int64_t Start(int64_t o) const { return o * stride - pad; }
-  // What window o has of an axis of `size`.
+  // Returns the part of window o that is inside an axis of `size`.
   __host__ __device__ Span Inside(int64_t o, int64_t size) const {
     const int64_t start = Start(o);
     return {start > 0 ? start : 0, start + kernel < size ? start + kernel : size};

@@ -18,7 +18,7 @@
 namespace moka {
 namespace {
 
-// What pooling x to y is.
+// The geometry of pooling x to y.
 struct Pool {
   cuda::Planes x;
   cuda::Planes y;
@@ -26,6 +26,8 @@ struct Pool {
 };
 
 // f.template operator()<V>() for the widest packs of T that both images and all addresses allow.
+// Channels last, V neighbouring channels have one window: the index arithmetic is done once for V elements and each
+// load is 16 bytes.
 template <class T, class F>
 void WithPacks(const Pool& pool, std::initializer_list<const void*> addresses, F&& f) {
   constexpr int kV = cuda::kPack<T>;
@@ -62,6 +64,7 @@ struct Counts {
   }
 };
 
+// Sums are wide and rounded once, after the division.
 template <class T, int V>
 struct AverageEach {
   Pool p;
@@ -69,6 +72,7 @@ struct AverageEach {
   const T* x;
   T* y;
   __host__ __device__ void operator()(int64_t i) const {
+    // All V channels lie in one window, whose elements are read once each.
     const cuda::Place o = p.y.At(i * V);
     cuda::Wide<T> sums[V] = {};
     p.windows.Visit(p.x, o.at, [&](int64_t at, int64_t) {
@@ -82,6 +86,7 @@ struct AverageEach {
   }
 };
 
+// A gather instead of a scatter: no atomics, so that the bits do not depend on the order of threads.
 template <class T, int V>
 struct AverageBackwardEach {
   Pool p;
@@ -141,6 +146,8 @@ std::unique_ptr<Kernel> MakeAverage(const KernelQuery& query) {
   return std::make_unique<AverageKernel>(pool, counts, input.dtype, kBackward);
 }
 
+// Unpooling spreads each value of the small plane over a window of the large one, which is what the gradient of an
+// average does.
 template <bool kBackward>
 std::unique_ptr<Kernel> MakeUnpool(const KernelQuery& query) {
   const TensorType& small = kBackward ? query.outputs[0] : query.inputs[0];
@@ -193,6 +200,8 @@ struct Positions {
   const void* memory() const { return narrow != nullptr ? static_cast<const void*>(narrow) : wide; }
 };
 
+// The first element is taken as it is and later ones by `>`, so of equals the first wins and a NaN that comes first
+// stays, as on the CPU. best_at = -1 says that nothing is taken yet.
 template <class T, int V>
 struct MaxEach {
   Pool p;
@@ -221,6 +230,7 @@ struct MaxEach {
   }
 };
 
+// A window's gradient goes to the element at its saved position; an element looks at the few windows that hold it.
 template <class T, int V>
 struct MaxBackwardEach {
   Pool p;
@@ -235,6 +245,7 @@ struct MaxBackwardEach {
       const auto positions = argmax.template GetPack<V>(o);
       const auto pack = cuda::LoadPack<V>(dy + o);
       for (int k = 0; k < V; ++k) {
+        // This window has chosen this element.
         if (positions.values[k] == position) sums[k] += cuda::ToWide(pack.values[k]);
       }
     });
@@ -244,6 +255,7 @@ struct MaxBackwardEach {
   }
 };
 
+// Caffe's mask is the place in the plane; positions are places in the window, a quarter of the bytes.
 struct MaskEach {
   Pool p;
   Positions argmax;
@@ -257,6 +269,8 @@ struct MaskEach {
   }
 };
 
+// The first element whose running sum reaches u times the total (Zeiler and Fergus, arXiv 1301.3557, section 3). Two
+// passes over the window recompute less than they would store.
 template <class T>
 struct StochasticEach {
   Pool p;
@@ -272,6 +286,7 @@ struct StochasticEach {
     cuda::Wide<T> sum = 0;
     bool is_chosen = false;
     p.windows.Visit(p.x, o.at, [&](int64_t at, int64_t position) {
+      // Visit goes through the whole window: what comes after the choice is passed over.
       if (is_chosen) return;
       const T value = x[p.x.Offset(o.n, o.c, at)];
       sum += cuda::ToWide(value);
@@ -298,6 +313,7 @@ class PositionsKernel : public BoundKernel {
   DType positions_;
 };
 
+// Max pooling takes 8-bit integers too, for quantised nets: rounding commutes with the maximum.
 class PoolMaxKernel final : public PositionsKernel {
  public:
   explicit PoolMaxKernel(const KernelQuery& query)
@@ -306,6 +322,7 @@ class PoolMaxKernel final : public PositionsKernel {
         dtype_(query.inputs[0].dtype) {}
   void Run() override {
     cuda::WithType(dtype_, [&]<class T>() {
+      // Wider integers are refused; kernels for them are not compiled.
       if constexpr (sizeof(T) == 1 || !std::is_integral_v<T>) {
         const Positions argmax = output_count() > 1 ? At(out<void>(1)) : Positions{};
         WithPacks<T>(pool(), {in<T>(0), out<T>(0), argmax.memory()}, [&]<int V>() {
@@ -348,6 +365,7 @@ class PoolMaxMaskKernel final : public PositionsKernel {
   void Run() override { cuda::ForEach(stream(), pool().y.Count(), MaskEach{pool(), Read(0), out<float>(0)}); }
 };
 
+// The random numbers u are an input, made by the graph: the kernel itself is a function.
 class PoolStochasticKernel final : public PositionsKernel {
  public:
   explicit PoolStochasticKernel(const KernelQuery& query)

@@ -31,6 +31,9 @@ struct LstmBegin {
   }
 };
 
+// One thread a unit: gates i, f, o and g of Hochreiter and Schmidhuber's cell with forget gates, from x (the input's
+// part, of all steps) and sums (this step's product). States are Wide inside a step and rounded once when they are
+// stored.
 template <class T>
 struct LstmCell {
   StepView<T> v;
@@ -59,6 +62,7 @@ struct LstmCell {
     gate[1] = cuda::Sigmoid(gate[1] + forget_bias);
     gate[2] = cuda::Sigmoid(gate[2]);
     gate[3] = tanh(gate[3]);
+    // c_t = i g + f c_(t-1), h_t = o tanh(c_t): the forget gate multiplies the state as the mark leaves it.
     const Wide<T> c = gate[0] * gate[3] + gate[1] * v.Kept(v.t, row, ToWide(c_last[i]));
     const Wide<T> h = gate[2] * tanh(c);
     y[v.At(i)] = Narrow<T>(h);
@@ -71,6 +75,8 @@ struct LstmCell {
   }
 };
 
+// A step is a matrix product and a launch over all units: cells are independent once the product is there. All steps
+// are queued at once, so the host waits for none.
 class LstmKernel final : public cuda::RecurrentKernel {
  public:
   explicit LstmKernel(const KernelQuery& query)
@@ -91,6 +97,7 @@ class LstmKernel final : public cuda::RecurrentKernel {
     cuda::ForEach(stream(), p_.State(), LstmBegin<T>{view, in<T>(2), in<T>(3), kept, out<T>(1), out<T>(2)});
     const bool saves = output_count() == 5;
     for (view.t = 0; view.t < p_.steps; ++view.t) {
+      // The product of all four gates at once: [rows, units] times [units, 4 units].
       p_.gemm->Run(stream(), kept, in<T>(4), nullptr, sums, room);
       cuda::ForEach(stream(), p_.State(),
                     LstmCell<T>{view, static_cast<Wide<T>>(forget_bias_), in<T>(0), sums, kept, out<T>(0), out<T>(1),
@@ -101,6 +108,9 @@ class LstmKernel final : public cuda::RecurrentKernel {
   double forget_bias_;
 };
 
+// The chain rule of LstmCell by thread: dh has come from y, from the step after (its product with the weights) or from
+// the last state; the cell's gradient is carried from step to step in `carried`, in Wide, so that a long sequence of
+// half types does not lose it.
 template <class T>
 struct LstmBackwardCell {
   StepView<T> v;
@@ -136,6 +146,7 @@ struct LstmBackwardCell {
     Wide<T> dc = carried[i] + dh * gate[2] * (1 - cell * cell);
     if (more_cells != nullptr) dc += ToWide(more_cells[v.At(i)]);
     const Wide<T> d[4] = {dc * gate[3] + more[0], dc * before + more[1], dh * cell + more[2], dc * gate[0] + more[3]};
+    // The derivatives of sigmoid and tanh by their own values: s (1 - s) and 1 - g^2.
     for (int64_t g = 0; g < 3; ++g) dx[v.Gate(i, g)] = Narrow<T>(d[g] * gate[g] * (1 - gate[g]));
     dx[v.Gate(i, 3)] = Narrow<T>(d[3] * (1 - gate[3] * gate[3]));
     carried[i] = v.Kept(v.t, row, dc * gate[1]);
@@ -158,6 +169,8 @@ struct LstmBackwardEnd {
   }
 };
 
+// The steps in reverse: a cell launch leaves the gates' gradients in dx, and their product with the weights is what the
+// step before adds to its dh. If nobody wants the first states' gradients, the last product is left out.
 class LstmBackwardKernel final : public cuda::RecurrentKernel {
  public:
   explicit LstmBackwardKernel(const KernelQuery& query) : RecurrentKernel({query, query.inputs[3].shape, 4, true}) {}
@@ -181,6 +194,7 @@ class LstmBackwardKernel final : public cuda::RecurrentKernel {
       cuda::ForEach(stream(), p_.State(),
                     LstmBackwardCell<T>{view, in<T>(0), in<T>(1), in<T>(2), in<T>(3), in<T>(4), in<T>(6), more_gates,
                                         more_cells, sums, carried, out<T>(0)});
+      // This product would be the first states' gradient, which nobody wants then.
       if (view.t == 0 && output_count() == 1) break;
       p_.gemm->Run(stream(), out<T>(0) + view.t * step, in<T>(7), nullptr, sums, room);
     }
@@ -192,6 +206,7 @@ class LstmBackwardKernel final : public cuda::RecurrentKernel {
 
 // GRU -----------------------------------------------------------------------------------------------------------------
 
+// The state that enters step 0, and the last state of rows that have no step.
 template <class T>
 struct GruBegin {
   StepView<T> v;
@@ -204,6 +219,8 @@ struct GruBegin {
   }
 };
 
+// cuDNN's form: the reset gate multiplies the recurrent product with its bias (`held`), so that one product a step
+// serves all three gates.
 template <class T>
 struct GruCell {
   StepView<T> v;
@@ -259,6 +276,7 @@ class GruKernel final : public cuda::RecurrentKernel {
     cuda::ForEach(stream(), p_.State(), GruBegin<T>{view, in<T>(2), kept, out<T>(1)});
     const bool saves = output_count() == 4;
     for (view.t = 0; view.t < p_.steps; ++view.t) {
+      // The product of all three gates at once: [rows, units] times [units, 3 units].
       p_.gemm->Run(stream(), kept, in<T>(3), nullptr, sums, room);
       cuda::ForEach(stream(), p_.State(),
                     GruCell<T>{view, in<T>(0), in<T>(4), sums, kept, out<T>(0), out<T>(1), saves ? out<T>(2) : nullptr,
@@ -267,6 +285,8 @@ class GruKernel final : public cuda::RecurrentKernel {
   }
 };
 
+// dsums differs from dx in the third gate alone: the reset gate stands between the recurrent product and n, and so dq =
+// dn r goes to the weights where dn goes to x.
 template <class T>
 struct GruBackwardCell {
   StepView<T> v;
@@ -299,6 +319,8 @@ struct GruBackwardCell {
     const Wide<T> z = ToWide(gates[v.Gate(i, 1)]);
     const Wide<T> n = ToWide(gates[v.Gate(i, 2)]);
     const Wide<T> before = v.Kept(v.t, row, ToWide(v.t == 0 ? h[i] : y[v.At(i) - v.rows * v.units]));
+    // h = (1 - z) n + z h': dh reaches n, z (by h' - n) and h' itself (passed); dn reaches r through the product that
+    // it holds back.
     const Wide<T> dn = (dh * (1 - z) + more(2)) * (1 - n * n);
     const Wide<T> dz = (dh * (before - n) + more(1)) * z * (1 - z);
     const Wide<T> dr = (dn * ToWide(inner[v.At(i)]) + more(0)) * reset * (1 - reset);
@@ -313,6 +335,7 @@ struct GruBackwardCell {
   }
 };
 
+// The gradient of the state before step 0, through the gates and past them.
 template <class T>
 struct GruBackwardEnd {
   StepView<T> v;
@@ -326,6 +349,7 @@ struct GruBackwardEnd {
   }
 };
 
+// As the LSTM's, but the product takes dsums: what the recurrent product has seen differs from what x has.
 class GruBackwardKernel final : public cuda::RecurrentKernel {
  public:
   explicit GruBackwardKernel(const KernelQuery& query) : RecurrentKernel({query, query.inputs[2].shape, 3, true}) {}

@@ -1,6 +1,6 @@
-// What the recurrences on GPUs share: where a step's values stand, which rows go on, what a mark does to a state. A
-// step is one product with the recurrent weights and one functor over rows x units; steps follow each other in the
-// stream.
+// The part that the recurrences on GPUs share: where a step's values stand, which rows go on, what a mark does to a
+// state. A step is one product with the recurrent weights and one functor over rows x units; steps follow each other in
+// the stream.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@
 
 namespace moka::cuda {
 
-// Of one step t, as its functor sees it.
+// The view that step t's functor has of the recurrence.
 template <class T>
 struct StepView {
   int64_t steps;
@@ -28,7 +28,7 @@ struct StepView {
 
   __host__ __device__ int64_t Row(int64_t i) const { return i / units; }
   __host__ __device__ int64_t Unit(int64_t i) const { return i % units; }
-  // In [steps,rows,units] and [steps,rows,gates*units].
+  // Places in [steps,rows,units] and [steps,rows,gates*units].
   __host__ __device__ int64_t At(int64_t i) const { return t * rows * units + i; }
   __host__ __device__ int64_t Gate(int64_t i, int64_t gate) const {
     return ((t * rows + Row(i)) * gates + gate) * units + Unit(i);
@@ -38,7 +38,7 @@ struct StepView {
   __host__ __device__ bool HasEnded(int64_t step, int64_t row) const {
     return lengths != nullptr && !(static_cast<double>(step) < trunc(static_cast<double>(ToWide(lengths[row]))));
   }
-  // What the mark of a step leaves of a state: nothing where it is 0, whatever the state is.
+  // Returns what the mark of a step leaves of a state: nothing where the mark is 0, whatever the state is (NaN too).
   __host__ __device__ Wide<T> Kept(int64_t step, int64_t row, Wide<T> state) const {
     const Wide<T> m = ToWide(going[step * rows + row]);
     return m == 0 ? 0 : m * state;
@@ -47,6 +47,7 @@ struct StepView {
   __host__ __device__ bool IsLast(int64_t row) const { return t + 1 == steps || HasEnded(t + 1, row); }
 };
 
+// For a very negative x exp(-x) is infinite and the result 0, as it should be.
 template <class W>
 __host__ __device__ W Sigmoid(W x) {
   return 1 / (1 + exp(-x));
@@ -90,7 +91,7 @@ class RecurrentKernel : public BoundKernel {
   std::string_view implementation() const override { return p_.gemm->implementation(); }
 
  protected:
-  // Of so many values a state's element.
+  // Returns the bytes of `values` values for each element of a state.
   int64_t StateBytes(int64_t values = 1) const { return AlignedBytes(values * p_.State(), sizeof(double)); }
 
   RecurrentProduct p_;

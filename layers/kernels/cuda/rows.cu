@@ -15,6 +15,8 @@
 namespace moka {
 namespace {
 
+// A thread an element: neighbouring threads copy neighbouring elements of a row. A wrong number is reported by the
+// first of its row's threads alone.
 template <class T, class I>
 struct TakeEach {
   cuda::RowNumbers<I> numbers;
@@ -28,10 +30,13 @@ struct TakeEach {
     const int64_t at = i % length;
     const int64_t row = numbers.At(m);
     if (row == kWrongLabel && at == 0) record.Report(m, static_cast<float>(numbers.values[m]));
+    // A row that is not there is zeros, or NaN where a later loss should show the fault.
     y[i] = row < 0 ? missing : x[row * length + at];
   }
 };
 
+// Each element of x adds its row's elements of dy in the order of the list, which is sorted: no atomics, the same bits
+// in every run.
 template <class T>
 struct SumEach {
   cuda::RowLists lists;
@@ -46,7 +51,7 @@ struct SumEach {
   }
 };
 
-// What the three families differ in.
+// The properties in which the three families differ.
 struct Family {
   size_t index;  // the inputs' places
   size_t rows;
@@ -72,6 +77,7 @@ std::string TextOf(const Family& family, const LabelRule& rule, int64_t at, doub
   return family.is_missing_nan ? WrongRowText(rule.classes, at, value) : WrongNumberText("row", rule, at, value);
 }
 
+// One kernel for embed, reindex and take_rows: Family says where they differ.
 class TakeKernel final : public BoundKernel {
  public:
   explicit TakeKernel(const KernelQuery& query)

@@ -71,6 +71,8 @@ inline int64_t RowListBytes(int64_t rows, int64_t count) {
   return SortSpace::ScratchBytes(count) + rows * int64_t{sizeof(int32_t)};
 }
 
+// Places are sorted by the row they name (and by place among equals), then each place that begins a row says so: the
+// lists cost n log^2 n comparisons and no atomics.
 template <class I>
 RowLists ListRows(Stream& stream, const RowNumbers<I>& numbers, std::byte* scratch) {
   const int64_t count = numbers.count;

@@ -30,6 +30,7 @@ struct FilterKey {
   }
 };
 
+// Sorted by (dropped, index), kept indices stand first in their order; the places behind them say -1.
 template <class T>
 struct FilterMark {
   const cuda::SortItem* items;
@@ -43,6 +44,7 @@ struct FilterMark {
 // hard_example_mask: larger losses first, NaN last, group after group.
 inline constexpr uint32_t kPadding = ~uint32_t{0};
 
+// Bits of non-negative floats grow with their value, so that the group itself is a key; a negative group is padding.
 template <class T>
 struct HardExampleKey {
   const T* loss;
@@ -58,6 +60,7 @@ struct HardExampleKey {
   }
 };
 
+// The place inside the group is the distance from the group's first item, found by bisection.
 template <class T>
 struct HardExampleMark {
   int64_t keep;
@@ -65,6 +68,7 @@ struct HardExampleMark {
   T* y;
   __host__ __device__ void operator()(int64_t place) const {
     const cuda::SortItem& item = items[place];
+    // The items are sorted by group, so the group's first item is found by bisection.
     const int64_t first =
         cuda::PartitionPoint(items, 0, place, [&](const cuda::SortItem& other) { return other.group < item.group; });
     y[item.index] = cuda::Narrow<T>(item.group != kPadding && place - first < keep ? 1 : 0);
@@ -96,6 +100,7 @@ struct TopKMark {
 };
 
 // Keys of elements, sorted line by line, and a mark for each place.
+// The sort has a total order (sort.cuh), so ties go to the earlier element, as on the CPU.
 class SortingKernel : public BoundKernel {
  public:
   SortingKernel(const KernelQuery& query, const cuda::LineMap& lines) : dtype_(query.inputs[0].dtype), lines_(lines) {}
@@ -163,6 +168,7 @@ struct LabelMaskEach {
   float* y;
   cuda::LabelRecord record;
   __host__ __device__ void operator()(int64_t i) const {
+    // Element i is class c of this line; the thread of class 0 reports for the line.
     const int64_t line = i / (lines.size * lines.inner) * lines.inner + i % lines.inner;
     const int64_t c = i / lines.inner % lines.size;
     const int64_t wanted = rule.Read(label[line]);
@@ -191,6 +197,7 @@ class LabelMaskKernel final : public BoundKernel {
   cuda::LabelFault fault_;
 };
 
+// A table is filled on the host once; a run copies it.
 std::unique_ptr<Kernel> MakeTable(const KernelQuery& query) {
   auto kernel = std::make_unique<cuda::ConstantKernel>(query);
   float* value = kernel->values();

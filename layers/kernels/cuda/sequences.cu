@@ -1,5 +1,5 @@
 // Small ops of sequences and 8-bit integers: steps turned round, lengths from marks, the identity whose gradient is
-// cut, quantize and dequantize.
+// cut, `quantize` and `dequantize`.
 #include <cmath>
 
 #include "graph/kernel.h"
@@ -13,6 +13,7 @@
 namespace moka {
 namespace {
 
+// Padding behind a sequence's length stays where it is, or becomes 0; only the length's steps are turned.
 template <class T>
 struct ReverseEach {
   int64_t steps;
@@ -26,6 +27,7 @@ struct ReverseEach {
     const int64_t n = i / inner % sequences;
     const int64_t t = i / inner / sequences;
     const float given = length[n];
+    // A length is cut off at the steps there are; less than one, or NaN, turns nothing.
     const float most = given < static_cast<float>(steps) ? given : static_cast<float>(steps);
     const int64_t turned = given >= 1 ? static_cast<int64_t>(most) : 0;
     const int64_t from = t < turned ? turned - 1 - t : t;
@@ -96,6 +98,7 @@ class IdentityKernel final : public BoundKernel {
   int64_t bytes_;
 };
 
+// rint rounds halves to even, as the CPU's vectors do; the clamp keeps 256 steps from `low` on.
 template <class T, class Q>
 struct QuantizeEach {
   const float* scales;

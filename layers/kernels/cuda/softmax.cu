@@ -1,6 +1,6 @@
 // Softmax along an axis, and with cross entropy: one loss (softmax_loss) or one a label (softmax_losses), and the
 // gradients; a row of threads a line or, where lines lie side by side, a thread. Formulas in
-// layers/ops/loss/softmax.cpp, softmax_loss.cpp and segmentation/softmax_losses.cpp.
+// layers/ops/loss/softmax.cpp, softmax_loss.cpp and softmax_losses.cpp.
 #include <cfloat>
 #include <cmath>
 
@@ -17,6 +17,7 @@ namespace {
 
 // Softmax -------------------------------------------------------------------------------------------------------------
 
+// Maximum and sum come from one sweep (softmax_state.cuh); Write then makes the probabilities with them.
 template <class T>
 struct SoftmaxLine : cuda::SoftmaxState<T> {
   using State = typename cuda::SoftmaxState<T>::State;
@@ -50,6 +51,7 @@ struct SoftmaxBackwardLine {
   __host__ __device__ void Finish(int64_t, const State&) const {}
 };
 
+// A query of two inputs is the gradient's: y and dy.
 class SoftmaxKernel final : public BoundKernel {
  public:
   explicit SoftmaxKernel(const KernelQuery& query)
@@ -76,6 +78,9 @@ std::unique_ptr<Kernel> Make(const KernelQuery& query) { return std::make_unique
 // Losses --------------------------------------------------------------------------------------------------------------
 
 // A line's loss and whether it counts; the probability is kept where it is a result. L: the losses' type.
+// The loss is -log of the label's probability, which is held at FLT_MIN as in Caffe, so that a hopeless prediction
+// costs 87 and not infinity. With smoothing (Szegedy et al., arXiv 1512.00567, section 7) every class has a share of
+// the target.
 template <class T, class L>
 struct LossLine : cuda::SoftmaxState<T> {
   using W = cuda::Wide<T>;
@@ -101,6 +106,7 @@ struct LossLine : cuda::SoftmaxState<T> {
     const int64_t own = rule.Read(label[line]);
     if (own == kWrongLabel) record.Report(line, label[line]);
     valid[line] = own < 0 ? 0 : 1;
+    // The label's part first, then, with smoothing, an equal part of every class.
     W sum = own < 0 ? W{0} : (1 - smoothing) * Cost(line, own, s);
     for (int64_t c = 0; own >= 0 && smoothing != 0 && c < this->lines.size; ++c) {
       sum += smoothing / static_cast<W>(this->lines.size) * Cost(line, c, s);
@@ -152,6 +158,7 @@ class SoftmaxLossKernel final : public cuda::LabelKernel {
   }
 };
 
+// Leaves each line's loss and validity as results; the normalisation over them is the graph's.
 class SoftmaxLossesKernel final : public cuda::LabelKernel {
  public:
   explicit SoftmaxLossesKernel(const KernelQuery& query)
@@ -189,6 +196,7 @@ struct LossBackwardEach {
   bool is_one;
   T* dx;
   __host__ __device__ void operator()(int64_t i) const {
+    // Element i is class i / inner % size of this line.
     const int64_t line = i / (lines.size * lines.inner) * lines.inner + i % lines.inner;
     const int64_t own = rule.Read(label[line]);
     const W target = (i / lines.inner % lines.size == own ? rest : W{0}) + share;
@@ -197,7 +205,7 @@ struct LossBackwardEach {
   }
 };
 
-// Of both; the forward has reported wrong labels already.
+// The gradient of both losses; the forward has reported wrong labels already.
 class LossBackwardKernel final : public cuda::LabelKernel {
  public:
   explicit LossBackwardKernel(const KernelQuery& query)

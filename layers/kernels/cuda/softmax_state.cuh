@@ -9,7 +9,7 @@
 
 namespace moka::cuda {
 
-// What a functor of rows (launch.cuh) over lines of x inherits.
+// The base of a functor of rows (launch.cuh) over lines of x.
 template <class T>
 struct SoftmaxState {
   using W = Wide<T>;

@@ -22,7 +22,7 @@ struct alignas(16) SortItem {  // moved by one instruction
   }
 };
 
-// What sorts larger numbers first; both zeros are one. NaN comes before all or after all.
+// Where NaN goes in a descending order: before all or after all.
 enum class NanPlace : uint8_t { kFirst, kLast };
 __host__ __device__ inline uint64_t DescendingKey(double number, NanPlace nan) {
   constexpr uint64_t kAll = ~uint64_t{0};
@@ -48,6 +48,7 @@ __host__ __device__ int64_t PartitionPoint(const SortItem* items, int64_t begin,
   return begin;
 }
 
+// Runs of this length are sorted in one pass, in which each item counts those before it.
 inline constexpr int64_t kRun = 32;
 
 // Item i to its place among those of its run.
@@ -78,6 +79,8 @@ struct PlaceInPair {
     const int64_t end = line + size;
     const int64_t run = (i - line) / width;
     const int64_t own = line + run * width;
+    // Runs are paired 0 and 1, 2 and 3, ..: the other's number differs in the lowest bit. A last run without another
+    // stays.
     const int64_t other = line + (run ^ 1) * width;
     const int64_t other_end = other + width < end ? other + width : end;
     const SortItem item = from[i];
@@ -98,6 +101,7 @@ struct SortSpace {
 };
 
 // Sorts each line; the items are in the returned one of the two spaces.
+// Each pass doubles the runs and swaps the two spaces.
 inline const SortItem* SortLines(Stream& stream, int64_t lines, int64_t size, SortSpace space) {
   ForEach(stream, lines * size, PlaceInRun{size, space.items, space.beside});
   for (int64_t width = kRun; width < size; width *= 2) {

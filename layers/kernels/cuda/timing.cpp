@@ -1,3 +1,5 @@
+// Each way runs once to warm up and then several times between two events; the least time counts, as everything else on
+// the GPU only adds to it.
 #include "layers/kernels/cuda/timing.h"
 
 #include <cuda_runtime_api.h>
@@ -11,6 +13,7 @@
 
 namespace moka::cuda {
 
+// Tensors are zeroed, so that a time does not depend on what the memory held before.
 Trial::Trial(const std::vector<Size>& tensors, int64_t scratch_bytes, const Device& device)
     : stream_(MakeStream(device)) {
   for (const auto& [number, bytes] : tensors) {
@@ -36,6 +39,7 @@ Trial::~Trial() {
 
 size_t FastestOf(Stream& stream, size_t count, const std::function<void(size_t)>& queue) {
   constexpr int kRuns = 5;
+  // A later way must be clearly faster: noise would otherwise choose, and differently each time.
   constexpr double kGain = 0.97;  // of the best so far
   const std::unique_ptr<Event> begin = MakeEvent(stream.device());
   const std::unique_ptr<Event> end = MakeEvent(stream.device());

@@ -1,4 +1,4 @@
-// Which of several ways to compute a thing is fastest on a GPU, found by running each, and where such a choice is kept.
+// Finds which of several ways to compute a thing is fastest on a GPU by running each, and where such a choice is kept.
 #pragma once
 
 #include <cstddef>

@@ -30,6 +30,7 @@ struct WinnerEach {
     const int64_t place = PlaceNamed(mask[i], large.PlaneSize());
     if (place < 0) return;
     const cuda::Place p = small.At(i);
+    // atomicMax on a GPU, a comparison on the host, which goes through the pixels one after another.
     int32_t* const at = winner + large.Offset(p.n, p.c, place);
     const auto own = static_cast<int32_t>(small.InPlane(p.at));
 #ifdef __CUDA_ARCH__
@@ -40,6 +41,7 @@ struct WinnerEach {
   }
 };
 
+// The result is written once an element, whether it has a winner or is 0, so that nothing is cleared beforehand.
 template <class T>
 struct UnpoolMaxEach {
   cuda::Planes small;
@@ -53,6 +55,7 @@ struct UnpoolMaxEach {
   }
 };
 
+// Every pixel that names a place takes the gradient there, also those that lost it.
 template <class T>
 struct UnpoolMaxBackwardEach {
   cuda::Planes small;

@@ -36,6 +36,8 @@ Columns ColumnsOf(const Attributes& a, const TensorType& x, const TensorType& y)
   return columns;
 }
 
+// A thread writes one element of the columns. A pixel is copied into as many as windows hold it, so that most reads
+// come from a cache.
 template <class T>
 struct Im2ColEach {
   Columns s;
@@ -43,6 +45,7 @@ struct Im2ColEach {
   T* y;
   __host__ __device__ void operator()(int64_t i) const {
     const cuda::Place o = s.y.At(i);
+    // The position in the window by axes, the last fastest; each gives the input's index along its axis.
     int64_t position = o.c % s.size();
     int64_t at[3];
     bool is_inside = true;
@@ -55,6 +58,7 @@ struct Im2ColEach {
   }
 };
 
+// The adjoint gathers: a pixel adds the elements of the columns that are copies of it.
 template <class T>
 struct Col2ImEach {
   Columns s;
@@ -68,6 +72,7 @@ struct Col2ImEach {
       int64_t rest = position;
       bool is_inside = true;
       for (int a = 2; a >= 0; --a) {
+        // o stride - pad + k dilation = at, solved for o: there is a window only if the division leaves nothing.
         const int64_t start = p.at[a] + s.axis[a].pad - rest % s.axis[a].kernel * s.axis[a].dilation;
         rest /= s.axis[a].kernel;
         o[a] = start / s.axis[a].stride;

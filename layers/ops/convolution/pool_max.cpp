@@ -33,7 +33,7 @@ void PoolMaxReference(const Attributes& attributes, std::span<const RefTensor> i
                });
 }
 
-// Without the argmax: what inference needs, of integers too.
+// Infers the op without the argmax: the form that inference needs, of integers too.
 std::vector<TensorType> InferPoolMaxForward(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("pool_max_forward", in, 1, 1);
   return {PlainType(in[0].dtype, PoolOutput("pool_max_forward", attributes, in[0].shape))};

@@ -1,6 +1,6 @@
-// What segmentation's metrics are made of, from scores and labels: for each class the pixels that are right (hits),
-// that have the label, and that are predicted so. The prediction is the class of the largest score, of equal ones the
-// last (DeepLab's SegAccuracy sorts pairs of score and class). Pixels with an ignored label count nowhere.
+// The counts that segmentation's metrics are made of, from scores and labels: for each class the pixels that are right
+// (hits), that have the label, and that are predicted so. The prediction is the class of the largest score, of equal
+// ones the last (DeepLab's SegAccuracy sorts pairs of score and class). Pixels with an ignored label count nowhere.
 #include <algorithm>
 
 #include "core/text.h"

@@ -1,4 +1,5 @@
-// What the ops of softmax with integer labels share: softmax_loss (one sum) and softmax_losses (one loss a label).
+// The part that the ops of softmax with integer labels share: softmax_loss (one sum) and softmax_losses (one loss a
+// label).
 #pragma once
 
 #include <algorithm>

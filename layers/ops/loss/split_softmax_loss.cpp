@@ -2,8 +2,8 @@
 // the sum of exponentials below it and the label's score go to all, and nobody has a row's K scores (the classifiers of
 // face recognition: Deng et al., ArcFace, arXiv 1801.07698; An et al., arXiv 2203.15565).
 //
-// Of a row: m = max m_r, s = sum of s_r exp(m_r - m), p = exp(x - m) / s, and the loss m + log s - x[label], at most
-// -log FLT_MIN as that of softmax_loss. dx = (p - onehot(label)) * dloss of the row's rank.
+// For a row let m = max m_r, s = sum of s_r exp(m_r - m), p = exp(x - m) / s, and the loss m + log s - x[label], at
+// most -log FLT_MIN as that of softmax_loss. dx = (p - onehot(label)) * dloss of the row's rank.
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
@@ -74,7 +74,7 @@ void SplitSoftmaxLossReference(const Attributes& attributes, std::span<const Ref
   }
 }
 
-// What every rank has of `values`, a row each.
+// Returns the `values` of every rank, a row each.
 ValueId GatherOf(GradientContext& c, ValueId values, int64_t key) {
   const RankOf of(c.attributes());
   return c.b().Add1("gather_rows", {c.b().Reshape(values, {1, c.b().shape(values).Count()})},

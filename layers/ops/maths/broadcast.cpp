@@ -1,3 +1,5 @@
+// The result's shape, the axes over which a gradient is summed back, and the removal of operands that an expression
+// does not read.
 #include "layers/ops/maths/broadcast.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Every operator of the expression language once at least, and the broadcasts and types that kernels treat apart; all
+// catalogue tests run them.
 #include "layers/ops/maths/expression_cases.h"
 
 #include "layers/ops/cases.h"

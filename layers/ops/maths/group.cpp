@@ -1,3 +1,4 @@
+// A group's attributes are lists with an entry a member; the checks here are what lets kernels index them without any.
 #include "layers/ops/maths/group.h"
 
 #include "core/error.h"

@@ -23,7 +23,7 @@ struct GroupSizes {
   // Requires: attributes that InferGroup accepted.
   explicit GroupSizes(const Attributes& attributes);
 
-  // What belongs to one member: the types, tensors or values a node over it alone would have.
+  // Return the part that belongs to one member: the types, tensors or values a node over it alone would have.
   template <class T>
   std::vector<T> InputsOf(size_t member, std::span<const T> all) const {
     std::vector<T> own = Slice(all, member * inputs, inputs);

@@ -54,7 +54,7 @@ struct LabelRule {
   }
 };
 
-// What kernels say of a wrong label, and of a wrong number of something else ("row").
+// The texts that kernels give of a wrong label, and of a wrong number of something else ("row").
 inline std::string WrongLabelText(const LabelRule& rule, int64_t at, double value) {
   std::string text = StrCat("label ", value, " at index ", at, " is not a class from 0 to ", rule.classes - 1);
   if (rule.has_ignore) text += StrCat(" nor the ignored label ", rule.ignore_label);

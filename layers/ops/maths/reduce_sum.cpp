@@ -75,7 +75,7 @@ void ReduceSumGradient(GradientContext& ctx) {
     std::vector<TensorType> used;
     used.reserve(inputs.size());
     for (const ValueId input : inputs) used.push_back(b.type(input));
-    // What is read may span less than the sum did (a plain sum reads dy alone): repeat dy, always the last, first.
+    // The operands may span less than the sum did (a plain sum reads dy alone): repeat dy, always the last, first.
     std::vector<ValueId> operands = inputs;
     if (BroadcastShape("reduce_sum", used) != full) {
       operands.back() = b.Add1("expand", {inputs.back()}, {{"shape", Ints(full.dims().begin(), full.dims().end())}});

@@ -85,7 +85,7 @@ ValueId ThroughStatistics(GradientContext& c, ValueId dx) {
   return dx;
 }
 
-// Without a residual y > 0 can be told from x and the coefficients, which saves reading y.
+// The gradient. If there is no residual, y > 0 can be told from x and the coefficients, which saves reading y.
 void BatchNormGradient(GradientContext& c) {
   const bool sum = c.attributes().Bool("sum");
   const bool affine = IsAffineOfBatchNorm(c.attributes(), static_cast<size_t>(c.input_count()));

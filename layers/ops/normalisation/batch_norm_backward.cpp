@@ -1,4 +1,4 @@
-// With r = 1/sqrt(variance+eps), h = (x-mean)*r, g the sum of the gradients that reach y (masked where y <= 0 under a
+// Let r = 1/sqrt(variance+eps), h = (x-mean)*r, g the sum of the gradients that reach y (masked where y <= 0 under a
 // ReLU) and m elements a channel: dshift = sum g, dscale = sum g*h, dx = scale*r*(g - dshift/m - h*dscale/m); the
 // residual summand's gradient is g itself.
 #include <algorithm>

@@ -9,7 +9,7 @@
 
 namespace moka {
 
-// Of x [N,C,..] with elements; mean and variance [C].
+// Computes mean and variance [C] of x [N,C,..]. Requires: x has elements.
 inline void BatchStatistics(const RefTensor& x, std::vector<double>& mean, std::vector<double>& variance) {
   const Shape& shape = x.type.shape;
   const double count = static_cast<double>(shape.Count()) / static_cast<double>(shape[1]);

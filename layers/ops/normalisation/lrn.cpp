@@ -1,6 +1,7 @@
 // Local response normalisation (Krizhevsky et al. 2012, §3.3): y = x * s^-beta, s = k + a * sum of x^2 over a window
 // around the element: `size` channels (a = alpha/size), or a size x size patch of the same channel (a = alpha/size^2).
-// With b = beta: dx_j = dy_j s_j^-b - 2 a b x_j * sum over windows i containing j of dy_i x_i s_i^(-b-1).
+// The gradient is, with b = beta, dx_j = dy_j s_j^-b - 2 a b x_j * sum over windows i containing j of dy_i x_i
+// s_i^(-b-1).
 #include <cmath>
 
 #include "core/text.h"

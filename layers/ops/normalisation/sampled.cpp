@@ -1,3 +1,4 @@
+// Positions are counted from 0 in steps of the stride, on each spatial axis by itself.
 #include "layers/ops/normalisation/sampled.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What the ops by which ranks work on one tensor together share: attributes, which part is whose, and keys.
+// The part that the ops by which ranks work on one tensor together share: attributes, which part is whose, and keys.
 #pragma once
 
 #include <algorithm>

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kTable = 2;  // index and dy come before it
 
-// What the expression reads: the table, its gradient, the scalars.
+// Returns the operands that the expression reads: the table, its gradient, the scalars.
 template <class T>
 std::vector<T> Operands(std::span<const T> in) {
   std::vector<T> operands{in[kTable], in[kTable]};

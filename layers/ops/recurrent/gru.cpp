@@ -1,7 +1,7 @@
 // The recurrence of a gated recurrent unit (Cho et al. 2014, arXiv 1406.1078), all steps at once, in the form of cuDNN
 // and PyTorch: the reset gate comes after the recurrent product, so that a step is one product of the state before.
-// What a step's input adds to the gates (x) comes from one product over all steps, and the weights' gradient is one
-// product over all steps; only what must wait for the step before is here:
+// The part that a step's input adds to the gates (x) comes from one product over all steps, and the weights' gradient
+// is one product over all steps; only what must wait for the step before is here:
 //   m = going[t], [r z q] = (m h') w^T, r = sigmoid(x_r + r), z = sigmoid(x_z + z), q = q + c, n = tanh(x_n + r q),
 //   h = (1 - z) n + z m h'; where m is 0 the state before counts as 0 whatever it holds. A row of length L has ended at
 //   step L: it gives 0 from there on, and its last state is that of step L - 1.

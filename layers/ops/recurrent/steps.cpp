@@ -1,3 +1,5 @@
+// The states before each step are the first state and all but the last of the results, masked by the marks and put into
+// one matrix, so that the weights' gradient is one product.
 #include "layers/ops/recurrent/steps.h"
 
 #include "layers/ops/cases.h"

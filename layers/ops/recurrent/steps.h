@@ -1,5 +1,5 @@
-// What the recurrent ops share: where a row's values stand in their tensors, what a mark does to the state before, and
-// the states that the gradient of the recurrent weights is made of.
+// The part that the recurrent ops share: where a row's values stand in their tensors, what a mark does to the state
+// before, and the states that the gradient of the recurrent weights is made of.
 #pragma once
 
 #include <cmath>

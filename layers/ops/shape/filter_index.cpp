@@ -1,5 +1,5 @@
-// Which items a selector keeps: y begins with the indices of the selector's values that are not zero, in order; the
-// rest is -1. A list of fixed length stands for Caffe's Filter, whose tops shrink with the data.
+// The indices of the items that a selector keeps: y begins with the indices of the selector's values that are not zero,
+// in order; the rest is -1. A list of fixed length stands for Caffe's Filter, whose tops shrink with the data.
 #include <algorithm>
 
 #include "core/text.h"

@@ -1,4 +1,4 @@
-// What bilinear interpolation with aligned corners reads along one axis.
+// The points that bilinear interpolation with aligned corners reads along one axis, and their weights.
 #pragma once
 
 #include <cstdint>

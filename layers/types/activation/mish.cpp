@@ -6,23 +6,14 @@ namespace moka {
 namespace {
 
 void BuildMish(LayerBuilder& l) {
-  l.SetTop(0, l.b().Pointwise("t0=exp(min(x0,20));t1=t0*(t0+2);x0*(t1/(t1+2))", {l.bottom(0)}));
+  const Term x = l.Bottom(0);
+  const Term e = Exp(Min(x, 20));
+  const Term n = e * (e + 2);
+  l.SetTop(0, x * (n / (n + 2)));
 }
 
 }  // namespace
 
-LayerDef MishLayer() {
-  return {
-      .type = "Mish",
-      .doc = "x * tanh(log(1 + exp(x))) of each element; the top has the bottom's shape. It has no fields.",
-      .build = BuildMish,
-      .page = {.params = {},
-               .formula = "`y = x * tanh(log(1 + exp(x)))`, element by element. The top has the bottom's shape.",
-               .gradient = "`dx = dy * (t + x * (1 - t^2) * s(x))` with t the tanh above and s the sigmoid.",
-               .source = "Misra, \"Mish: A Self Regularized Non-Monotonic Activation Function\", arXiv 1908.08681; the "
-                         "layer of ChenYingpeng's darknet2caffe for YOLO v4.",
-               .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }
-layer { name: "mish" type: "Mish" bottom: "x" top: "mish" })"}};
-}
+LayerDef MishLayer() { return {.type = "Mish", .build = BuildMish}; }
 
 }  // namespace moka

@@ -4,20 +4,10 @@
 namespace moka {
 namespace {
 
-void BuildTanh(LayerBuilder& l) { l.SetTop(0, l.b().Pointwise("tanh(x0)", {l.bottom(0)})); }
+void BuildTanh(LayerBuilder& l) { l.SetTop(0, Tanh(l.Bottom(0))); }
 
 }  // namespace
 
-LayerDef TanHLayer() {
-  return {.type = "TanH",
-          .doc = "The hyperbolic tangent of each element; the top has the bottom's shape.",
-          .build = BuildTanh,
-          .page = {.params = {},
-                   .formula = "`y = tanh(x)`, element by element; the top has the bottom's shape.",
-                   .gradient = "`dx = dy * (1 - y^2)`.",
-                   .source = "BVLC Caffe's tanh_layer.",
-                   .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }
-layer { name: "tanh" type: "TanH" bottom: "x" top: "tanh" })"}};
-}
+LayerDef TanHLayer() { return {.type = "TanH", .build = BuildTanh, .traits = {.top_shape = TopShape::kOfBottoms}}; }
 
 }  // namespace moka

@@ -2,6 +2,8 @@
 #include "core/text.h"
 #include "layers/net/fields.h"
 #include "layers/net/layer.h"
+#include "layers/shapes/bottom_shapes.h"
+#include "layers/shapes/shape_reader.h"
 #include "layers/types/convolution/spatial_fields.h"
 #include "layers/types/normalisation/spectral_norm.h"
 
@@ -18,7 +20,7 @@ void CheckWindow(const LayerBuilder& l, const Shape& x, const ConvolutionFields&
   }
 }
 
-// What BVLC's OpenCL branch joins to a convolution.
+// The operations that BVLC's OpenCL branch joins to a convolution.
 struct Joint {
   bool relu = false;
   float slope = 0;
@@ -59,6 +61,8 @@ ValueId WithJoint(const LayerBuilder& l, const Joint& joint, ValueId y) {
   return Activated(l, y, "convolution_param", joint.relu, joint.slope);
 }
 
+// Bottoms share the weights: one blob, a node for each. An axis other than 1 is folded away before and unfolded after,
+// so that the op knows [N,C,spatial..] only.
 void BuildConvolution(LayerBuilder& l) {
   const ConvolutionParameter& p = l.param().convolution_param();
   const ConvolutionFields fields = ReadConvolution(l);
@@ -82,171 +86,57 @@ void BuildConvolution(LayerBuilder& l) {
   }
 }
 
-LayerDef Row(std::string type, std::string doc, LayerPage page) {
+void NeedsOfConvolution(const ShapeReader& reader) {
+  const ConvolutionParameter& p = reader.layer().convolution_param();
+  NeedPictures(reader);
+  NeedVolume(reader, WindowAxes(p), p.axis());
+}
+
+// A map of pictures, where a layer of cells is one of labels.
+BottomShapes BottomsOfConvolution(const TopNeed& need) {
+  const Shape* x = need.x();
+  if (need.top.rank() != 4 || x == nullptr || x->rank() != 4) return {};
+  auto bottom = BottomUnderWindows(need.layer.convolution_param(), need.top, (*x)[1]);
+  if (!bottom) return {};
+  bottom->is_windowed = true;
+  return {*bottom};
+}
+
+LayerDef Row(std::string type, std::vector<std::string> params) {
   return {.type = std::move(type),
-          .doc = std::move(doc),
           .max_bottoms = -1,
           .max_tops = -1,
           .equal_counts = true,
           .build = BuildConvolution,
-          .page = std::move(page)};
+          .traits = {.top_shape = TopShape::kAxes},
+          .needs = NeedPictures,
+          .params = std::move(params)};
 }
 
 }  // namespace
 
 LayerDef ConvolutionLayer() {
-  LayerDef def = Row(
-      "Convolution",
-      "Convolves each bottom [N,C,in..] with num_output kernels: weights [num_output, C/group, kernel..] and a bias. "
-      "Output size: floor((in + 2 pad - (dilation (kernel-1) + 1)) / stride) + 1. relu: a ReLU follows, as it does "
-      "with fuse_type, which may add a second bottom before.",
-      {.params = {"convolution_param", "spectral_norm_param"},
-       .formula = "`y[n,k,o] = b[k] + sum over c, r of x[n, g*C/group + c, stride*o + dilation*r - pad] * W[k,c,r]`, "
-                  "where o and r are positions of the output and the kernel with one index a spatial axis, g is the "
-                  "group of k, c counts the `C / group` channels of a group, and x is 0 outside. W (blob 0) is "
-                  "[num_output, C/group, kernel..], b (blob 1) is [num_output] and absent without bias_term.\n\ny is "
-                  "[N, num_output, out..], `out = floor((in + 2*pad - (dilation*(kernel - 1) + 1)) / stride) + 1` on "
-                  "each of 1 to 3 spatial axes; stride and dilation are 1 and pad 0 unless given, once for all axes or "
-                  "once each. pad_l, pad_r, pad_t and pad_b give the sides pads of their own. relu: `y < 0` becomes "
-                  "`negative_slope * y`; fuse_type FUSED_CONV_RELU is the same with relu_param's negative_slope, and "
-                  "FUSED_CONV_ELTWISE_RELU (2 bottoms, 1 top) adds the second bottom, of y's shape, before it. With "
-                  "another axis (default 1) C is that axis, all before it are items and keep "
-                  "their places, those behind it are spatial. All bottoms have one shape and share W and b."
-                  "\n\nspectral_norm_param: W is `W / s` with s about its largest singular value as a matrix "
-                  "[num_output, the rest], by the power method; its vector u [num_output] is one blob more, behind the "
-                  "bias, a statistic that TRAIN renews by `v = W^T u / |W^T u|, u = W v / |W v|` (iterations times a "
-                  "run, default 1) and TEST only reads; `s = u^T W v`.",
-       .gradient = "`db[k] = sum of dy[n,k,o]` over n and o; `dW[k,c,r] = sum of dy[n,k,o] * x[n, g*C/group + c, "
-                   "stride*o + dilation*r - pad]` over n and o; `dx` = the sum of `dy[n,k,o] * W[k,c,r]` over all k, o "
-                   "and r that read the element. The parameters' gradients are added up over the bottoms. With relu dy "
-                   "counts where `y > 0`, elsewhere times negative_slope. With spectral_norm_param the gradient goes "
-                   "through s, u and v being fixed.",
-       .source = "Spectral normalisation: Miyato et al., arXiv 1802.05957. BVLC Caffe's base_conv_layer and "
-                 "conv_layer; relu and negative_slope are Intel's Caffe's, pads of "
-                 "the sides Synopsys', fuse_type that of BVLC's OpenCL branch. engine and the other fields that choose "
-                 "an algorithm are read and ignored.",
-       .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
-layer {
-  name: "conv"
-  type: "Convolution"
-  bottom: "x"
-  top: "conv"
-  convolution_param { num_output: 4 kernel_size: 3 pad: 1 stride: 2 weight_filler { type: "xavier" } }
-})"});
+  LayerDef def = Row("Convolution", {"convolution_param", "spectral_norm_param"});
+  def.traits.drawn_as = DrawnAs::kWeights;
+  def.traits.has_filter_groups = true;
+  def.needs = NeedsOfConvolution;
+  def.bottoms = BottomsOfConvolution;
   def.equal_counts = false;  // fuse_type may take a bottom that has no top
   return def;
 }
 
 // The same layer under the names of forks.
 
-LayerDef Convolution3DLayer() {
-  return Row(
-      "Convolution3D",
-      "Convolution of [N,C,depth,height,width] (C3D): kernel_depth, temporal_stride and temporal_pad beside "
-      "kernel_size, stride and pad.",
-      {.params = {"convolution_param", "spectral_norm_param"},
-       .formula = "As Convolution, on [N,C,depth,height,width]: kernel_depth, temporal_stride (default 1) and "
-                  "temporal_pad (default 0) are the kernel, stride and pad of the depth; kernel_size, stride and pad "
-                  "those of height and width. W (blob 0) is [num_output, C/group, kernel_depth, kernel_h, kernel_w], b "
-                  "(blob 1) [num_output].\n\ny is [N, num_output, out..], `out = floor((in + 2*pad - (dilation*(kernel "
-                  "- 1) + 1)) / stride) + 1` on each axis.",
-       .gradient = "`db[k] = sum of dy[n,k,o]` over n and o; `dW[k,c,r] = sum of dy[n,k,o] * x[n, g*C/group + c, "
-                   "stride*o + dilation*r - pad]` over n and o; `dx` = the sum of `dy[n,k,o] * W[k,c,r]` over all k, o "
-                   "and r that read the element. The parameters' gradients are added up over the bottoms. With relu dy "
-                   "counts where `y > 0`, elsewhere times negative_slope.",
-       .source = "Learning spatiotemporal features with 3D convolutional networks (Tran et al., arXiv 1412.0767); "
-                 "C3D's Caffe, convolution3d_layer.",
-       .example =
-           R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 6 dim: 6 } } }
-layer {
-  name: "conv"
-  type: "Convolution3D"
-  bottom: "x"
-  top: "conv"
-  convolution_param { num_output: 2 kernel_depth: 3 kernel_size: 3 temporal_pad: 1 pad: 1 }
-})"});
-}
+LayerDef Convolution3DLayer() { return Row("Convolution3D", {"convolution_param", "spectral_norm_param"}); }
 
 LayerDef ConvolutionDepthwiseLayer() {
-  return Row(
-      "ConvolutionDepthwise",
-      "Convolution of each channel alone: weights [C, 1, kernel..]; num_output and group are the bottom's "
-      "channels, and may be left out.",
-      {.params = {"convolution_param", "spectral_norm_param"},
-       .formula = "`y[n,c,o] = b[c] + sum over r of x[n, c, stride*o + dilation*r - pad] * W[c,0,r]`: Convolution with "
-                  "num_output and group equal to C; other values of them are refused. W (blob 0) is [C, 1, "
-                  "kernel..], b (blob 1) [C].\n\ny is [N, C, out..], `out = floor((in + 2*pad - (dilation*(kernel - 1) "
-                  "+ 1)) / stride) + 1`.",
-       .gradient = "`db[k] = sum of dy[n,k,o]` over n and o; `dW[k,0,r] = sum of dy[n,k,o] * x[n, k, stride*o + "
-                   "dilation*r - pad]` over n and o; `dx` = the sum of `dy[n,k,o] * W[k,0,r]` over all k, o and r that "
-                   "read the element. The parameters' gradients are added up over the bottoms. With relu dy counts "
-                   "where `y > 0`, elsewhere times negative_slope.",
-       .source =
-           "MobileNets (Howard et al., arXiv 1704.04861); conv_dw_layer, proposed to BVLC Caffe as pull request 5665.",
-       .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 4 dim: 6 dim: 6 } } }
-layer {
-  name: "conv"
-  type: "ConvolutionDepthwise"
-  bottom: "x"
-  top: "conv"
-  convolution_param { kernel_size: 3 pad: 1 }
-})"});
+  return Row("ConvolutionDepthwise", {"convolution_param", "spectral_norm_param"});
 }
 
 LayerDef DepthwiseConvolutionLayer() {
-  return Row(
-      "DepthwiseConvolution",
-      "Convolution with group equal to the bottom's channels: weights [num_output, 1, kernel..].",
-      {.params = {"convolution_param", "spectral_norm_param"},
-       .formula = "As Convolution, with group equal to C, which must be given: channel k of the top sees only channel "
-                  "`floor(k / (num_output / C))` of the bottom. W (blob 0) is [num_output, 1, kernel..], b (blob 1) "
-                  "[num_output]; num_output is a multiple of C.\n\ny is [N, num_output, out..], `out = floor((in + "
-                  "2*pad - (dilation*(kernel - 1) + 1)) / stride) + 1`.",
-       .gradient = "`db[k] = sum of dy[n,k,o]` over n and o; `dW[k,0,r] = sum of dy[n,k,o] * x[n, g, stride*o + "
-                   "dilation*r - pad]` over n and o, g the channel that k sees; `dx` = the sum of `dy[n,k,o] * "
-                   "W[k,0,r]` over all k, o and r that read the element. The parameters' gradients are added up over "
-                   "the bottoms. With relu dy counts where `y > 0`, elsewhere times negative_slope.",
-       .source = "MobileNets (Howard et al., arXiv 1704.04861); yonghenglh6's DepthwiseConvolution for Caffe.",
-       .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 4 dim: 6 dim: 6 } } }
-layer {
-  name: "conv"
-  type: "DepthwiseConvolution"
-  bottom: "x"
-  top: "conv"
-  convolution_param { num_output: 4 group: 4 kernel_size: 3 pad: 1 }
-})"});
+  return Row("DepthwiseConvolution", {"convolution_param", "spectral_norm_param"});
 }
 
-LayerDef NdConvolutionLayer() {
-  return Row(
-      "NdConvolution",
-      "Convolution over 1 to 3 spatial axes (video-caffe): kernel_shape, stride_shape and pad_shape, or the "
-      "fields of Convolution and Convolution3D.",
-      {.params = {"convolution_param", "spectral_norm_param"},
-       .formula =
-           "As Convolution, with kernel_shape, stride_shape (default 1) and pad_shape (default 0), one dim a spatial "
-           "axis each. W (blob 0) is [num_output, C/group, kernel..], b (blob 1) [num_output].\n\ny is [N, num_output, "
-           "out..], `out = floor((in + 2*pad - (dilation*(kernel - 1) + 1)) / stride) + 1` on each axis.",
-       .gradient = "`db[k] = sum of dy[n,k,o]` over n and o; `dW[k,c,r] = sum of dy[n,k,o] * x[n, g*C/group + c, "
-                   "stride*o + dilation*r - pad]` over n and o; `dx` = the sum of `dy[n,k,o] * W[k,c,r]` over all k, o "
-                   "and r that read the element. The parameters' gradients are added up over the bottoms. With relu dy "
-                   "counts where `y > 0`, elsewhere times negative_slope.",
-       .source = "video-caffe's ndconv_layer, for the nets of Tran et al. (arXiv 1412.0767). Here 1 to 3 spatial axes "
-                 "and the fields of Convolution and Convolution3D work as well.",
-       .example =
-           R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 4 dim: 6 dim: 6 } } }
-layer {
-  name: "conv"
-  type: "NdConvolution"
-  bottom: "x"
-  top: "conv"
-  convolution_param {
-    num_output: 3
-    kernel_shape { dim: 2 dim: 3 dim: 3 }
-    stride_shape { dim: 2 dim: 1 dim: 1 }
-    pad_shape { dim: 0 dim: 1 dim: 1 }
-  }
-})"});
-}
+LayerDef NdConvolutionLayer() { return Row("NdConvolution", {"convolution_param", "spectral_norm_param"}); }
 
 }  // namespace moka

@@ -3,6 +3,7 @@
 #include "core/text.h"
 #include "layers/net/fields.h"
 #include "layers/net/layer.h"
+#include "layers/shapes/shape_reader.h"
 #include "layers/types/convolution/spatial_fields.h"
 #include "layers/types/normalisation/spectral_norm.h"
 
@@ -49,49 +50,14 @@ void BuildDeconvolution(LayerBuilder& l) {
 }  // namespace
 
 LayerDef DeconvolutionLayer() {
-  return {
-      .type = "Deconvolution",
-      .doc =
-          "Transposed convolution of each bottom [N,C,in..] (learnable upsampling): weights [C, num_output/group, "
-          "kernel..] and a bias. Output size: stride (in-1) + dilation (kernel-1) + 1 - 2 pad.",
-      .max_bottoms = -1,
-      .max_tops = -1,
-      .equal_counts = true,
-      .build = BuildDeconvolution,
-      .page = {
-          .params = {"convolution_param", "spectral_norm_param"},
-          .formula =
-              "`y[n,k,o] = b[k] + sum of x[n,c,i] * W[c,k',r]` over the channels c of k's group and all positions i "
-              "and kernel positions r with `stride*i + dilation*r - pad = o`; k' is k's number in its group. W (blob "
-              "0) is [C, num_output/group, kernel..], b (blob 1) [num_output] and absent without bias_term.\n\ny is "
-              "[N, num_output, out..], `out = stride*(in - 1) + dilation*(kernel - 1) + 1 - 2*pad` on each of 1 to 3 "
-              "spatial axes; pad_l, pad_r, pad_t and pad_b give the sides pads of their own. With another axis "
-              "(default "
-              "1) C is that axis, all before it are items, those behind it are spatial. All bottoms have one shape and "
-              "share W and b. relu: `y < 0` becomes `negative_slope * y`.\n\nspectral_norm_param: W is `W / s` with s "
-              "about its largest singular value as a matrix [num_output/group, the rest], by the power method; its "
-              "vector u [num_output/group] is one blob more, behind the bias, a statistic that TRAIN renews by `v = "
-              "W^T u / |W^T u|, u = W v / |W v|` (iterations times a run, default 1) and TEST only reads; `s = u^T W "
-              "v`.",
-          .gradient = "`dx[n,c,i] = sum of dy[n,k,o] * W[c,k',r]` and `dW[c,k',r] = sum of x[n,c,i] * dy[n,k,o]`, over "
-                      "the same pairs (dx is the Convolution of dy); `db[k] = sum of dy[n,k,o]` over n and o. The "
-                      "parameters' gradients are added up over the bottoms. With relu dy counts where `y > 0`, "
-                      "elsewhere times negative_slope. With spectral_norm_param the gradient goes through s, u and v "
-                      "being fixed.",
-          .source = "Fully convolutional networks (Long, Shelhamer, Darrell, arXiv 1411.4038); spectral normalisation: "
-                    "Miyato et al., arXiv 1802.05957; BVLC Caffe's deconv_layer; "
-                    "relu and negative_slope are Intel's fields. engine is read and ignored.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 4 dim: 4 } } }
-layer {
-  name: "up"
-  type: "Deconvolution"
-  bottom: "x"
-  top: "up"
-  convolution_param {
-    num_output: 2 group: 2 kernel_size: 4 stride: 2 pad: 1 bias_term: false
-    weight_filler { type: "bilinear" }
-  }
-})"}};
+  return {.type = "Deconvolution",
+          .max_bottoms = -1,
+          .max_tops = -1,
+          .equal_counts = true,
+          .build = BuildDeconvolution,
+          .traits = {.top_shape = TopShape::kAxes, .drawn_as = DrawnAs::kWeights},
+          .needs = NeedPictures,
+          .params = {"convolution_param", "spectral_norm_param"}};
 }
 
 }  // namespace moka

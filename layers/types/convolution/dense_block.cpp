@@ -80,15 +80,18 @@ ValueId NormalizeAndBend(LayerBuilder& l, const Block& block, ValueId x, int at)
   ValueId y = kNoId;
   if (l.phase() == TEST) {
     // The sums are 0 before the first training step.
-    const ValueId weight = b.Reshape(block.blobs.back(), {1, 1, 1, 1});
-    const std::string part = "select(eq(x3,0),0,1/x3)";
-    y = b.Pointwise(StrCat("(x0-x1*", part, ")/sqrt(x2*", part, "+", Number(kEps), ")"), {x, mean, variance, weight});
+    const Term weight = Term::Of(b.Reshape(block.blobs.back(), {1, 1, 1, 1}));
+    const Term part = Select(weight == 0, 0, 1 / weight);
+    const Term deviation = Sqrt(Term::Of(variance) * part + Decimal(kEps));
+    y = Computed(b, (Term::Of(x) - Term::Of(mean) * part) / deviation, {x, mean, variance});
   } else {
     const std::vector<ValueId> batch = b.Add("batch_norm", {x}, {{"eps", kEps}});
     const Shape shape = b.shape(mean);
-    const std::string sum = StrCat("x0*", Number(kept), "+x1");
-    l.Assign(mean_at, b.Pointwise(sum, {mean, b.Reshape(batch[1], shape)}));
-    l.Assign(variance_at, b.Pointwise(sum, {variance, b.Reshape(batch[2], shape)}));
+    const auto moved = [&](ValueId sum, ValueId batch_value) {
+      return Computed(b, Term::Of(sum) * Decimal(kept) + Term::Of(b.Reshape(batch_value, shape)));
+    };
+    l.Assign(mean_at, moved(mean, batch[1]));
+    l.Assign(variance_at, moved(variance, batch[2]));
     y = batch[0];
   }
   return b.Pointwise("max(x0*x1+x2,0)", {y, block.blob(at), block.blob(at + block.transitions)});
@@ -120,53 +123,13 @@ void BuildDenseBlock(LayerBuilder& l) {
   }
   if (l.phase() == TRAIN) {
     const double kept = Finite(l, "denseblock_param.moving_average_fraction", p.moving_average_fraction());
-    l.Assign(WeightIndex(block), b.Pointwise(StrCat("x0*", Number(kept), "+1"), {block.blobs.back()}));
+    l.Assign(WeightIndex(block), Computed(b, Term::Of(block.blobs.back()) * Decimal(kept) + 1));
   }
   l.SetTop(0, x);
 }
 
 }  // namespace
 
-LayerDef DenseBlockLayer() {
-  return {
-      .type = "DenseBlock",
-      .doc =
-          "numTransition times: batch normalisation with scale and shift, ReLU, a 3x3 convolution to growthRate "
-          "channels, "
-          "laid beside the channels so far; with use_BC a 1x1 convolution to 4 growthRate channels, normalisation and "
-          "ReLU stand before the 3x3 one. [N,C,H,W] gives [N, C + numTransition growthRate, H, W].",
-      .build = BuildDenseBlock,
-      .page = {
-          .params = {"denseblock_param"},
-          .formula =
-              "`x_0 = x`, `x_(i+1) = concat(x_i, W_i * relu(BN(x_i) g_i + s_i))`; the top is x_n, n = "
-              "numTransition. With use_BC: `W_i * relu(BN(V_i * relu(BN(x_i) g_i + s_i)) g'_i + s'_i)`. BN: in "
-              "TRAIN with mean and variance of the batch, in TEST with the sums of those (which decay by "
-              "`moving_average_fraction`, default 0.1, each step) / their weight; eps 1e-5.\n\nBlobs: W "
-              "[growthRate,C_i,3,3] at i, g at n+i, s at 2n+i, sums of means at 3n+i and of variances at 4n+i, "
-              "[1,C_i,1,1] each; with use_BC V [4 growthRate,C_i,1,1] at 5n+i, g', s' and their sums at 6n+i to "
-              "9n+i; the weight of the sums [1] last. `param` is not read by the original and would be of these.",
-          .gradient = "x, W, V, g, s: those of the layers it stands for. The sums get none.",
-          .source =
-              "Huang et al., \"Densely Connected Convolutional Networks\", 2016, arXiv 1608.06993; the DenseBlock "
-              "layer of Tongcheng's Caffe in github.com/senlinuc/caffe_ocr. filter_H, pad_h, .. must be those of "
-              "a 3x3 convolution, as that code has it; its dropout is not supported. initChannel is not read: the "
-              "bottom has as many channels as it has, as in caffe_ocr.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
-layer {
-  name: "block"
-  type: "DenseBlock"
-  bottom: "x"
-  top: "block"
-  denseblock_param {
-    numTransition: 2
-    initChannel: 3
-    growthRate: 2
-    Filter_Filler { type: "msra" }
-    BN_Scaler_Filler { type: "constant" value: 1 }
-    BN_Bias_Filler { type: "constant" value: 0 }
-  }
-})"}};
-}
+LayerDef DenseBlockLayer() { return {.type = "DenseBlock", .build = BuildDenseBlock, .params = {"denseblock_param"}}; }
 
 }  // namespace moka

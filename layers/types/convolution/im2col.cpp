@@ -29,31 +29,6 @@ void BuildIm2col(LayerBuilder& l) {
 
 }  // namespace
 
-LayerDef Im2colLayer() {
-  return {
-      .type = "Im2col",
-      .doc =
-          "The windows of a convolution as channels: [N,C,in..] becomes [N,C*K,out..], channel c*K+k of a place "
-          "being position k (row-major) of channel c's window there, zero in the padding. convolution_param has "
-          "kernel_size, stride, pad and dilation, as for Convolution, with 1 to 3 spatial axes.",
-      .build = BuildIm2col,
-      .page = {
-          .params = {"convolution_param"},
-          .formula = "`y[n, c*K + k, o] = x[n, c, o * stride - pad + k * dilation]` along each spatial axis, 0 "
-                     "outside of x; k runs over the K positions of the kernel in row-major order. y is [N, C*K, "
-                     "out..] with `out = floor((in + 2 pad - dilation * (kernel - 1) - 1) / stride) + 1`. "
-                     "Defaults: pad 0, stride 1, dilation 1. With another axis (default 1) C is that axis and all "
-                     "before it are items.",
-          .gradient = "`dx[i]` is the sum of `dy` over all places that read element i (col2im).",
-          .source = "BVLC Caffe's im2col_layer.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 6 dim: 6 } } }
-layer {
-  name: "columns"
-  type: "Im2col"
-  bottom: "x"
-  top: "columns"
-  convolution_param { kernel_size: 3 stride: 2 pad: 1 }
-})"}};
-}
+LayerDef Im2colLayer() { return {.type = "Im2col", .build = BuildIm2col, .params = {"convolution_param"}}; }
 
 }  // namespace moka

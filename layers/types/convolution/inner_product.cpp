@@ -3,13 +3,15 @@
 #include "core/text.h"
 #include "layers/net/fields.h"
 #include "layers/net/layer.h"
+#include "layers/shapes/bottom_shapes.h"
+#include "layers/shapes/shape_reader.h"
 #include "layers/types/normalisation/spectral_norm.h"
 
 namespace moka {
 namespace {
 
-// Each output's weights divided by their norm (happynear's normalize; its eps). The fork divides the blob itself before
-// each pass; here the blob stays as the solver left it, the values used are the same, and the gradient is exact.
+// Each output's weights divided by their norm (happynear's `normalize`; its `eps`). The fork divides the blob itself
+// before each pass; here the blob stays as the solver left it, the values used are the same, and the gradient is exact.
 ValueId UnitRows(const LayerBuilder& l, ValueId w) {
   const int64_t inputs_axis = l.param().inner_product_param().transpose() ? 0 : 1;
   const ValueId squares = l.b().Add1("reduce_sum", {w}, {{"expr", std::string("x0*x0")}, {"axes", Ints{inputs_axis}}});
@@ -59,48 +61,43 @@ void BuildInnerProduct(LayerBuilder& l) {
   l.SetTop(0, Activated(l, top, "inner_product_param", p.relu(), p.negative_slope()));
 }
 
+// The features of an item where nothing counts them: those of AlexNet's and VGG's layers.
+constexpr int64_t kUsualFeatures = 4096;
+
+// A number an item is as wide as what the same parameter multiplies elsewhere.
+void NeedsOfInnerProduct(const ShapeReader& reader) {
+  const LayerParameter& layer = reader.layer();
+  const DataTop* top = reader.has_failed() ? reader.Changeable(0) : nullptr;
+  if (top == nullptr || top->shape.rank() != 1 || layer.inner_product_param().axis() != 1) return;
+  Shape shape = reader.needs().FirstOf(*top, {top->shape[0], kUsualFeatures});
+  const std::string name = layer.param_size() > 0 ? layer.param(0).name() : "";
+  for (const LayerParameter& other : reader.needs().net().layer()) {
+    const bool shares = !name.empty() && other.param_size() > 0 && other.param(0).name() == name;
+    const Shape* x = shares ? reader.needs().KnownBottom(other, 0) : nullptr;
+    if (x != nullptr && x->rank() > 1) shape = *x;
+  }
+  reader.needs().Change(reader.name(0), shape);
+}
+
+BottomShapes BottomsOfInnerProduct(const TopNeed& need) {
+  const int64_t axis = need.layer.inner_product_param().axis();
+  const int rank = need.top.rank();
+  const bool is_last = axis == -1 || axis == rank - 1;
+  if (rank < 2 || !is_last || (axis >= 0 && axis < 2)) return {};
+  const Shape* x = need.x();
+  return FirstBottom(need.top.With(rank - 1, x != nullptr && x->rank() == rank ? (*x)[rank - 1] : kUsualFeatures));
+}
+
 }  // namespace
 
 LayerDef InnerProductLayer() {
-  return {
-      .type = "InnerProduct",
-      .doc =
-          "The fully connected layer: from axis on the bottom is one vector of K elements; weights [num_output, K] "
-          "(transpose: [K, num_output]) and a bias. normalize: each output's weights divided by their norm; relu: a "
-          "ReLU follows. With a second bottom [num_output, K] that is the weights, and there is no bias.",
-      .max_bottoms = 2,
-      .build = BuildInnerProduct,
-      .page = {
-          .params = {"inner_product_param", "spectral_norm_param"},
-          .formula =
-              "x's axes from axis (default 1) on are one vector of K elements: `y[.., k] = b[k] + sum over j of W[k,j] "
-              "* x[.., j]`. W (blob 0) is [num_output, K], with transpose [K, num_output]; b (blob 1) is [num_output] "
-              "and absent without bias_term. y is x's dimensions before axis, then num_output.\n\nnormalize: W[k,j] is "
-              "`W[k,j] / sqrt(sum over j of W[k,j]^2 + 1e-6)`. relu: `y < 0` becomes `negative_slope * "
-              "y`.\n\nspectral_norm_param: W is `W / s` with s about its largest singular value as a matrix "
-              "[num_output, K], by the power method; its vector u [num_output] is one blob more, behind the bias, a "
-              "statistic that TRAIN renews by `v = W^T u / |W^T u|, u = W v / |W v|` (iterations times a run, default "
-              "1) and TEST only reads; `s = u^T W v`.\n\nIn "
-              "training by several ranks Intel's `multinode { model_parts: 0 }` splits the outputs among them "
-              "(docs/distributed.md).",
-          .gradient =
-              "`dx[.., j] = sum over k of dy[.., k] * W[k,j]`; `dW[k,j] = sum of dy[.., k] * x[.., j]` and `db[k] = "
-              "sum of dy[.., k]` over the dimensions before axis. With relu dy counts where `y > 0`, elsewhere times "
-              "negative_slope. With normalize dW is that of the unit weights, led on through their division. With "
-              "spectral_norm_param the gradient goes through s, u and v being fixed.",
-          .source =
-              "Spectral normalisation: Miyato et al., arXiv 1802.05957. BVLC Caffe's inner_product_layer; relu and "
-              "negative_slope are Intel's, normalize and the second bottom "
-              "happynear's. happynear's layer divides the blob itself before each pass; here the blob stays as the "
-              "solver left it, the values used are the same, and the gradient is exact.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 } } }
-layer {
-  name: "fc"
-  type: "InnerProduct"
-  bottom: "x"
-  top: "fc"
-  inner_product_param { num_output: 5 weight_filler { type: "xavier" } }
-})"}};
+  return {.type = "InnerProduct",
+          .max_bottoms = 2,
+          .build = BuildInnerProduct,
+          .traits = {.drawn_as = DrawnAs::kWeights, .is_product = true},
+          .needs = NeedsOfInnerProduct,
+          .bottoms = BottomsOfInnerProduct,
+          .params = {"inner_product_param", "spectral_norm_param"}};
 }
 
 }  // namespace moka

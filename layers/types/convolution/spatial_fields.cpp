@@ -1,3 +1,4 @@
+// The spellings (kernel_size, kernel_h and kernel_w, lists) exclude each other; all become one value a spatial axis.
 #include "layers/types/convolution/spatial_fields.h"
 
 #include "core/text.h"

@@ -47,7 +47,7 @@ class ChannelAxis {
   Shape shape_;
 };
 
-// What the messages of convolution and pooling have in common.
+// The fields that the messages of convolution and pooling have in common.
 struct WindowFields {
   Ints kernel;
   Ints stride;

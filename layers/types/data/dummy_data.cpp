@@ -54,37 +54,13 @@ void BuildDummyData(LayerBuilder& l) {
 }  // namespace
 
 LayerDef DummyDataLayer() {
-  return {
-      .type = "DummyData",
-      .doc =
-          "Tops of dummy_data_param.shape (one for all or one each), filled by data_filler (one for all, one each, or "
-          "none: 0): constants, or random numbers anew for each batch.",
-      .min_bottoms = 0,
-      .max_bottoms = 0,
-      .max_tops = -1,
-      .build = BuildDummyData,
-      .page = {.params = {"dummy_data_param"},
-               .formula =
-                   "Top i has the dims of `shape[i]`, or of the only shape; num, channels, height and width, once or "
-                   "once a top each, are the older way to give four dims. Its elements come from `data_filler[i]`, "
-                   "or the only filler; without one they are 0.\n\nFillers: constant, uniform, gaussian, xavier, "
-                   "msra, positive_unitball and bilinear, as for parameters. Constants stay; random elements are drawn "
-                   "again for each batch, as a function of the seed, "
-                   "the top and the batch's position.",
-               .gradient = "None: the layer has no bottoms, its tops come from outside.",
-               .source = "BVLC Caffe's dummy_data_layer.",
-               .example = R"(layer {
-  name: "x"
-  type: "DummyData"
-  top: "x"
-  top: "label"
-  dummy_data_param {
-    shape { dim: 2 dim: 3 dim: 4 dim: 4 }
-    shape { dim: 2 }
-    data_filler { type: "gaussian" std: 1 }
-    data_filler { type: "constant" value: 1 }
-  }
-})"}};
+  return {.type = "DummyData",
+          .min_bottoms = 0,
+          .max_bottoms = 0,
+          .max_tops = -1,
+          .build = BuildDummyData,
+          .traits = {.data = DataKind::kFillers, .drawn_as = DrawnAs::kData},
+          .params = {"dummy_data_param"}};
 }
 
 }  // namespace moka

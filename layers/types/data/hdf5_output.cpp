@@ -21,38 +21,13 @@ void BuildHdf5Output(LayerBuilder& l) {
 
 LayerDef Hdf5OutputLayer() {
   return {.type = "HDF5Output",
-          .doc =
-              "Writes the rows of its two bottoms, [N,..] each of at most four axes, to the datasets \"data\" and "
-              "\"label\" of the HDF5 file hdf5_output_param.file_name, when the net is tested or runs layer by "
-              "layer (Python); no tops. A training program does not write.",
           .min_bottoms = 2,
           .max_bottoms = 2,
           .min_tops = 0,
           .max_tops = 0,
           .build = BuildHdf5Output,
-          .page = {.params = {"hdf5_output_param"},
-                   .formula = "No tops. Each run appends N rows to both datasets, whose shapes are `[rows,C,H,W]` with "
-                              "axes of 1 at the end where a bottom has fewer than four. The file gets its name when "
-                              "the test, or the net that runs layer by layer, is over; a file of that name is "
-                              "replaced. It lies below the working folder, that of a training's tests in the "
-                              "run's folder `outputs/`: a name that is absolute or has `..` is refused unless the "
-                              "command line gives it, or `--allow-outputs=DIR` with a DIR that holds it. With several "
-                              "ranks each writes a file of its own, `.rank0` and so on after the name.",
-                   .gradient = "None: the bottoms get no gradient from this layer.",
-                   .source = "BVLC Caffe's hdf5_output_layer. Caffe can write one batch only: its second forward pass "
-                             "ends the process, since the dataset is there already. In a training program, where Caffe "
-                             "would write too, nothing is written.",
-                   .example = R"(layer { name: "x" type: "Input" top: "x" top: "label"
-  input_param { shape { dim: 2 dim: 4 } shape { dim: 2 } } }
-layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip" inner_product_param { num_output: 3 } }
-layer {
-  name: "out"
-  type: "HDF5Output"
-  bottom: "ip"
-  bottom: "label"
-  hdf5_output_param { file_name: "features.h5" }
-}
-layer { name: "sigmoid" type: "Sigmoid" bottom: "x" top: "sigmoid" })"}};
+          .traits = {.writes_file = true},
+          .params = {"hdf5_output_param"}};
 }
 
 }  // namespace moka

@@ -26,29 +26,12 @@ void BuildMemoryData(LayerBuilder& l) {
 
 LayerDef MemoryDataLayer() {
   return {.type = "MemoryData",
-          .doc =
-              "Data [batch_size,channels,height,width] (or of the shape dim) and, as an optional second top, labels "
-              "[batch_size], both fed by the caller from memory.",
           .min_bottoms = 0,
           .max_bottoms = 0,
           .max_tops = 2,
           .build = BuildMemoryData,
-          .page = {.params = {"memory_data_param"},
-                   .formula =
-                       "top 0 is the caller's data, float32 `[batch_size,channels,height,width]`, or of the shape "
-                       "`dim` if `dim` is given; top 1 (optional) is the labels, float32 `[batch_size]` (`[dim[0]]`). "
-                       "Batches are consecutive samples in the caller's order and begin anew after the last sample.",
-                   .gradient = "None: the tops are inputs of the net.",
-                   .source = "BVLC Caffe's memory_data_layer, which reads samples from memory that the caller owns; "
-                             "here they are copied when they are given. `transform_param` is not applied. `dim` in "
-                             "place of the four sizes comes from forks.",
-                   .example = R"(layer {
-  name: "data"
-  type: "MemoryData"
-  top: "data"
-  top: "label"
-  memory_data_param { batch_size: 2 channels: 3 height: 8 width: 8 }
-})"}};
+          .traits = {.data = DataKind::kProgram, .drawn_as = DrawnAs::kData},
+          .params = {"memory_data_param"}};
 }
 
 }  // namespace moka

@@ -21,23 +21,12 @@ void BuildParameter(LayerBuilder& l) {
 }  // namespace
 
 LayerDef ParameterLayer() {
-  return {
-      .type = "Parameter",
-      .doc = "A trained blob of parameter_param.shape as a top, one number without a shape's dims; it begins as zeros.",
-      .min_bottoms = 0,
-      .max_bottoms = 0,
-      .build = BuildParameter,
-      .page = {.params = {"parameter_param"},
-               .formula = "The top is blob 0 itself, of the shape `parameter_param.shape` (each dimension at least 1; "
-                          "none: a scalar); it begins as `blob_filler` says, by default as zeros.",
-               .gradient = "blob 0: `dblob = dy`. There are no bottoms.",
-               .source = "BVLC Caffe's parameter_layer. `blob_filler` is happynear's.",
-               .example = R"(layer {
-  name: "table"
-  type: "Parameter"
-  top: "table"
-  parameter_param { shape { dim: 2 dim: 5 } }
-})"}};
+  return {.type = "Parameter",
+          .min_bottoms = 0,
+          .max_bottoms = 0,
+          .build = BuildParameter,
+          .traits = {.data = DataKind::kParameter},
+          .params = {"parameter_param"}};
 }
 
 }  // namespace moka

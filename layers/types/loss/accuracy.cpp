@@ -2,6 +2,7 @@
 #include "core/text.h"
 #include "layers/net/fields.h"
 #include "layers/net/layer.h"
+#include "layers/shapes/shape_reader.h"
 #include "layers/types/loss/accuracy_counts.h"
 #include "layers/types/loss/padding.h"
 
@@ -39,42 +40,19 @@ void BuildAccuracy(LayerBuilder& l) {
   for (int i = 0; i < l.top_count(); ++i) l.SetTop(i, tops[static_cast<size_t>(i)]);
 }
 
+void NeedsOfAccuracy(const ShapeReader& reader) { NeedLabels(reader, reader.layer().accuracy_param().axis()); }
+
 }  // namespace
 
 LayerDef AccuracyLayer() {
-  return {
-      .type = "Accuracy",
-      .doc =
-          "The part of the predictions whose label is among the top_k best scores. Bottoms: scores with K classes "
-          "along axis (default 1), and a label for each position; tops: a scalar and optionally the accuracy of each "
-          "class [K]. ignore_label leaves labels out; min_is_better takes the smallest scores. In nets with a "
-          "ProposalTarget "
-          "layer (MS-CNN, Cascade R-CNN) labels of -1 are left out unless there is an ignore_label.",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .max_tops = 2,
-      .build = BuildAccuracy,
-      .page = {.params = {"accuracy_param"},
-               .formula =
-                   "x has K classes along axis (default 1), outer dimensions before and inner ones after it; bottom "
-                   "1 has outer * inner labels, whole numbers from 0 to K - 1.\n\n`y = hits / counted`, a scalar, 0 "
-                   "if no label counts. A label c is a hit if at most top_k of the K values at its position are not "
-                   "below `x[c]`, x[c] among them: ties and NaNs count against it. Labels equal to ignore_label, if "
-                   "that is given, do not count. min_is_better compares `-x`.\n\nTop 1, if there is one, is [K]: the "
-                   "same share over the labels of each class, 0 for a class that is absent.",
-               .gradient = "None: neither the scores nor the labels get one.",
-               .source = "BVLC Caffe's accuracy_layer; min_is_better is that of happynear's Caffe.",
-               .example = R"(layer { name: "score" type: "Input" top: "score" input_param { shape { dim: 4 dim: 5 } } }
-layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 4 } } }
-layer {
-  name: "accuracy"
-  type: "Accuracy"
-  bottom: "score"
-  bottom: "label"
-  top: "accuracy"
-  top: "of_class"
-  accuracy_param { top_k: 2 }
-})"}};
+  return {.type = "Accuracy",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .max_tops = 2,
+          .build = BuildAccuracy,
+          .traits = {.drawn_as = DrawnAs::kScores, .is_accuracy = true, .reads_scores = true},
+          .needs = NeedsOfAccuracy,
+          .params = {"accuracy_param"}};
 }
 
 }  // namespace moka

@@ -1,21 +1,22 @@
+// The counts are nodes beside the op, made only where labels are left out.
 #include "layers/types/loss/accuracy_counts.h"
 
 #include <algorithm>
 
-#include "core/text.h"
-#include "layers/types/loss/padding.h"
+#include "graph/term.h"
 
 namespace moka {
+
 bool IgnoresLabels(const NetParameter& net, const AccuracyParameter& accuracy) {
-  const auto pads = [](const LayerParameter& layer) { return layer.type() == kPaddingLayer; };
+  const auto pads = [](const LayerParameter& layer) { return layer.type() == "ProposalTarget"; };
   return accuracy.has_ignore_label() || std::any_of(net.layer().begin(), net.layer().end(), pads);
 }
 
 ValueId CountedLabels(const GraphBuilder& b, ValueId label, const Attributes& accuracy) {
-  const std::string counts = StrCat("1-eq(x0,", accuracy.Int("ignore_label"), ")");
   Ints all;
   for (int i = 0; i < b.shape(label).rank(); ++i) all.push_back(i);
-  return b.Reshape(b.Add1("reduce_sum", {label}, {{"expr", counts}, {"axes", all}}), Shape{});
+  const Term counts = 1 - (Term::Of(label) == accuracy.Int("ignore_label"));
+  return b.Reshape(Summed(b, counts, all), Shape{});
 }
 
 ValueId CountedLabelsOfClasses(const GraphBuilder& b, ValueId label, const Shape& scores, const Attributes& accuracy) {

@@ -6,12 +6,12 @@
 
 namespace moka {
 
-// Whether labels are left out: those of an ignore_label, or -1 where MS-CNN's and Cascade R-CNN's nets have rows of
-// padding, known by their ProposalTarget layer.
+// Whether labels are left out: those of an ignore_label, or maybe -1 in nets with a layer that marks padding
+// (ProposalTarget): this is asked before the net is built, whose layers ask LayerBuilder::IsPadded.
 bool IgnoresLabels(const NetParameter& net, const AccuracyParameter& accuracy);
 
-// Of an op `accuracy` with these attributes (axis, has_ignore, ignore_label): how many labels count, a scalar.
-// Requires: some are ignored.
+// Returns the number of labels that count in an op `accuracy` with these attributes (axis, has_ignore, ignore_label), a
+// scalar. Requires: some are ignored.
 ValueId CountedLabels(const GraphBuilder& b, ValueId label, const Attributes& accuracy);
 // The same of each class [K]; `scores` is the shape of the op's first input.
 ValueId CountedLabelsOfClasses(const GraphBuilder& b, ValueId label, const Shape& scores, const Attributes& accuracy);

@@ -23,11 +23,11 @@ ValueId Coefficient(LayerBuilder& l, const GradientScalerParameter& p) {
   const FillerParameter zero;
   const ValueId passes = l.AddBlob(0, {}, zero, ParameterRole::kStatistic);
   if (l.phase() == TRAIN) l.Assign(0, l.b().Pointwise("x0+1", {passes}));
-  const std::string progress = StrCat("min((x0-", Number(threshold), ")/", Number(length), ",1)");
-  const std::string height = Number(high - low);
-  return l.b().Pointwise(StrCat("select(gt(x0,", Number(threshold), "),2*", height, "/(1+exp(-", Number(alpha), "*",
-                                progress, "))-", height, "+", Number(low), ",0)"),
-                         {Constant(l, passes)});
+  const Term pass = Term::Of(Constant(l, passes));
+  const Term height = Decimal(high - low);
+  const Term progress = Min((pass - Decimal(threshold)) / Decimal(length), 1);
+  const Term c = 2 * height / (1 + Exp(-Decimal(alpha) * progress)) - height + Decimal(low);
+  return Computed(l.b(), Select(pass > Decimal(threshold), c, 0));
 }
 
 void BuildGradientScaler(LayerBuilder& l) {
@@ -43,35 +43,7 @@ void BuildGradientScaler(LayerBuilder& l) {
 }  // namespace
 
 LayerDef GradientScalerLayer() {
-  return {
-      .type = "GradientScaler",
-      .doc =
-          "Gradient reversal (domain-adversarial training): the top is the bottom, the gradient is multiplied by -c. c "
-          "rises from lower_bound towards upper_bound over max_iter training passes, steeper with alpha (with a "
-          "negative "
-          "alpha it falls, below 0 where it must); it is 0 until threshold_iter. Blob 0 counts the passes.",
-      .build = BuildGradientScaler,
-      .page = {
-          .params = {"gradient_scaler_param"},
-          .formula =
-              "`y = x`. With t the training passes before this one (blob 0), u = upper_bound - lower_bound (1 and 0 "
-              "by default) and `q = min(1, (t - threshold_iter) / (threshold_iter + max_iter))`: `c = 2 u / (1 + "
-              "exp(-alpha q)) - u + lower_bound` when t > threshold_iter (default 0), else 0; alpha defaults to "
-              "10, max_iter to 1.",
-          .gradient = "`dx = -c dy`, which is not the derivative of the identity.",
-          .source =
-              "Ganin, Lempitsky, \"Unsupervised Domain Adaptation by Backpropagation\", 2015, arXiv 1409.7495, the "
-              "gradient_scaler_layer of its Caffe; threshold_iter is JADF's. There the solver tells the iteration; "
-              "here passes are counted, iter_size of them in an iteration. A negative alpha is refused by its debug "
-              "builds only; published nets (MHTN) have one.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }
-layer {
-  name: "reversal"
-  type: "GradientScaler"
-  bottom: "x"
-  top: "reversal"
-  gradient_scaler_param { alpha: 10 max_iter: 1000 }
-})"}};
+  return {.type = "GradientScaler", .build = BuildGradientScaler, .params = {"gradient_scaler_param"}};
 }
 
 }  // namespace moka

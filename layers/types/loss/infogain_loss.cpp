@@ -6,6 +6,7 @@
 #include "core/text.h"
 #include "layers/net/fields.h"
 #include "layers/net/layer.h"
+#include "layers/shapes/shape_reader.h"
 #include "layers/types/loss/loss_normalizer.h"
 #include "layers/types/loss/own_gradient.h"
 #include "proto/weights/weights.h"
@@ -66,51 +67,40 @@ void BuildInfogainLoss(LayerBuilder& l) {
   const ValueId sum = SumOf(l, "-x1*log(max(x0,1e-20))", {probability, weight});
   const ValueId dx = b.Pointwise("x0*x2-x1", {probability, weight, b.ReduceSum(weight, {axis})});
   LossCounts counts{.batch = outer, .positions = outer * inner};
-  if (p.has_ignore_label()) counts.valid = SumOf(l, StrCat("1-eq(x0,", Number(p.ignore_label()), ")"), {label});
+  if (p.has_ignore_label()) counts.valid = SumOf(l, 1 - (Term::Of(label) == p.ignore_label()));
   l.SetTop(0, Normalized(l, WithGradients(l, sum, {{l.bottom(0), dx}}), counts, LossParameter::VALID));
   l.SetLoss(0, 1);
   if (l.top_count() > 1) l.SetTop(1, probability);
 }
 
+// The labels, and a number for each pair of classes.
+void NeedsOfInfogainLoss(const ShapeReader& reader) {
+  NeedLabels(reader, reader.layer().softmax_param().axis());
+  const Shape* scores = reader.bottom(0);
+  if (scores == nullptr || reader.bottom_count() < 3) return;
+  const int axis = AxisFromFront(reader.layer().infogain_loss_param().axis(), scores->rank());
+  if (axis < 0 || axis >= scores->rank()) return;
+  const int64_t classes = (*scores)[axis];
+  const Shape* found = reader.bottom(2);
+  if (found != nullptr && found->rank() > 0 && (*found)[0] == 1) {
+    reader.Require(2, {1, 1, classes, classes});
+  } else {
+    reader.Require(2, {classes, classes});
+  }
+}
+
 }  // namespace
 
 LayerDef InfogainLossLayer() {
-  return {
-      .type = "InfogainLoss",
-      .doc =
-          "Bottoms: scores, labels, optionally the infogain matrix H [K,K] (else infogain_loss_param.source, a "
-          ".binaryproto). The sum of -H[label][k] * log(max(p[k], 1e-20)) over positions and classes k, p the "
-          "softmax along infogain_loss_param.axis (default 1); loss_param has ignore_label and the normalization "
-          "(default VALID). An optional second top holds the probabilities. H gets no gradient.",
-      .min_bottoms = 2,
-      .max_bottoms = 3,
-      .max_tops = 2,
-      .auto_tops = true,
-      .build = BuildInfogainLoss,
-      .page = {
-          .params = {"infogain_loss_param", "loss_param"},
-          .formula =
-              "`p = softmax(x)` along axis (default 1, K classes); bottom 1 has a label for each of the other "
-              "positions. `y = -sum over positions and k of H[label,k] * log(max(p[k], 1e-20)) / Z`, a scalar; "
-              "positions whose label is ignore_label add nothing. H is [K,K], bottom 2 or the blob in source.\n\nZ "
-              "follows loss_param.normalization: VALID (the default) the positions not ignored, at least 1; FULL all "
-              "positions; BATCH_SIZE the product of the dimensions before axis; NONE 1; PRE_FIXED "
-              "pre_fixed_normalizer. Top 1, if there is one, is p, of x's shape. The loss weight is 1 unless given.",
-          .gradient = "`dx[k] = dy * (p[k] * s - H[label,k]) / Z`, s the sum of H[label]; 0 where the label is "
-                      "ignored. The bound 1e-20 has no part in it. Labels and H get none.",
-          .source = "BVLC Caffe's infogain_loss_layer, which bounds p in the value but not in the gradient. "
-                    "loss_param.normalize is refused; PRE_FIXED is Intel's.",
-          .example = R"(layer { name: "score" type: "Input" top: "score" input_param { shape { dim: 4 dim: 3 } } }
-layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 4 } } }
-layer { name: "H" type: "Input" top: "H" input_param { shape { dim: 3 dim: 3 } } }
-layer {
-  name: "loss"
-  type: "InfogainLoss"
-  bottom: "score"
-  bottom: "label"
-  bottom: "H"
-  top: "loss"
-})"}};
+  return {.type = "InfogainLoss",
+          .min_bottoms = 2,
+          .max_bottoms = 3,
+          .max_tops = 2,
+          .auto_tops = true,
+          .build = BuildInfogainLoss,
+          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true, .reads_scores = true},
+          .needs = NeedsOfInfogainLoss,
+          .params = {"infogain_loss_param", "loss_param"}};
 }
 
 }  // namespace moka

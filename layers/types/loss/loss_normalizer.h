@@ -1,4 +1,4 @@
-// What a loss sum is divided by: LossParameter's normalization and its deprecated spelling.
+// The divisor of a loss's sum: LossParameter's `normalization` and its deprecated spelling.
 #pragma once
 
 #include "layers/net/layer.h"

@@ -1,3 +1,5 @@
+// The graph computes value and gradient as two results; the loss is the first, and the gradient rule returns the
+// second.
 #include "layers/types/loss/own_gradient.h"
 
 #include "core/text.h"
@@ -17,14 +19,17 @@ ValueId SumOf(const LayerBuilder& l, const std::string& expr, const std::vector<
   return l.b().Reshape(l.b().Add1("reduce_sum", inputs, {{"expr", expr}, {"axes", axes}}), Shape{});
 }
 
+ValueId SumOf(const LayerBuilder& l, const Term& term, std::vector<ValueId> first) {
+  const std::vector<ValueId> inputs = term.Values(std::move(first));
+  return SumOf(l, term.Text(inputs), inputs);
+}
+
 ValueId WithGradients(const LayerBuilder& l, ValueId value, const std::vector<OwnGradient>& gradients) {
-  std::vector<ValueId> terms{Constant(l, value)};
-  std::string expr = "x0";
+  Term sum = Term::Of(Constant(l, value));
   for (const auto& [x, dx] : gradients) {
-    expr += StrCat("+x", terms.size());
-    terms.push_back(SumOf(l, "x1*(x0-x2)", {x, Constant(l, dx), Constant(l, x)}));
+    sum = sum + Term::Of(SumOf(l, "x1*(x0-x2)", {x, Constant(l, dx), Constant(l, x)}));
   }
-  return l.b().Pointwise(expr, terms);
+  return Computed(l.b(), sum);
 }
 
 ValueId Like0(const LayerBuilder& l, int i) {

@@ -22,6 +22,7 @@ ValueId Constant(const LayerBuilder& l, ValueId x);
 
 // The sum of an expression over everything; a scalar.
 ValueId SumOf(const LayerBuilder& l, const std::string& expr, const std::vector<ValueId>& inputs);
+ValueId SumOf(const LayerBuilder& l, const Term& term, std::vector<ValueId> first = {});
 
 // 0, 1, ..: all axes of a rank.
 Ints AllAxes(int rank);

@@ -1,20 +1,17 @@
-// Rows of padding in the nets of MS-CNN and Cascade R-CNN. Where the originals' blobs have as many rows as there are
-// regions, Moka's have the most there can be; the rows that are left are -1 in every column: image, label and weights.
-// Losses and accuracies over regions leave them out, so that they are what they are in the originals.
+// Rows of padding (LayerBuilder::MarkPadded). Where the blobs of other Caffes have as many rows as there are regions,
+// Moka's have the most there can be; the rows that are left are -1 in every column: image, label and weights. Losses
+// and accuracies over regions leave them out, so that they are what they are there.
 #pragma once
 
 #include "layers/net/layer.h"
 
 namespace moka {
 
-// The nets whose labels and weights of -1 may be padding are known by this layer.
-inline constexpr const char* kPaddingLayer = "ProposalTarget";
-inline bool MayHavePaddedRows(const LayerBuilder& l) { return l.NetHas(kPaddingLayer); }
-
-// Adds has_ignore and ignore_label: loss_param's or accuracy_param's ignore_label, else the padding's.
+// Adds has_ignore and ignore_label for the labels, bottom 1: loss_param's or accuracy_param's ignore_label, else the
+// padding's.
 template <class Parameter>
 void SetIgnoredLabel(const LayerBuilder& l, const Parameter& p, Attributes& attributes) {
-  attributes.Set("has_ignore", p.has_ignore_label() || MayHavePaddedRows(l));
+  attributes.Set("has_ignore", p.has_ignore_label() || l.IsPadded(l.bottom(1)));
   attributes.Set("ignore_label", p.has_ignore_label() ? int64_t{p.ignore_label()} : int64_t{-1});
 }
 

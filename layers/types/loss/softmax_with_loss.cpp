@@ -10,6 +10,7 @@
 #include "core/text.h"
 #include "layers/net/fields.h"
 #include "layers/net/layer.h"
+#include "layers/shapes/shape_reader.h"
 #include "layers/types/loss/loss_normalizer.h"
 #include "layers/types/loss/own_gradient.h"
 #include "layers/types/loss/padding.h"
@@ -17,7 +18,7 @@
 namespace moka {
 namespace {
 
-// What the layer divides and gives.
+// The values that the layer divides and gives.
 struct Sums {
   ValueId loss;          // scalar
   ValueId valid;         // scalar: positions that count, or their weights' sum
@@ -34,17 +35,18 @@ Attributes LabelFields(const LayerBuilder& l, int axis) {
 
 bool WeighsClasses(const LossParameter& p) { return p.weight_by_label_freqs(); }
 
-// The expression of each label's weight, x0 the label.
-std::string ClassWeight(const LayerBuilder& l, int64_t classes) {
+// Each label's weight.
+Term ClassWeight(const LayerBuilder& l, ValueId label, int64_t classes) {
   const LossParameter& p = l.param().loss_param();
   l.Check(p.class_weighting_size() == classes, "loss_param.class_weighting",
           StrCat("class_weighting is given ", p.class_weighting_size(), " times for ", classes, " classes"));
-  std::string text;
+  Term sum = 0;
   for (int c = 0; c < p.class_weighting_size(); ++c) {
     const double weight = Finite(l, StrCat("loss_param.class_weighting[", c, "]"), p.class_weighting(c));
-    text += StrCat(c == 0 ? "" : "+", Number(weight), "*eq(x0,", c, ")");
+    const Term part = Decimal(weight) * (Term::Of(label) == c);
+    sum = c == 0 ? part : sum + part;
   }
-  return text;
+  return sum;
 }
 
 double Smoothing(const LayerBuilder& l) {
@@ -62,7 +64,7 @@ Sums Weighted(const LayerBuilder& l, int axis) {
   ValueId valid = y[1];
   const Shape label = l.shape(1);
   if (WeighsClasses(l.param().loss_param())) {
-    const ValueId weight = b.Pointwise(ClassWeight(l, l.shape(0)[axis]), {l.bottom(1)});
+    const ValueId weight = Computed(b, ClassWeight(l, l.bottom(1), l.shape(0)[axis]));
     losses = b.Pointwise("x0*x1", {losses, weight});
   }
   if (l.bottom_count() == 3) {
@@ -94,8 +96,7 @@ Sums Parts(const LayerBuilder& l, int axis) {
   const ValueId probability = b.Add1("softmax", {l.bottom(0)}, {{"axis", int64_t{axis}}});
   ValueId target = Constant(l, l.bottom(1));
   if (s > 0) {
-    target =
-        b.Pointwise(StrCat("x0*", Number(1 - s), "+", Number(s / static_cast<double>(l.shape(0)[axis]))), {target});
+    target = Computed(b, Term::Of(target) * Decimal(1 - s) + Decimal(s / static_cast<double>(l.shape(0)[axis])));
   }
   const ValueId terms = b.Pointwise("-x1*log(max(x0,1.17549435e-38))", {probability, target});
   const ValueId dx = b.Pointwise("x0*x2-x1", {probability, target, b.ReduceSum(target, {axis})});
@@ -124,7 +125,7 @@ void BuildSoftmaxWithLoss(LayerBuilder& l) {
   const int64_t outer = x.Count(0, axis);
   const LossCounts counts{.batch = outer,
                           .positions = (Size(outer) * x.Count(axis + 1, x.rank())).value(),
-                          .valid = p.has_ignore_label() || MayHavePaddedRows(l) ? sums.valid : kNoId};
+                          .valid = p.has_ignore_label() || l.IsPadded(l.bottom(1)) ? sums.valid : kNoId};
   if (DividesByWeights(l)) {
     const ValueId total = l.MeanOverRanks(sums.valid);
     l.SetTop(0, l.b().Pointwise("select(eq(x1,0),0,x0/x1)", {sums.loss, total}));
@@ -136,60 +137,26 @@ void BuildSoftmaxWithLoss(LayerBuilder& l) {
   if (l.top_count() > 2) l.SetTop(2, l.b().Add1("stop_gradient", {sums.each}));
 }
 
+void NeedsOfSoftmaxLoss(const ShapeReader& reader) {
+  NeedLabels(reader, reader.layer().softmax_param().axis(), Weighs::kPositions);
+}
+
 }  // namespace
 
 LayerDef SoftmaxWithLossLayer() {
-  return {
-      .type = "SoftmaxWithLoss",
-      .doc =
-          "The mean of -log(softmax(x)[label]) along softmax_param.axis; loss_param has ignore_label and the "
-          "normalization (default VALID), class_weighting (one a class, in force with weight_by_label_freqs) and "
-          "label_smoothing. A second bottom of the first's shape holds each class's part instead of labels, as "
-          "transform_param.mixing makes them. An optional third bottom holds a weight for each label, whose sum VALID "
-          "then divides "
-          "by. An optional second top holds the probabilities, a third (R-FCN) each label's loss, without "
-          "gradient. In nets with a ProposalTarget layer (MS-CNN, Cascade R-CNN) labels of -1 are ignored unless "
-          "there is an ignore_label.",
-      .min_bottoms = 2,
-      .max_bottoms = 3,
-      .max_tops = 3,
-      .auto_tops = true,
-      .build = BuildSoftmaxWithLoss,
-      .page = {
-          .params = {"softmax_param", "loss_param"},
-          .formula = "With p the softmax of x along `axis` (default 1), C classes there, and a label l from 0 to "
-                     "C-1 for each of the other positions: `L = (1/Z) * sum w * e`, `e = -log max(p_l, FLT_MIN)`, "
-                     "at most 87.3365; ignored labels add 0. label_smoothing s makes it `e = -sum_c t_c log "
-                     "max(p_c, FLT_MIN)`, `t = 1 - s + s/C` at the label and s/C elsewhere. w is 1, times "
-                     "class_weighting[l] under weight_by_label_freqs, times the third bottom's weight of the "
-                     "position. A second bottom of x's shape (C > 1) holds t itself; then no label is ignored and "
-                     "none has a weight.\n\nZ by `normalization`: VALID (default) the number of labels not ignored (at "
-                     "least 1), or with a third bottom the sum of its weights at them (L is 0 if that is 0); FULL "
-                     "all positions; BATCH_SIZE the product of the axes before `axis`; NONE 1; PRE_FIXED "
-                     "pre_fixed_normalizer. Without it, `normalize: true` is VALID and false BATCH_SIZE. Top 0 is "
-                     "the scalar L, top 1 is p, top 2 is e times w.",
-          .gradient = "`dx = (loss_weight / Z) * w * (p - t)` along the classes, t one-hot without smoothing; 0 at "
-                      "ignored labels; the clip has no part in it. None for labels and weights.",
-          .source = "BVLC Caffe's softmax_loss_layer; class_weighting is SegNet's Caffe, the third bottom and "
-                    "PRE_FIXED Intel's, label_smoothing that of Szegedy et al. (arXiv 1512.00567) in NVIDIA's "
-                    "and Intel's forks. Smoothing is in the loss and the gradient; the forks soften the gradient "
-                    "only, and one divides by C-1 while the other leaves s/C out at the label.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 5 } } }
-layer {
-  name: "label"
-  type: "DummyData"
-  top: "label"
-  dummy_data_param { shape { dim: 4 } data_filler { type: "constant" value: 0 } }
-}
-layer {
-  name: "loss"
-  type: "SoftmaxWithLoss"
-  bottom: "x"
-  bottom: "label"
-  top: "loss"
-  top: "probability"
-  loss_param { ignore_label: 255 }
-})"}};
+  return {.type = "SoftmaxWithLoss",
+          .min_bottoms = 2,
+          .max_bottoms = 3,
+          .max_tops = 3,
+          .auto_tops = true,
+          .build = BuildSoftmaxWithLoss,
+          .traits = {.drawn_as = DrawnAs::kScores,
+                     .is_loss = true,
+                     .scores_type = "Softmax",
+                     .gives_scores = true,
+                     .reads_scores = true},
+          .needs = NeedsOfSoftmaxLoss,
+          .params = {"softmax_param", "loss_param"}};
 }
 
 }  // namespace moka

@@ -23,30 +23,10 @@ void BuildArgMax(LayerBuilder& l) {
 }  // namespace
 
 LayerDef ArgMaxLayer() {
-  return {
-      .type = "ArgMax",
-      .doc =
-          "The indices of the top_k largest elements: [N,1,top_k,1..] over all but the batch, or along axis; "
-          "out_max_val adds the values ([N,2,top_k]) or, with an axis, gives them instead.",
-      .build = BuildArgMax,
-      .page = {
-          .params = {"argmax_param"},
-          .formula =
-              "Without axis the elements of each item are one list, in memory order. y is [N,1,top_k] (as many axes as "
-              "x, at least 3, the later ones 1) and holds their indices; with out_max_val it is [N,2,top_k]: "
-              "`y[n,0,j]` the indices, `y[n,1,j]` the values.\n\nWith axis y is x's shape with top_k at axis, and "
-              "holds indices along it, or with out_max_val the values in place of them.\n\nThe largest comes first; of "
-              "equal elements the one with the larger index comes first. Indices are floats.",
-          .gradient = "None: the bottom gets none.",
-          .source = "BVLC Caffe's argmax_layer.",
-          .example = R"(layer { name: "score" type: "Input" top: "score" input_param { shape { dim: 2 dim: 5 } } }
-layer {
-  name: "best"
-  type: "ArgMax"
-  bottom: "score"
-  top: "best"
-  argmax_param { top_k: 2 axis: 1 }
-})"}};
+  return {.type = "ArgMax",
+          .build = BuildArgMax,
+          .traits = {.reads_scores = true, .gives_indices = true},
+          .params = {"argmax_param"}};
 }
 
 }  // namespace moka

@@ -23,32 +23,6 @@ void BuildAxpy(LayerBuilder& l) {
 
 }  // namespace
 
-LayerDef AxpyLayer() {
-  return {
-      .type = "Axpy",
-      .doc =
-          "a * x + z of three bottoms: a [N,C] or [N,C,1,1], one number an item and channel; x and z [N,C,..] of one "
-          "shape, which is the top's.",
-      .min_bottoms = 3,
-      .max_bottoms = 3,
-      .build = BuildAxpy,
-      .page = {
-          .params = {},
-          .formula = "`y[n,c,..] = a[n,c] * x[n,c,..] + z[n,c,..]`; y has x's shape.",
-          .gradient = "`da[n,c] = sum of dy[n,c,..] * x[n,c,..]` over the later axes; `dx = a * dy`; `dz = dy`.",
-          .source = "Squeeze-and-excitation networks (Hu, Shen, Albanie, Sun, Wu, arXiv 1709.01507); SENet's Caffe, "
-                    "axpy_layer.",
-          .example = R"(layer { name: "a" type: "Input" top: "a" input_param { shape { dim: 2 dim: 3 dim: 1 dim: 1 } } }
-layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
-layer { name: "z" type: "Input" top: "z" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
-layer {
-  name: "y"
-  type: "Axpy"
-  bottom: "a"
-  bottom: "x"
-  bottom: "z"
-  top: "y"
-})"}};
-}
+LayerDef AxpyLayer() { return {.type = "Axpy", .min_bottoms = 3, .max_bottoms = 3, .build = BuildAxpy}; }
 
 }  // namespace moka

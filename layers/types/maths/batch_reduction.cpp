@@ -48,8 +48,8 @@ ValueId Reduced(const LayerBuilder& l, ValueId x) {
   const bool is_mean = p.operation() == ReductionParameter::MEAN;
   l.Check(is_mean || p.operation() == ReductionParameter::SUM, StrCat(kReduction, ".operation"),
           "BatchReduction has the operations SUM, MEAN and TOPK");
-  const double scale = is_mean ? 1 / static_cast<double>(l.b().shape(x)[1]) : 1;
-  return l.b().Add1("reduce_sum", {x}, {{"expr", is_mean ? StrCat("x0*", Number(scale)) : "x0"}, {"axes", Ints{1}}});
+  const Term each = Term::Of(x);
+  return Summed(l.b(), is_mean ? each * Decimal(1 / static_cast<double>(l.b().shape(x)[1])) : each, {1});
 }
 
 void BuildBatchReduction(LayerBuilder& l) {
@@ -86,40 +86,7 @@ void BuildBatchReduction(LayerBuilder& l) {
 }  // namespace
 
 LayerDef BatchReductionLayer() {
-  return {
-      .type = "BatchReduction",
-      .doc =
-          "SUM, MEAN or TOPK (the mean of the k largest) over one axis (batch_reduction_param.reduction_param), "
-          "which disappears; coeff is not used. With levels the axis is cut into parts of level^2 elements and "
-          "becomes one element a level. pos reduces the diagonal of axis and the one after it, which are equal.",
-      .build = BuildBatchReduction,
-      .page = {
-          .params = {"batch_reduction_param"},
-          .formula =
-              "The axis (reduction_param.axis) of S elements is cut into consecutive parts; part i has `level[i]^2` "
-              "elements, and these add up to S. `y[.., i, ..]` is the SUM or the MEAN of part i: the axis becomes one "
-              "element a level. Without levels, or with the single level 1, there is one part and the axis "
-              "disappears.\n\nTOPK, with one level at most: `y = sum of the k largest / k`; of equal elements the "
-              "earlier is chosen.\n\npos, with one level at most and not TOPK: axis and the next one have S elements "
-              "each, only the elements with the same index on both are reduced, and the next axis disappears too.",
-          .gradient =
-              "SUM: each element of a part gets the dy of the part; MEAN: that divided by the part's size; TOPK: `dy / "
-              "k` at the chosen elements, 0 elsewhere. With pos the elements off the diagonal get 0.",
-          .source =
-              "Temporal segment networks (Wang et al., arXiv 1608.00859); yjxiong's Caffe, batch_reduction_layer. "
-              "reduction_param.coeff is not used; operations other than SUM, MEAN and TOPK are refused.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 5 dim: 4 } } }
-layer {
-  name: "pyramid"
-  type: "BatchReduction"
-  bottom: "x"
-  top: "pyramid"
-  batch_reduction_param {
-    level: 1
-    level: 2
-    reduction_param { operation: MEAN axis: 1 }
-  }
-})"}};
+  return {.type = "BatchReduction", .build = BuildBatchReduction, .params = {"batch_reduction_param"}};
 }
 
 }  // namespace moka

@@ -19,30 +19,11 @@ void BuildBias(LayerBuilder& l) {
 }  // namespace
 
 LayerDef BiasLayer() {
-  return {
-      .type = "Bias",
-      .doc =
-          "x + bias, of x's shape; the bias is a trained blob over num_axes axes of the bottom from axis on, or the "
-          "second bottom.",
-      .max_bottoms = 2,
-      .build = BuildBias,
-      .page = {
-          .params = {"bias_param"},
-          .formula = "`y = x + b`, b laid along axes axis to axis + num_axes - 1 of x and repeated along the others; y "
-                     "has x's shape.\n\nOne bottom: b is blob 0, of x's dimensions there (num_axes -1: to the last "
-                     "axis; 0: a scalar), filled by filler (default 0). Two bottoms: b is bottom 1, whose shape equals "
-                     "x's dimensions from axis on (a scalar fits everywhere), and num_axes is not used.",
-          .gradient = "`dx = dy`; `db` = the sum of dy over the axes along which b is repeated, for the blob and for "
-                      "bottom 1 alike.",
-          .source = "BVLC Caffe's bias_layer.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
-layer {
-  name: "bias"
-  type: "Bias"
-  bottom: "x"
-  top: "bias"
-  bias_param { axis: 1 num_axes: 1 filler { type: "constant" value: 0.5 } }
-})"}};
+  return {.type = "Bias",
+          .max_bottoms = 2,
+          .build = BuildBias,
+          .traits = {.top_shape = TopShape::kOfFirst, .drawn_as = DrawnAs::kScaling},
+          .params = {"bias_param"}};
 }
 
 }  // namespace moka

@@ -1,3 +1,4 @@
+// Axes and shape of the operand follow Caffe's rules for num_axes -1 and for a scalar blob.
 #include "layers/types/maths/broadcast_operand.h"
 
 #include "core/text.h"

@@ -5,25 +5,31 @@
 #include "core/text.h"
 #include "layers/net/fields.h"
 #include "layers/net/layer.h"
+#include "layers/shapes/shape_reader.h"
 
 namespace moka {
 namespace {
 
-std::string Product(int count) {
-  std::string text = "x0";
-  for (int i = 1; i < count; ++i) text += StrCat("*x", i);
-  return text;
+Term Product(int count) {
+  Term product = Term::Input(0);
+  for (int i = 1; i < count; ++i) product = product * Term::Input(static_cast<size_t>(i));
+  return product;
 }
 
-std::string Sum(const LayerBuilder& l) {
+// Times bottom i's coefficient.
+Term Weighed(const LayerBuilder& l, int i, const Term& x) {
   const EltwiseParameter& p = l.param().eltwise_param();
-  std::string text;
+  const double coeff = p.coeff_size() == 0 ? 1 : Finite(l, StrCat("eltwise_param.coeff[", i, "]"), p.coeff(i));
+  return coeff == 1 ? x : Decimal(coeff) * x;
+}
+
+Term Sum(const LayerBuilder& l) {
+  Term sum = 0;
   for (int i = 0; i < l.bottom_count(); ++i) {
-    const double coeff = p.coeff_size() == 0 ? 1 : Finite(l, StrCat("eltwise_param.coeff[", i, "]"), p.coeff(i));
-    text += i == 0 ? "" : "+";
-    text += coeff == 1 ? StrCat("x", i) : StrCat(Number(coeff), "*x", i);
+    const Term part = Weighed(l, i, Term::Input(static_cast<size_t>(i)));
+    sum = i == 0 ? part : sum + part;
   }
-  return text;
+  return sum;
 }
 
 // The last bottom holds a factor for each image of each other bottom, one bottom's after another's.
@@ -46,27 +52,23 @@ void BuildWithFactors(LayerBuilder& l, const std::vector<ValueId>& bottoms) {
   if (terms > 1) {
     factors = b.Add("slice", {rows}, {{"axis", int64_t{0}}, {"sizes", Ints(static_cast<size_t>(terms), 1)}});
   }
-  std::vector<ValueId> inputs;
-  std::string text;
+  Term sum = 0;
   for (int i = 0; i < terms; ++i) {
-    const double coeff = p.coeff_size() == 0 ? 1 : Finite(l, StrCat("eltwise_param.coeff[", i, "]"), p.coeff(i));
-    text += StrCat(i == 0 ? "" : "+", Number(coeff), "*x", 2 * i, "*x", 2 * i + 1);
-    inputs.push_back(bottoms[static_cast<size_t>(i)]);
-    inputs.push_back(b.Reshape(factors[static_cast<size_t>(i)], Spread({x[0]}, 0, x.rank())));
+    const ValueId factor = b.Reshape(factors[static_cast<size_t>(i)], Spread({x[0]}, 0, x.rank()));
+    const Term part = Weighed(l, i, Term::Of(bottoms[static_cast<size_t>(i)])) * Term::Of(factor);
+    sum = i == 0 ? part : sum + part;
   }
-  l.SetTop(0, b.Pointwise(text, inputs));
+  l.SetTop(0, sum);
 }
 
 // max would give no gradient where values tie; Caffe takes x1 when x0 = x1, and a later one only when it is larger.
-std::string Maximum(int count) {
-  if (count == 1) return "x0";
-  std::string text;
-  std::string largest = "select(gt(x0,x1),x0,x1)";
-  for (int i = 2; i < count; ++i) {
-    text += StrCat("t", i, "=", largest, ";");
-    largest = StrCat("select(gt(x", i, ",t", i, "),x", i, ",t", i, ")");
+Term Maximum(int count) {
+  Term largest = Term::Input(0);
+  for (int i = 1; i < count; ++i) {
+    const Term x = Term::Input(static_cast<size_t>(i));
+    largest = i == 1 ? Select(largest > x, largest, x) : Select(x > largest, x, largest);
   }
-  return text + largest;
+  return largest;
 }
 
 // The shapes are one but for axes of 1 at the end, which all blobs of Caffe's first years had.
@@ -100,51 +102,44 @@ void BuildEltwise(LayerBuilder& l) {
                  " bottoms; give one a bottom or none"));
   l.Check(p.coeff_size() == 0 || p.operation() == EltwiseParameter::SUM, "eltwise_param.coeff",
           "eltwise_param.coeff is only for operation SUM");
-  std::string text;
   switch (p.operation()) {
-    case EltwiseParameter::PROD: text = Product(l.bottom_count()); break;
-    case EltwiseParameter::SUM: text = Sum(l); break;
-    case EltwiseParameter::MAX: text = Maximum(l.bottom_count()); break;
+    case EltwiseParameter::PROD: return l.SetTop(0, l.b().Pointwise(Product(l.bottom_count()), bottoms));
+    case EltwiseParameter::SUM: return l.SetTop(0, l.b().Pointwise(Sum(l), bottoms));
+    case EltwiseParameter::MAX: return l.SetTop(0, l.b().Pointwise(Maximum(l.bottom_count()), bottoms));
   }
-  l.SetTop(0, l.b().Pointwise(text, bottoms));
+}
+
+// One shape for all: that of the reference, or if that asks nothing of a data top the other one.
+void NeedsOfEltwise(const ShapeReader& reader) {
+  const Shape* reference = reader.Reference();
+  if (reference == nullptr) return;
+  bool is_asked = false;
+  for (int b = 0; b < reader.bottom_count(); ++b) {
+    const Shape* shape = reader.bottom(b);
+    if (shape == nullptr || *shape != *reference) is_asked = reader.Require(b, *reference) || is_asked;
+  }
+  if (is_asked || !reader.has_failed()) return;
+  for (int b = 0; b < reader.bottom_count(); ++b) {
+    const Shape* other = reader.bottom(b);
+    if (other == nullptr || *other == *reference) continue;
+    for (int a = 0; a < reader.bottom_count(); ++a) {
+      const Shape* shape = reader.bottom(a);
+      if (shape != nullptr && *shape == *reference) reader.Require(a, *other);
+    }
+    return;
+  }
 }
 
 }  // namespace
 
 LayerDef EltwiseLayer() {
-  return {
-      .type = "Eltwise",
-      .doc =
-          "PROD, SUM (times coeff, one a bottom) or MAX of bottoms of one shape, which is the top's: that of the "
-          "first, where others differ by axes of 1 at the end and the second may be one number. Where bottoms tie for "
-          "the MAX the gradient goes where Caffe sends it: the second of the first two, else the earliest.",
-      .min_bottoms = 1,
-      .max_bottoms = -1,
-      .build = BuildEltwise,
-      .page = {
-          .params = {"eltwise_param"},
-          .formula =
-              "y has the bottoms' shape. SUM (the default): `y = coeff[0]*x0 + coeff[1]*x1 + ...`, each coeff 1 unless "
-              "one a bottom is given. PROD: `y = x0 * x1 * ...`. MAX: the largest of the bottoms' elements.\n\nWith "
-              "coeff_blob the last bottom is no term: it holds factors `[terms, N]`, and `y_n = sum of coeff[i] * "
-              "f[i,n] * x_i,n`.",
-          .gradient =
-              "SUM: `dx_i = coeff[i] * dy`. PROD: `dx_i = dy` times the product of the other bottoms. MAX: dy goes to "
-              "one bottom, the earliest that has the largest value, but bottom 1 where bottoms 0 and 1 both have it. "
-              "The factors of coeff_blob get none.",
-          .source = "BVLC Caffe's eltwise_layer; a number as the second bottom is Synopsys's. stable_prod_grad is read "
-                    "and ignored: the product's gradient never divides. "
-                    "Caffe asks for two bottoms; nets of FlowNet's fork have one.",
-          .example = R"(layer { name: "a" type: "Input" top: "a" input_param { shape { dim: 2 dim: 3 } } }
-layer { name: "b" type: "Input" top: "b" input_param { shape { dim: 2 dim: 3 } } }
-layer {
-  name: "sum"
-  type: "Eltwise"
-  bottom: "a"
-  bottom: "b"
-  top: "sum"
-  eltwise_param { operation: SUM coeff: 1 coeff: -0.5 }
-})"}};
+  return {.type = "Eltwise",
+          .min_bottoms = 1,
+          .max_bottoms = -1,
+          .build = BuildEltwise,
+          .traits = {.top_shape = TopShape::kOfBottoms},
+          .needs = NeedsOfEltwise,
+          .params = {"eltwise_param"}};
 }
 
 }  // namespace moka

@@ -35,7 +35,7 @@ void BuildMatMul(LayerBuilder& l) {
   const ValueId y = b.Add1("matmul", {b.Reshape(l.bottom(0), left), l.bottom(1)},
                            {{"transpose_a", p.transpose_a()}, {"transpose_b", p.transpose_b()}});
   const double scale = Finite(l, "matmul_param.scale", p.scale());
-  const ValueId scaled = scale == 1 ? y : b.Pointwise(StrCat("x0*", Number(scale)), {y});
+  const ValueId scaled = scale == 1 ? y : Computed(b, Term::Of(y) * Decimal(scale));
   const int64_t columns = b.shape(y)[b.shape(y).rank() - 1];
   l.SetTop(0, is_one ? b.Reshape(scaled, l.shape(0).With(l.shape(0).rank() - 1, columns)) : scaled);
 }
@@ -43,28 +43,7 @@ void BuildMatMul(LayerBuilder& l) {
 }  // namespace
 
 LayerDef MatMulLayer() {
-  return {.type = "MatMul",
-          .doc =
-              "The product of two bottoms as matrices of their last two axes, one an item of the axes before, which "
-              "must be equal: [..,m,k] times [..,k,n] is [..,m,n]. A second bottom of two axes is the matrix of all "
-              "items. matmul_param.transpose_a and transpose_b swap the last two axes of a bottom first, scale "
-              "multiplies the "
-              "product.",
-          .min_bottoms = 2,
-          .max_bottoms = 2,
-          .build = BuildMatMul,
-          .page = {
-              .params = {"matmul_param"},
-              .formula = "`y[..,i,j] = scale * sum over p of a[..,i,p] * b[..,p,j]`; with `transpose_a` a is given as "
-                         "`[..,k,m]`, with `transpose_b` b as `[..,n,k]`. A b of two axes goes with every item.",
-              .gradient =
-                  "`da = scale * dy * b'` and `db = scale * a' * dy`, where ' swaps the last two axes; transposed back "
-                  "for a bottom that is given transposed, summed over the items for a b of two axes.",
-              .source = "Moka's own, as torch.matmul; attention's scores and weighted sums are such products (Vaswani "
-                        "et al., arXiv 1706.03762, where scale is `1 / sqrt(k)`).",
-              .example = R"(layer { name: "a" type: "Input" top: "a" input_param { shape { dim: 2 dim: 3 dim: 4 } } }
-layer { name: "b" type: "Input" top: "b" input_param { shape { dim: 2 dim: 5 dim: 4 } } }
-layer { name: "product" type: "MatMul" bottom: "a" bottom: "b" top: "product" matmul_param { transpose_b: true } })"}};
+  return {.type = "MatMul", .min_bottoms = 2, .max_bottoms = 2, .build = BuildMatMul, .params = {"matmul_param"}};
 }
 
 }  // namespace moka

@@ -13,8 +13,8 @@ ValueId TopKMean(const LayerBuilder& l, std::string_view field, ValueId x, int a
   l.Check(k >= 1 && k <= count, field,
           StrCat(field, " must be from 1 to the ", count, " elements that are reduced, found ", k));
   const ValueId mask = b.Add1("top_k_mask", {x}, {{"axis", int64_t{axis}}, {"k", k}});
-  const std::string term = StrCat("select(x1,x0*", Number(1 / static_cast<double>(k)), ",0)");
-  return b.Add1("reduce_sum", {x, mask}, {{"expr", term}, {"axes", Ints{axis}}});
+  const Term share = Term::Of(x) * Decimal(1 / static_cast<double>(k));
+  return Summed(b, Select(Term::Of(mask), share, 0), {axis}, {x});
 }
 
 namespace {
@@ -41,44 +41,20 @@ void BuildReduction(LayerBuilder& l) {
     sum = TopKMean(l, "reduction_param.k", rows, 1, p.k());
   } else {
     if (operation == ReductionParameter::MEAN) coeff /= static_cast<double>(x.Count(axis, x.rank()));
-    const std::string term = operation == ReductionParameter::ASUM    ? "abs(x0)"
-                             : operation == ReductionParameter::SUMSQ ? "x0*x0"
-                                                                      : "x0";
+    const Term each = l.Bottom(0);
+    const Term term = operation == ReductionParameter::ASUM    ? Abs(each)
+                      : operation == ReductionParameter::SUMSQ ? Square(each)
+                                                               : each;
     Ints axes;
     for (int i = axis; i < x.rank(); ++i) axes.push_back(i);
-    sum = l.b().Add1("reduce_sum", {l.bottom(0)}, {{"expr", term}, {"axes", axes}});
+    sum = Summed(l.b(), term, axes);
   }
   const ValueId y = l.b().Reshape(sum, Part(x, 0, axis));
-  l.SetTop(0, coeff == 1 ? y : l.b().Pointwise(StrCat("x0*", Number(coeff)), {y}));
+  l.SetTop(0, coeff == 1 ? y : Computed(l.b(), Term::Of(y) * Decimal(coeff)));
 }
 
 }  // namespace
 
-LayerDef ReductionLayer() {
-  return {
-      .type = "Reduction",
-      .doc =
-          "SUM, ASUM (of absolute values), SUMSQ (of squares), MEAN or TOPK (the mean of the k largest) over axis "
-          "and all later axes, times coeff. Where elements tie for TOPK the earlier is chosen.",
-      .build = BuildReduction,
-      .page = {
-          .params = {"reduction_param"},
-          .formula = "The bottom's shape before `axis` (default 0; negative counts from the end) is the top's; a "
-                     "scalar for axis 0. Over the m elements of axis and all later axes: SUM `coeff * sum(x)`, ASUM "
-                     "`coeff * sum(|x|)`, SUMSQ `coeff * sum(x^2)`, MEAN `coeff * sum(x) / m`, TOPK `coeff * (sum of "
-                     "the k largest) / k`. Of equal elements TOPK chooses the earlier.",
-          .gradient = "x: SUM `coeff dy`, ASUM `coeff sign(x) dy` (0 at 0), SUMSQ `2 coeff x dy`, MEAN `coeff dy / m`, "
-                      "TOPK `coeff dy / k` for the chosen elements and 0 for the others.",
-          .source = "BVLC Caffe's reduction_layer; TOPK is that of the Caffe of temporal segment networks (Wang et "
-                    "al., arXiv 1608.00859).",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
-layer {
-  name: "reduced"
-  type: "Reduction"
-  bottom: "x"
-  top: "reduced"
-  reduction_param { operation: MEAN axis: 2 coeff: 0.5 }
-})"}};
-}
+LayerDef ReductionLayer() { return {.type = "Reduction", .build = BuildReduction, .params = {"reduction_param"}}; }
 
 }  // namespace moka

@@ -1,4 +1,4 @@
-// What Reduction and BatchReduction share.
+// The mean of the largest elements, which Reduction and BatchReduction share.
 #pragma once
 
 #include <string_view>

@@ -18,12 +18,10 @@ ValueId Bounded(const LayerBuilder& l, ValueId scale) {
           StrCat(field,
                  " bounds a parameter between steps, which is not part of Moka where it is trained; give param { "
                  "lr_mult: 0 } or leave it out"));
-  std::string text = "x0";
-  if (p.has_min_value()) text = StrCat("max(", text, ",", Number(Finite(l, field, p.min_value())), ")");
-  if (p.has_max_value()) {
-    text = StrCat("min(", text, ",", Number(Finite(l, "scale_param.max_value", p.max_value())), ")");
-  }
-  return l.b().Pointwise(text, {scale});
+  Term bounded = Term::Of(scale);
+  if (p.has_min_value()) bounded = Max(bounded, Decimal(Finite(l, field, p.min_value())));
+  if (p.has_max_value()) bounded = Min(bounded, Decimal(Finite(l, "scale_param.max_value", p.max_value())));
+  return Computed(l.b(), bounded);
 }
 
 void BuildScale(LayerBuilder& l) {
@@ -49,33 +47,11 @@ void BuildScale(LayerBuilder& l) {
 }  // namespace
 
 LayerDef ScaleLayer() {
-  return {
-      .type = "Scale",
-      .doc =
-          "x * scale, and + a bias with bias_term; the scale is a trained blob over axes axis..axis+num_axes of "
-          "the bottom, or the second bottom.",
-      .max_bottoms = 2,
-      .build = BuildScale,
-      .page = {
-          .params = {"scale_param"},
-          .formula = "`y = x * scale`, and `+ bias` with `bias_term`; y has the shape of x. scale covers axes `axis` "
-                     "(default 1; negative counts from the end) to `axis + num_axes` (default 1 of them; -1: to the "
-                     "last; 0: one number) of x and is repeated along the others. With one bottom it is blob 0, filled "
-                     "with 1 unless `filler` is given, and the bias blob 1; with two bottoms it is bottom 1, whose "
-                     "dimensions must equal x's from axis on (a scalar multiplies all), and the bias is blob 0. The "
-                     "bias has scale's shape and begins as 0.",
-          .gradient = "x: `dx = dy * scale`. scale (blob or bottom 1): `dscale = sum(dy x)`, bias: `dbias = sum(dy)`, "
-                      "over the elements each value was used for.",
-          .source = "BVLC Caffe's scale_layer. `min_value` and `max_value` are happynear's, which bound the parameter "
-                    "between steps: an error unless it has an `lr_mult` of 0.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
-layer {
-  name: "scale"
-  type: "Scale"
-  bottom: "x"
-  top: "scale"
-  scale_param { axis: 1 bias_term: true filler { type: "constant" value: 2 } }
-})"}};
+  return {.type = "Scale",
+          .max_bottoms = 2,
+          .build = BuildScale,
+          .traits = {.top_shape = TopShape::kOfFirst, .drawn_as = DrawnAs::kScaling},
+          .params = {"scale_param"}};
 }
 
 }  // namespace moka

@@ -5,7 +5,7 @@
 // ReLU follows. NVIDIA's scale_bias (or scale_filler, bias_filler) adds blobs 3 and 4, scale and shift, and keeps plain
 // moving averages, r = f*r + (1-f)*batch with an unbiased variance, the first batch taken whole; its blob 2 is always
 // 1, so here a 0 there says that no batch has been seen. Its eps is at least 1e-5; TEST always uses the averages.
-// Without scale_bias its files are Caffe's.
+// If scale_bias is not set, its files are Caffe's.
 //
 // BatchNormScale is the layer with scale and shift at blobs 3 and 4 under a name of its own (yuqj1991's Caffe).
 #include <algorithm>
@@ -14,6 +14,7 @@
 #include "layers/net/fields.h"
 #include "layers/net/layer.h"
 #include "layers/ops/ranks/rank_parts.h"
+#include "layers/shapes/shape_reader.h"
 
 namespace moka {
 namespace {
@@ -67,11 +68,11 @@ void CheckParams(const LayerBuilder& l, int first) {
 ValueId Normalize(const LayerBuilder& l, ValueId x, const Statistics& s, double eps) {
   const bool adds_first = l.param().batch_norm_param().add_eps_before_sqrt();
   const GraphBuilder& b = l.b();
-  const std::string factor = "select(eq(x1,0),0,1/x1)";
-  const ValueId mean = b.Pointwise(StrCat("x0*", factor), {s.mean, s.weight});
-  const std::string inverse_text = adds_first ? StrCat("1/sqrt(x0*", factor, "+", Number(eps), ")")
-                                              : StrCat("1/(sqrt(x0*", factor, ")+", Number(eps), ")");
-  const ValueId inverse = b.Pointwise(inverse_text, {s.variance, s.weight});
+  const Term weight = Term::Of(s.weight);
+  const Term factor = Select(weight == 0, 0, 1 / weight);
+  const ValueId mean = Computed(b, Term::Of(s.mean) * factor);
+  const Term variance = Term::Of(s.variance) * factor;
+  const ValueId inverse = Computed(b, 1 / (adds_first ? Sqrt(variance + Decimal(eps)) : Sqrt(variance) + Decimal(eps)));
   const Shape channel = Spread(b.shape(mean), 1, b.shape(x).rank());
   return b.Pointwise("(x0-x1)*x2", {x, b.Reshape(mean, channel), b.Reshape(inverse, channel)});
 }
@@ -94,15 +95,15 @@ Normalized NormalizeTogether(const LayerBuilder& l, ValueId x, double eps) {
   }
   const int64_t count = shape.Count() / shape[1];
   const int64_t key = RankKey(l.param().name());
-  const auto mean = [&](const std::string& expr, std::vector<ValueId> inputs, int64_t number) {
-    const ValueId sum = b.Add1("reduce_sum", std::move(inputs), {{"expr", expr}, {"axes", axes}});
-    const ValueId own = b.Pointwise(StrCat("x0/", count), {sum});
+  const auto mean = [&](const Term& term, int64_t number) {
+    const ValueId own = Computed(b, Term::Of(Summed(b, term, axes)) / count);
     return b.Add1("mean_over_ranks", {own}, {{"key", key + number}, {"ranks", ranks}});
   };
-  const ValueId middle = mean("x0", {x}, 0);
-  const ValueId variance = mean("(x0-x1)*(x0-x1)", {x, middle}, 1);
+  const ValueId middle = mean(Term::Of(x), 0);
+  const Term centred = Term::Of(x) - Term::Of(middle);
+  const ValueId variance = mean(Square(centred), 1);
   const Shape channels{shape[1]};
-  return {b.Pointwise(StrCat("(x0-x1)/sqrt(x2+", Number(eps), ")"), {x, middle, variance}), b.Reshape(middle, channels),
+  return {Computed(b, centred / Sqrt(Term::Of(variance) + Decimal(eps))), b.Reshape(middle, channels),
           b.Reshape(variance, channels), count * ranks};
 }
 
@@ -121,18 +122,20 @@ ValueId NormalizeBatch(LayerBuilder& l, ValueId x, const Statistics& s, double e
   const auto& [y, mean, variance, count] = batch_norm;
   const double unbiased = count > 1 ? static_cast<double>(count) / static_cast<double>(count - 1) : 1;
   if (dialect == Dialect::kNvidia) {
-    const auto moved = [&](double factor) {
-      const std::string batch = StrCat("x1*", Number(factor));
-      return StrCat("select(eq(x2,0),", batch, ",x0*", Number(kept), "+", batch, "*", Number(1 - kept), ")");
+    const auto moved = [&](ValueId average, ValueId of_batch, double factor) {
+      const Term batch = Term::Of(of_batch) * Decimal(factor);
+      const Term sum = Term::Of(average) * Decimal(kept) + batch * Decimal(1 - kept);
+      return Computed(b, Select(Term::Of(s.weight) == 0, batch, sum), {average, of_batch, s.weight});
     };
-    l.Assign(first, b.Pointwise(moved(1), {s.mean, mean, s.weight}));
-    l.Assign(first + 1, b.Pointwise(moved(unbiased), {s.variance, variance, s.weight}));
+    l.Assign(first, moved(s.mean, mean, 1));
+    l.Assign(first + 1, moved(s.variance, variance, unbiased));
     l.Assign(first + 2, b.Pointwise("x0*0+1", {s.weight}));
     return y;
   }
-  l.Assign(0, b.Pointwise(StrCat("x0*", Number(kept), "+x1"), {s.mean, mean}));
-  l.Assign(1, b.Pointwise(StrCat("x0*", Number(kept), "+x1*", Number(unbiased)), {s.variance, variance}));
-  l.Assign(2, b.Pointwise(StrCat("x0*", Number(kept), "+1"), {s.weight}));
+  const auto decayed = [&](ValueId sum) { return Term::Of(sum) * Decimal(kept); };
+  l.Assign(0, Computed(b, decayed(s.mean) + Term::Of(mean)));
+  l.Assign(1, Computed(b, decayed(s.variance) + Term::Of(variance) * Decimal(unbiased)));
+  l.Assign(2, Computed(b, decayed(s.weight) + 1));
   return y;
 }
 
@@ -217,67 +220,13 @@ void BuildWithScale(LayerBuilder& l) {
 }  // namespace
 
 LayerDef BatchNormLayer() {
-  return {
-      .type = "BatchNorm",
-      .doc =
-          "(x - mean) / sqrt(variance + eps) per channel (axis 1); a Scale layer adds scale and shift. TRAIN uses the "
-          "batch and updates the running sums, TEST uses them (use_global_stats overrides; there add_eps_before_sqrt: "
-          "false divides by sqrt(variance) + eps). Blobs: mean sum, variance sum, weight sum. NVIDIA's scale_bias, "
-          "scale_filler or bias_filler add a scale and a shift (blobs 3, 4) and keep moving averages; Intel's filler, "
-          "use_weight_bias or bias_term add a scale and, unless bias_term is false, a shift; relu: a ReLU follows.",
-      .build = BuildBatchNorm,
-      .page = {
-          .params = {"batch_norm_param"},
-          .formula =
-              "m and v are the mean and the biased variance of channel c (axis 1; a bottom of one axis is one "
-              "channel) over all other axes, M elements each: `y = (x - m[c]) / sqrt(v[c] + eps)`. Blobs 0, 1 [C] and "
-              "2 [1] are then set to `b0 = f * b0 + m`, `b1 = f * b1 + v * M / (M - 1)`, `b2 = f * b2 + 1`, with f "
-              "the moving_average_fraction (v itself if M is 1).\n\nWith the running statistics (TEST, or "
-              "use_global_stats: true) `m = b0 / b2` and `v = b1 / b2`, both 0 if b2 is 0, and nothing is "
-              "set.\n\nIntel's dialect (filler, use_weight_bias: true, or bias_term unless use_weight_bias is false): "
-              "`y * b3[c]`, plus `b4[c]` unless bias_term is false. NVIDIA's (scale_bias, scale_filler or "
-              "bias_filler): `y * b3[c] + b4[c]`; the statistics are averages, `b0 = f * b0 + (1 - f) * m`, b1 "
-              "likewise, the first batch taken whole, and b2 becomes 1; eps is at least 1e-5; TEST always uses the "
-              "averages; where param gives the first two blobs a rate these are scale and shift, as in its version "
-              "0.15, and the statistics blobs 2 to 4. Scales start at 1 and shifts at 0 without a filler. relu: "
-              "`max(y, 0)` follows.",
-          .gradient = "From the batch's statistics, with `r = 1 / sqrt(v + eps)`, `h = (x - m) * r` and g the "
-                      "gradient of h: `dx = r * (g - mean(g) - h * mean(g * h))`, means over the channel. From the "
-                      "running ones: `dx = r * g`.\n\nScale and shift, where there are any: `db3[c] = sum of dy * h`, "
-                      "`db4[c] = sum of dy`, and `g = dy * b3[c]`. Blobs 0 to 2 get none; their lr_mult must be 0 or "
-                      "absent.",
-          .source = "Batch normalization (Ioffe, Szegedy, arXiv 1502.03167); BVLC Caffe's batch_norm_layer, with the "
-                    "affine parts and fields of Intel's and NVIDIA's Caffe. NVIDIA's blob 2 is always 1; here a 0 "
-                    "there says that no batch has been seen.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
-layer {
-  name: "bn"
-  type: "BatchNorm"
-  bottom: "x"
-  top: "bn"
-  batch_norm_param { moving_average_fraction: 0.99 eps: 1e-5 }
-})"}};
+  return {.type = "BatchNorm",
+          .build = BuildBatchNorm,
+          .traits = {.top_shape = TopShape::kOfBottoms, .drawn_as = DrawnAs::kScaling, .counts_batches = true},
+          .needs = NeedPictures,
+          .params = {"batch_norm_param"}};
 }
 
-LayerDef BatchNormScaleLayer() {
-  return {
-      .type = kWithScale,
-      .doc =
-          "BatchNorm and the Scale with bias after it in one: blobs 0 to 2 are BatchNorm's sums, 3 the scale [C] (1 "
-          "at first) and 4 the shift [C] (0 at first). Fields as BatchNorm's.",
-      .build = BuildWithScale,
-      .page = {
-          .params = {"batch_norm_param"},
-          .formula = "`y = h * b3[c] + b4[c]` per channel c (axis 1), h = `(x - m[c]) / sqrt(v[c] + eps)` and the "
-                     "statistics as in BatchNorm.",
-          .gradient =
-              "As BatchNorm's with `g = dy * b3[c]`; `db3[c] = sum of dy * h`, `db4[c] = sum of dy`. Blobs 0 to 2 get "
-              "none; their lr_mult must be 0 or absent.",
-          .source = "yuqj1991's Caffe, batch_norm_scale_layer, for nets whose BatchNorm and Scale were merged. There "
-                    "a layer that does not work in place scales its bottom instead of h, which cannot be meant, and "
-                    "on the CPU the scale's gradient lacks h: here they are a Scale's.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
-layer { name: "bn" type: "BatchNormScale" bottom: "x" top: "x" batch_norm_param { eps: 1e-5 } })"}};
-}
+LayerDef BatchNormScaleLayer() { return {.type = kWithScale, .build = BuildWithScale, .params = {"batch_norm_param"}}; }
 
 }  // namespace moka

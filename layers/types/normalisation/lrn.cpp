@@ -3,6 +3,7 @@
 #include "core/text.h"
 #include "layers/net/fields.h"
 #include "layers/net/layer.h"
+#include "layers/shapes/shape_reader.h"
 
 namespace moka {
 namespace {
@@ -53,35 +54,11 @@ void BuildLrn(LayerBuilder& l) {
 }  // namespace
 
 LayerDef LrnLayer() {
-  return {
-      .type = "LRN",
-      .doc =
-          "Local response normalisation of [N,C,H,W]: x * (k + alpha/n * sum of x^2 over n)^-beta; n = local_size "
-          "channels (ACROSS_CHANNELS) or a local_size square of the same channel (WITHIN_CHANNEL, where k is 1 as in "
-          "Caffe). With fuse_type a max pooling follows.",
-      .build = BuildLrn,
-      .page = {
-          .params = {"lrn_param"},
-          .formula = "`y = x * s^-beta`; y has x's shape [N,C,H,W].\n\nACROSS_CHANNELS (the default): `s = k + alpha / "
-                     "n * sum of x^2` over the n = local_size channels around the element's own, at its place. "
-                     "WITHIN_CHANNEL: `s = 1 + alpha / n^2 * sum of x^2` over the n x n square around the element in "
-                     "its channel; k is not used. What lies outside counts as 0, and the divisor stays. local_size is "
-                     "odd; defaults: 5, alpha 1, beta 0.75, k 1.\n\nfuse_type FUSED_POOL_MAX (ACROSS_CHANNELS): the "
-                     "top is what a Pooling layer of pooling_param's kernel_size and stride, its MAX of windows k x k "
-                     "at every s-th pixel, `k = s + 1 <= 5`, would make of y.",
-          .gradient = "`dx_j = dy_j * s_j^-beta - 2 * a * beta * x_j * sum of dy_i * x_i * s_i^(-beta - 1)` over the "
-                      "elements i whose window holds j; a is `alpha / n` or `alpha / n^2`.",
-          .source = "ImageNet classification with deep convolutional neural networks (Krizhevsky, Sutskever, Hinton, "
-                    "2012, section 3.3); BVLC Caffe's lrn_layer. engine is read and ignored. fuse_type is that of "
-                    "BVLC's OpenCL branch, which takes it in TEST alone.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 6 dim: 4 dim: 4 } } }
-layer {
-  name: "norm"
-  type: "LRN"
-  bottom: "x"
-  top: "norm"
-  lrn_param { local_size: 5 alpha: 1e-4 beta: 0.75 }
-})"}};
+  return {.type = "LRN",
+          .build = BuildLrn,
+          .traits = {.top_shape = TopShape::kAxes, .drawn_as = DrawnAs::kScaling},
+          .needs = NeedPictures,
+          .params = {"lrn_param"}};
 }
 
 }  // namespace moka

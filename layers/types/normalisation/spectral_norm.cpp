@@ -1,3 +1,5 @@
+// Power iterations on the weights seen as a matrix, from the vector kept as a blob; both vectors count as constants in
+// the gradient, as in the paper.
 #include "layers/types/normalisation/spectral_norm.h"
 
 #include "core/text.h"
@@ -10,7 +12,7 @@ namespace {
 ValueId UnitColumn(const LayerBuilder& l, ValueId column, double eps) {
   const GraphBuilder& b = l.b();
   const ValueId square = b.Add1("reduce_sum", {column}, {{"expr", std::string("x0*x0")}, {"axes", Ints{0, 1}}});
-  return b.Pointwise(StrCat("x0/max(sqrt(x1),", Number(eps), ")"), {column, square});
+  return Computed(b, Term::Of(column) / Max(Sqrt(Term::Of(square)), Decimal(eps)));
 }
 
 // a b or a^T b of matrices.

@@ -1,7 +1,6 @@
-// What nets of bilinear features end with (Lin et al., arXiv 1504.07889; Yu et al., arXiv 1807.09915): the sum over
-// windows, the signed square root, and items of unit length.
+// The layers that nets of bilinear features end with (Lin et al., arXiv 1504.07889; Yu et al., arXiv 1807.09915): the
+// sum over windows, the signed square root, and items of unit length.
 #include "core/text.h"
-#include "layers/net/fields.h"
 #include "layers/net/layer.h"
 #include "layers/types/convolution/spatial_fields.h"
 #include "layers/types/loss/own_gradient.h"
@@ -34,7 +33,7 @@ void BuildSum(LayerBuilder& l) {
                                    {"pad_end", none},
                                    {"count_begin", none},
                                    {"count_end", none}});
-  l.SetTop(0, l.b().Pointwise(StrCat("x0*", elements.value()), {mean}));
+  l.SetTop(0, Term::Of(mean) * elements.value());
 }
 
 void BuildRoot(LayerBuilder& l) {
@@ -55,52 +54,10 @@ void BuildUnit(LayerBuilder& l) {
 
 }  // namespace
 
-LayerDef SumPoolingLayer() {
-  return {
-      .type = "SumPooling",
-      .doc =
-          "The sum of each channel of [N,C,..] over windows of kernel_size (or the whole image, global_pooling), which "
-          "with their stride must fill the image; no pad.",
-      .build = BuildSum,
-      .page = {
-          .params = {"sum_pooling_param"},
-          .formula = "`y[n,c,o] = sum over the window of x[n, c, stride * o + r]`, `out = (in - kernel) / stride + 1` "
-                     "on each axis, which must be whole. pool must be SUM.",
-          .gradient = "Each dy is added to all pixels of its window.",
-          .source = "Hierarchical bilinear pooling (Yu et al., arXiv 1807.09915), sum_pooling_layer of its Caffe, "
-                    "whose other methods are Pooling's.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 6 } } }
-layer {
-  name: "sum"
-  type: "SumPooling"
-  bottom: "x"
-  top: "sum"
-  sum_pooling_param { pool: SUM kernel_h: 4 kernel_w: 6 }
-})"}};
-}
+LayerDef SumPoolingLayer() { return {.type = "SumPooling", .build = BuildSum, .params = {"sum_pooling_param"}}; }
 
-LayerDef SignedSqrtLayer() {
-  return {
-      .type = "SignedSqrt",
-      .doc = "sign(x) * sqrt(|x|) of each element; the top has the bottom's shape. Its gradient is kept finite at 0.",
-      .build = BuildRoot,
-      .page = {.formula = "`y = sign(x) * sqrt(|x|)`, of x's shape.",
-               .gradient = "`dx = dy * 0.5 / (|y| + 0.03)`, which the original has in place of the derivative.",
-               .source = "Compact bilinear pooling (Gao et al., arXiv 1511.06062), signed_sqrt_layer of its Caffe.",
-               .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }
-layer { name: "root" type: "SignedSqrt" bottom: "x" top: "root" })"}};
-}
+LayerDef SignedSqrtLayer() { return {.type = "SignedSqrt", .build = BuildRoot}; }
 
-LayerDef L2NormalizeLayer() {
-  return {
-      .type = "L2Normalize",
-      .doc = "Each item of the batch divided by its L2 norm, over all axes but the first.",
-      .build = BuildUnit,
-      .page = {.formula = "`y[n,..] = x[n,..] / sqrt(sum of x[n,..]^2 + 1e-7)`, of x's shape.",
-               .gradient = "`dx = (dy - y * sum of dy * y) / sqrt(sum of x^2 + 1e-7)`, sums over the item.",
-               .source = "Compact bilinear pooling (Gao et al., arXiv 1511.06062), l2_normalize_layer of its Caffe.",
-               .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 2 } } }
-layer { name: "unit" type: "L2Normalize" bottom: "x" top: "unit" })"}};
-}
+LayerDef L2NormalizeLayer() { return {.type = "L2Normalize", .build = BuildUnit}; }
 
 }  // namespace moka

@@ -6,6 +6,8 @@
 #include "core/text.h"
 #include "layers/net/fields.h"
 #include "layers/net/layer.h"
+#include "layers/shapes/bottom_shapes.h"
+#include "layers/shapes/shape_reader.h"
 #include "layers/types/convolution/spatial_fields.h"
 #include "layers/types/pooling/stochastic_pooling.h"
 #include "layers/types/shape/moves.h"
@@ -144,16 +146,14 @@ void BuildDilated(LayerBuilder& l, const WindowFields& fields, const Ints& dilat
     l.Check(k <= kMaxDilated, "pooling_param.kernel_size",
             StrCat("a kernel with a dilation is limited to ", kMaxDilated, ", found ", k));
     std::vector<ValueId> parts;
-    std::string names;
-    std::string value = "x0";
+    Term value = Term::Input(0);
     for (int64_t j = 0; j < k; ++j) {
       parts.push_back(CutOut(b, y, axis, j * dilation[i], room.value() + 1));
       if (j == 0) continue;
-      const std::string x = StrCat("x", j);
-      if (is_max) names += StrCat("t", j, "=", value, ";");
-      value = is_max ? StrCat("select(gt(", x, ",t", j, "),", x, ",t", j, ")") : StrCat(value, "+", x);
+      const Term x = Term::Input(static_cast<size_t>(j));
+      value = is_max ? Select(x > value, x, value) : value + x;
     }
-    if (k > 1) y = b.Pointwise(is_max ? names + value : StrCat("(", value, ")/", k), parts);
+    if (k > 1) y = b.Pointwise(is_max ? value : value / k, parts);
   }
   const Ints none(fields.kernel.size(), 0);
   const Ints one(fields.kernel.size(), 1);
@@ -189,49 +189,28 @@ void BuildPooling(LayerBuilder& l) {
   l.SetTop(0, l.b().Add1("pool_average", {l.bottom(0)}, geometry));
 }
 
+void NeedsOfPooling(const ShapeReader& reader) {
+  NeedPictures(reader);
+  NeedVolume(reader, WindowAxes(reader.layer().pooling_param()), 1);
+}
+
+BottomShapes BottomsOfPooling(const TopNeed& need) {
+  const PoolingParameter& p = need.layer.pooling_param();
+  if (need.top.rank() != 4 || p.global_pooling()) return {};
+  const auto bottom = BottomUnderWindows(p, need.top, need.top[1]);
+  return bottom ? BottomShapes{*bottom} : BottomShapes{};
+}
+
 }  // namespace
 
 LayerDef PoolingLayer() {
-  return {
-      .type = "Pooling",
-      .doc =
-          "Pooling of each channel of [N,C,..] with 1 to 3 spatial axes: MAX, AVE or STOCHASTIC over windows of "
-          "kernel_size, stride and pad; sizes round up unless round_mode is FLOOR (or ceil_mode false, or "
-          "torch_pooling true). MAX has an optional second top: the index h*W+w of each maximum. AVE divides by the "
-          "window's part inside the padded image. STOCHASTIC takes, in TRAIN, one element with a probability "
-          "proportional to its value (values must not be negative); in TEST it gives sum x^2 / sum x.",
-      .max_tops = 2,
-      .build = BuildPooling,
-      .page = {
-          .params = {"pooling_param"},
-          .formula =
-              "Per spatial axis, with `in` the bottom's size, k the kernel, s the stride (default 1) and p the pad "
-              "(default 0): `out = ceil((in + 2 p - k) / s) + 1` (floor with `round_mode: FLOOR`, `ceil_mode: false` "
-              "or `torch_pooling: true`); if any pad is above 0, or k is 1 along an axis, and `(out - 1) s >= in + p`, "
-              "out is one less. Window i covers pixels `[i s - p, i s - p + k)`. With `global_pooling` k is the whole "
-              "image.\n\nMAX: the largest pixel inside the image; the second top is its index `h*W + w` in the plane, "
-              "the first maximum winning. dilation d puts d pixels from each element of a window to the next (`out = "
-              "ceil((in - d (k - 1) - 1) / s) + 1`; MAX and AVE, no pad). AVE: sum of the pixels inside the image / "
-              "number of positions of the window inside the padded image `[-p, in + p)` (inside the image with "
-              "AVE_EXC_PAD or `avg_include_pad: false`). STOCHASTIC (no pad): in TRAIN pixel x with probability `x / "
-              "sum(x)` of its window, in TEST `sum(x^2) / sum(x)` (0 where the sum is not above 0).",
-          .gradient = "x: MAX and, in TRAIN, STOCHASTIC add each dy to the pixel its window took; AVE adds `dy / "
-                      "divisor` to every pixel of the window; STOCHASTIC in TEST has the gradient of its formula. "
-                      "Nothing goes through the second top.",
-          .source = "BVLC Caffe's pooling_layer; stochastic pooling: Zeiler, Fergus, 2013, arXiv 1301.3557. The mask "
-                    "top holds indices of one plane also for three spatial axes. `round_mode` is BVLC's; `ceil_mode`, "
-                    "`torch_pooling`, `avg_include_pad`, `AVE_EXC_PAD` (once `AVE_TF`), `pad_type` (1: TensorFlow's "
-                    "SAME), `dilation` (Greentea's) and `pad_l`, `pad_r`, `pad_t`, `pad_b` (a pad "
-                    "of its own for each side) are forks' spellings. Dropping the last window of a kernel of 1 is "
-                    "Intel's; BVLC's holds nothing there.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
-layer {
-  name: "pool"
-  type: "Pooling"
-  bottom: "x"
-  top: "pool"
-  pooling_param { pool: MAX kernel_size: 3 stride: 2 }
-})"}};
+  return {.type = "Pooling",
+          .max_tops = 2,
+          .build = BuildPooling,
+          .traits = {.top_shape = TopShape::kAxes, .drawn_as = DrawnAs::kPooling},
+          .needs = NeedsOfPooling,
+          .bottoms = BottomsOfPooling,
+          .params = {"pooling_param"}};
 }
 
 // The same layer under the names of forks.
@@ -239,68 +218,19 @@ layer {
 LayerDef NdPoolingLayer() {
   LayerDef def = PoolingLayer();
   def.type = "NdPooling";
-  def.doc =
-      "Pooling over 1 to 3 spatial axes (video-caffe): kernel_shape, stride_shape and pad_shape, or the fields of "
-      "Pooling and Pooling3D.";
-  def.page.source =
-      "The NdPooling layer of video-caffe; sizes, divisors and ties are those of Pooling (BVLC Caffe's pooling_layer).";
-  def.page.example =
-      R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 4 dim: 8 dim: 8 } } }
-layer {
-  name: "pool"
-  type: "NdPooling"
-  bottom: "x"
-  top: "pool"
-  pooling_param {
-    pool: MAX
-    kernel_shape { dim: 2 dim: 3 dim: 3 }
-    stride_shape { dim: 2 dim: 2 dim: 2 }
-  }
-})";
   return def;
 }
 
 LayerDef Pooling3DLayer() {
   LayerDef def = PoolingLayer();
   def.type = "Pooling3D";
-  def.doc =
-      "Pooling of [N,C,depth,height,width] (C3D): kernel_depth, temporal_stride and temporal_pad beside kernel_size, "
-      "stride and pad.";
-  def.page.source =
-      "Tran et al., \"Learning Spatiotemporal Features with 3D Convolutional Networks\", 2014, arXiv 1412.0767, and "
-      "its C3D branch of Caffe; sizes, divisors and ties are those of Pooling (BVLC Caffe's pooling_layer).";
-  def.page.example =
-      R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 4 dim: 8 dim: 8 } } }
-layer {
-  name: "pool"
-  type: "Pooling3D"
-  bottom: "x"
-  top: "pool"
-  pooling_param { pool: MAX kernel_size: 2 kernel_depth: 1 stride: 2 temporal_stride: 1 }
-})";
   return def;
 }
 
 LayerDef PoolingNdLayer() {
   LayerDef def = NdPoolingLayer();
   def.type = "PoolingND";
-  def.doc =
-      "Pooling over 1 to 3 spatial axes: the fields of Pooling in pooling_nd_param, one value for all axes or one "
-      "each.";
-  def.page.params = {"pooling_nd_param", "pooling_param"};
-  def.page.source =
-      "The PoolingND layer of forks for volumes; the reader of nets turns pooling_nd_param into pooling_param. Sizes, "
-      "divisors and ties are those of Pooling (BVLC Caffe's "
-      "pooling_layer).";
-  def.page.example =
-      R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 4 dim: 8 dim: 8 } } }
-layer {
-  name: "pool"
-  type: "PoolingND"
-  bottom: "x"
-  top: "pool"
-  pooling_nd_param { pool: MAX kernel_size: 2 stride: 2 }
-})";
+  def.params = {"pooling_nd_param", "pooling_param"};
   return def;
 }
 

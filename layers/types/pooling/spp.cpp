@@ -66,35 +66,6 @@ void BuildSpp(LayerBuilder& l) {
 
 }  // namespace
 
-LayerDef SppLayer() {
-  return {
-      .type = "SPP",
-      .doc =
-          "A pyramid of spp_param.pyramid_height levels over [N,C,H,W]: level i pools (MAX, AVE or STOCHASTIC) into "
-          "2^i x 2^i bins. The top is the levels side by side, [N, C*(1+4+16+..)]; with one level it is [N,C,1,1].",
-      .build = BuildSpp,
-      .page = {.params = {"spp_param"},
-               .formula = "Level i has `b = 2^i` bins a side; along each axis `kernel = stride = ceil(size / b)`, "
-                          "`missing = kernel * b - size`, and the padding is `ceil(missing / 2)` before and the rest "
-                          "after. The level is the pooled [N,C,b,b] seen as [N, C*b*b]; the levels are concatenated to "
-                          "[N, C*(4^L - 1)/3] for L = pyramid_height (one level alone stays [N,C,1,1]).\n\nMAX: the "
-                          "largest element of the window. AVE: the window's sum divided by the kernel's area, padding "
-                          "counted. STOCHASTIC, which takes no padding: in TRAIN one element, drawn with a probability "
-                          "proportional to its value; in TEST `sum x^2 / sum x`, or 0 where the sum is not above 0. A "
-                          "level whose padding reaches the kernel is an error.",
-               .gradient = "MAX and STOCHASTIC in TRAIN: `dy` goes to the element taken. AVE: `dy / kernel area` to "
-                           "every element of the window. STOCHASTIC in TEST: the derivative of the formula.",
-               .source = "Spatial pyramid pooling (He, Zhang, Ren, Sun, arXiv 1406.4729); BVLC Caffe's spp_layer with "
-                         "the kernels, pads and divisors of Caffe's pooling.",
-               .example =
-                   R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 10 } } }
-layer {
-  name: "spp"
-  type: "SPP"
-  bottom: "x"
-  top: "spp"
-  spp_param { pyramid_height: 3 pool: MAX }
-})"}};
-}
+LayerDef SppLayer() { return {.type = "SPP", .build = BuildSpp, .params = {"spp_param"}}; }
 
 }  // namespace moka

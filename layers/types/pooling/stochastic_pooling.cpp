@@ -1,3 +1,4 @@
+// The expectation of the draw, sum x^2 / sum x over a window, is a ratio of two average poolings.
 #include "layers/types/pooling/stochastic_pooling.h"
 
 #include "layers/net/random_stream.h"
@@ -24,8 +25,9 @@ ValueId StochasticPool(LayerBuilder& l, const Attributes& geometry, uint64_t dra
   const GraphBuilder& b = l.b();
   const Shape y = PoolOutput("pool_stochastic", geometry, l.shape(0));
   // One number a window: the zeros only give the shape.
-  const std::string text = StrCat("x0+rand(x1,", RandomStreamOf(l) + draw, ")");
-  const ValueId u = b.Pointwise(text, {b.Full(y, 0), l.RandomKey()});
+  const ValueId zeros = b.Full(y, 0);
+  const Term drawn = Uniform(l, draw);
+  const ValueId u = b.Pointwise(Term::Of(zeros) + drawn, {zeros, l.RandomKey()});
   return b.Add("pool_stochastic", {l.bottom(0), u}, geometry)[0];
 }
 

@@ -2,9 +2,13 @@
 #include "layers/types/python/python.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "core/text.h"
+#include "layers/net/fork_types.h"
 #include "layers/net/layer.h"
+#include "layers/shapes/data_guess.h"
+#include "layers/shapes/shape_reader.h"
 
 namespace moka {
 namespace {
@@ -26,6 +30,7 @@ const PythonLayerDef& Find(const LayerBuilder& l) {
   std::string hint = DidYouMean(name, names);
   if (hint.empty() && !same_class.empty()) hint = StrCat("classes of that name: ", Join(same_class, ", "));
   if (hint.empty()) hint = "`moka explain layer Python` lists the built-in ones";
+  if (IsWithoutForks()) hint = StrCat(hint, "; ", kWithoutForks);
   l.Fail("python_param.layer",
          StrCat("Python layer \"", name, "\" is not built in; it runs only in nets that Python holds"), hint);
 }
@@ -67,13 +72,45 @@ void BuildPython(LayerBuilder& l) {
   def.build(l, def.reads_list ? PythonFields(l, {}) : PythonFields(l));
 }
 
-std::string Doc() {
-  std::string doc =
-      "A layer written in Python elsewhere, here built in: python_param.module and layer name it, param_str holds its "
-      "fields (YAML or a Python dictionary; numbers without keys where it says so). What the originals read from a "
-      "configuration module has their defaults and can be given in param_str under the lower-case name. Known:";
-  for (const PythonLayerDef& def : AllPythonLayers()) doc += StrCat("\n", NameOf(def), ": ", def.doc);
-  return doc;
+std::string BuiltIns() {
+  std::string lines;
+  for (const PythonLayerDef& def : AllPythonLayers()) lines += StrCat("\n", NameOf(def), ": ", def.doc);
+  return lines;
+}
+
+// The bottoms that a loss compares have one shape; a class that picks triplets takes an anchor, a positive and a
+// negative at least.
+void NeedsOfPython(const ShapeReader& reader) {
+  constexpr int64_t kTriplet = 3;
+  const LayerParameter& layer = reader.layer();
+  if (layer.loss_weight_size() > 0 && layer.bottom_size() == 2) NeedEqualCounts(reader);
+  const bool picks_triplets = layer.python_param().layer().starts_with("TripletSelect");
+  const Shape* x = reader.bottom(0);
+  if (reader.has_failed() && picks_triplets && x != nullptr && x->rank() > 0 && (*x)[0] == 1)
+    reader.Rebatch(1, kTriplet);
+}
+
+// The whole number that follows a word of the parameters, as in "{'batch_size': 8}"; 0 if none does. A class that is
+// not built in may write them as it likes, so they are not parsed.
+int64_t NumberAfter(const std::string& text, std::string_view word) {
+  size_t at = text.find(word);
+  if (at == std::string::npos) return 0;
+  at = text.find_first_not_of("'\":= \t", at + word.size());
+  int64_t number = 0;
+  if (at != std::string::npos) std::from_chars(text.data() + at, text.data() + text.size(), number);
+  return std::max<int64_t>(number, 0);
+}
+
+GuessedTypes GuessPythonData(const LayerParameter& layer) {
+  const auto read = [](const LayerParameter& data, DataFields& fields) {
+    const std::string& text = data.python_param().param_str();
+    const int64_t batch = NumberAfter(text, "batch_size");
+    fields.source = text;
+    fields.batch = std::max<int64_t>(batch > 0 ? batch : NumberAfter(text, "batchsize"), 1);
+    fields.new_h = NumberAfter(text, "'imh'");
+    fields.new_w = NumberAfter(text, "'imw'");
+  };
+  return GuessPictures(layer, {.read = read});
 }
 
 }  // namespace
@@ -99,35 +136,16 @@ int64_t StreamOf(const LayerBuilder& l) {
 
 LayerDef PythonLayer() {
   return {.type = "Python",
-          .doc = Doc(),
           .min_bottoms = 0,
           .max_bottoms = -1,
           .min_tops = 0,
           .max_tops = -1,
           .build = BuildPython,
-          .page = {
-              .params = {"python_param"},
-              .formula = "That of the built-in layer which `python_param.module` and `layer` name; `param_str` is "
-                         "parsed as YAML or a Python dictionary, keys that no layer asks for are allowed, and no "
-                         "Python runs. The example's `pyloss.EuclideanLossLayer` gives `sum((a - b)^2) / (2 N)`, of "
-                         "shape `[1]`, for bottoms of N items; a loss only with `loss_weight`.",
-              .gradient = "That of the named layer. `pyloss.EuclideanLossLayer`: `da = (a - b) / N`, `db = (b - a) / "
-                          "N`, times the weight. Layers of data and of targets give none.",
-              .source = "BVLC Caffe's python_layer, with the Python classes of pycaffe's examples, py-faster-rcnn, "
-                        "R-FCN, MNC, FCN, LRCN and DetectNet nets built in, and those of OHEM, R-C3D, MTCNN, "
-                        "AffordanceNet, densecap, mtnet, pycaffe-yolo, caffe-face-attributes and Synopsys's Caffe. Any "
-                        "other module or class is an error.",
-              .example = R"(layer { name: "a" type: "Input" top: "a" input_param { shape { dim: 2 dim: 3 } } }
-layer { name: "b" type: "Input" top: "b" input_param { shape { dim: 2 dim: 3 } } }
-layer {
-  name: "loss"
-  type: "Python"
-  bottom: "a"
-  bottom: "b"
-  top: "loss"
-  python_param { module: "pyloss" layer: "EuclideanLossLayer" }
-  loss_weight: 1
-})"}};
+          .traits = {.runs_python = true},
+          .guess = GuessPythonData,
+          .needs = NeedsOfPython,
+          .params = {"python_param"},
+          .page_list = BuiltIns};
 }
 
 }  // namespace moka

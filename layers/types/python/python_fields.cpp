@@ -1,3 +1,4 @@
+// A recursive-descent parser. It evaluates literals only: nothing in a net's param_str is run.
 #include "layers/types/python/python_fields.h"
 
 #include <algorithm>

@@ -30,7 +30,7 @@ PythonValue ParsePython(std::string_view text);
 class PythonFields {
  public:
   explicit PythonFields(const LayerBuilder& l);
-  // Those of a map.
+  // The fields of a map inside param_str.
   PythonFields(const LayerBuilder& l, PythonValue map) : l_(l), map_(std::move(map)) {}
 
   bool Has(std::string_view key) const { return Find(key) != nullptr; }

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "core/text.h"
-#include "layers/net/fields.h"
 #include "layers/types/loss/own_gradient.h"
 #include "layers/types/python/python.h"
 
@@ -16,7 +15,7 @@ constexpr int64_t kMostPixels = 1 << 10;  // a patch's side
 
 void SetMean(LayerBuilder& l, const std::string& expr, double divisor) {
   const ValueId sum = SumOf(l, expr, {l.bottom(0), Like0(l, 1)});
-  l.SetTop(0, l.b().Reshape(l.b().Pointwise(StrCat("x0/", Number(divisor)), {sum}), Shape{1}));
+  l.SetTop(0, l.b().Reshape(Computed(l.b(), Term::Of(sum) / Decimal(divisor)), Shape{1}));
 }
 
 void BuildL1(LayerBuilder& l, const PythonFields&) {
@@ -43,7 +42,7 @@ ValueId Window(const LayerBuilder& l, int64_t width, double deviation) {
   return l.b().Add1("table", {}, {{"shape", Ints{1, 1, width, width}}, {"values", values}});
 }
 
-// What the similarities are made of.
+// The values that the similarities are made of.
 struct Patches {
   ValueId x;
   ValueId y;     // no gradient
@@ -76,23 +75,25 @@ Patches ReadPatches(const LayerBuilder& l, const PythonFields& fields, const std
 // scalar.
 ValueId Dissimilarity(const LayerBuilder& l, const Patches& p) {
   const GraphBuilder& b = l.b();
+  const Term x = Term::Of(p.x);
+  const Term y = Term::Of(p.y);
   ValueId product = kNoId;
   for (size_t i = 0; i < p.deviations.size(); ++i) {
     const ValueId window = Window(l, b.shape(p.x)[3], p.deviations[i]);
-    const auto mean = [&](const std::string& expr, std::vector<ValueId> inputs) {
-      inputs.push_back(window);
-      return b.Add1("reduce_sum", inputs, {{"expr", expr}, {"axes", Ints{2, 3}}});
-    };
-    const std::vector<ValueId> moments{mean("x0*x1", {p.x}), mean("x0*x1", {p.y}), mean("x0*x0*x1", {p.x}),
-                                       mean("x0*x0*x1", {p.y}), mean("x0*x1*x2", {p.x, p.y})};
-    const std::string structure = StrCat("(2*(x4-x0*x1)+", Number(p.c2), ")/(x2-x0*x0+x3-x1*x1+", Number(p.c2), ")");
-    const ValueId factor = b.Pointwise(structure, moments);
+    const auto mean = [&](const Term& term) { return Summed(b, term * Term::Of(window), {2, 3}); };
+    const std::vector<ValueId> moments{mean(x), mean(y), mean(x * x), mean(y * y), mean(x * y)};
+    const Term mx = Term::Of(moments[0]);
+    const Term my = Term::Of(moments[1]);
+    const Term covariance = Term::Of(moments[4]) - mx * my;
+    const Term structure = (2 * covariance + Decimal(p.c2)) /
+                           (Term::Of(moments[2]) - mx * mx + Term::Of(moments[3]) - my * my + Decimal(p.c2));
+    const ValueId factor = Computed(b, structure, moments);
     product = product == kNoId ? factor : b.Pointwise("x0*x1", {product, factor});
     if (i + 1 < p.deviations.size()) continue;
-    const std::string luminance = StrCat("(2*x0*x1+", Number(p.c1), ")/(x0*x0+x1*x1+", Number(p.c1), ")");
-    product = b.Pointwise("x0*x1", {product, b.Pointwise(luminance, {moments[0], moments[1]})});
+    const Term luminance = (2 * mx * my + Decimal(p.c1)) / (mx * mx + my * my + Decimal(p.c1));
+    product = b.Pointwise("x0*x1", {product, Computed(b, luminance)});
   }
-  return b.Pointwise(StrCat("1-x0/", Number(p.count)), {SumOf(l, "x0", {product})});
+  return Computed(b, 1 - Term::Of(SumOf(l, "x0", {product})) / Decimal(p.count));
 }
 
 const std::vector<double>& Scales() {
@@ -111,18 +112,24 @@ void BuildMsSsim(LayerBuilder& l, const PythonFields& fields) {
 }
 
 // alpha of the above and 1 - alpha of the differences, weighted by the widest Gaussian.
-void BuildMixture(LayerBuilder& l, const PythonFields& fields, double alpha, const std::string& difference) {
+void BuildMixture(LayerBuilder& l, const PythonFields& fields, double alpha,
+                  Term (*weighed)(const Term& weight, const Term& d)) {
   const Patches p = ReadPatches(l, fields, Scales());
   const GraphBuilder& b = l.b();
   const double part = fields.Number("alpha", alpha);
   const ValueId window = Window(l, b.shape(p.x)[3], p.deviations.back());
-  const ValueId sum = SumOf(l, StrCat("x2*", difference), {p.x, p.y, window});
-  const std::string text = StrCat(Number(part), "*x0+", Number((1 - part) / p.count), "*x1");
-  l.SetTop(0, b.Reshape(b.Pointwise(text, {Dissimilarity(l, p), sum}), Shape{1}));
+  const ValueId sum = SumOf(l, weighed(Term::Of(window), Term::Of(p.x) - Term::Of(p.y)), {p.x, p.y});
+  const Term similar = Term::Of(Dissimilarity(l, p));
+  const Term mixed = Decimal(part) * similar + Decimal((1 - part) / p.count) * Term::Of(sum);
+  l.SetTop(0, b.Reshape(Computed(b, mixed), Shape{1}));
 }
 
-void BuildMixtureL1(LayerBuilder& l, const PythonFields& fields) { BuildMixture(l, fields, 0.025, "abs(x0-x1)"); }
-void BuildMixtureL2(LayerBuilder& l, const PythonFields& fields) { BuildMixture(l, fields, 0.1, "(x0-x1)*(x0-x1)/2"); }
+void BuildMixtureL1(LayerBuilder& l, const PythonFields& fields) {
+  BuildMixture(l, fields, 0.025, [](const Term& weight, const Term& d) { return weight * Abs(d); });
+}
+void BuildMixtureL2(LayerBuilder& l, const PythonFields& fields) {
+  BuildMixture(l, fields, 0.1, [](const Term& weight, const Term& d) { return weight * d * d / 2; });
+}
 
 PythonLayerDef Row(const std::string& layer, const std::string& doc,
                    void (*build)(LayerBuilder&, const PythonFields&)) {

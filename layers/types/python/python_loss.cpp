@@ -13,7 +13,8 @@ void BuildEuclidean(LayerBuilder& l, const PythonFields&) {
                  l.shape(1).ToString(), " must have the same count"));
   const GraphBuilder& b = l.b();
   const ValueId squares = b.Pointwise("(x0-x1)*(x0-x1)", {l.bottom(0), b.Reshape(l.bottom(1), x)});
-  l.SetTop(0, b.Reshape(b.Pointwise(StrCat("x0/", (Size(2) * x[0]).value()), {b.SumAll(squares)}), Shape{1}));
+  const Term sum = Term::Of(b.SumAll(squares));
+  l.SetTop(0, b.Reshape(Computed(b, sum / (Size(2) * x[0]).value()), Shape{1}));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "core/text.h"
 #include "layers/net/fields.h"
 #include "layers/net/layer.h"
+#include "layers/shapes/shape_reader.h"
 #include "layers/types/recurrent/recurrence.h"
 
 namespace moka {
@@ -122,49 +123,14 @@ void BuildCaffeLstm(LayerBuilder& l) {
   }
 }
 
+// A mark for each row of x.
+void NeedsOfCaffeLstm(const ShapeReader& reader) { NeedNumberAnItem(reader, 1); }
+
 }  // namespace
 
 LayerDef CaffeLstmLayer() {
   return {
-      .type = "Lstm",
-      .doc =
-          "caffe-lstm's LSTM: x [T*batch_size,..] step after step gives h [T*batch_size,H], or x [T,N,D] without "
-          "batch_size gives [T,N,H]; H = lstm_param.num_output. A second bottom marks with 0 the rows where a new "
-          "sequence begins; with it the last state is kept and begins the next run (without gradient), without it "
-          "every run begins anew. clipping_threshold above 0 cuts the gradients of the gates. Gates i, f, o, g as "
-          "in LSTM; blobs: W_i [4H,D], W_h [4H,H], b [4H].",
-      .max_bottoms = 2,
-      .build = BuildCaffeLstm,
-      .page = {
-          .params = {"lstm_param"},
-          .formula =
-              "With h', c' the state before step t (0 at first, or where the row's mark is 0): `[i f o g] = W_i x_t + "
-              "W_h h' + b` (parts of H rows), `c = sigmoid(f) c' + sigmoid(i) tanh(g)`, `h = sigmoid(o) tanh(c)`. The "
-              "top holds h of every row: `[T*batch_size,H]`, or `[T,N,H]` for x `[T,N,D]` without batch_size (default "
-              "1). Marks multiply: mark m uses `m h'` and `m c'`.\n\nWith marks (bottom 1, one a row) the last h and c "
-              "are kept and begin the next run; without them each run begins with 0. T is at most 8192.",
-          .gradient = "x, W_i, W_h and b: through all steps of this run back to its first; the kept state and the "
-                      "marks get none. With `clipping_threshold` t above 0 the gradient of the sums before the "
-                      "nonlinearities is cut to `[-t, t]` at each step.",
-          .source = "Hochreiter, Schmidhuber, \"Long Short-Term Memory\", 1997; github.com/junhyukoh/caffe-lstm, whose "
-                    "descendants (CTPN among them) read x `[T,N,D]`. Where that code's gradients are wrong (rows of "
-                    "other sequences at a step with mark 0, only the first stream of the kept state; marks read one "
-                    "stream off when batch_size > 1) these are right.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 6 dim: 4 } } }
-layer { name: "marks" type: "Input" top: "marks" input_param { shape { dim: 6 } } }
-layer {
-  name: "lstm"
-  type: "Lstm"
-  bottom: "x"
-  bottom: "marks"
-  top: "h"
-  lstm_param {
-    num_output: 5
-    batch_size: 2
-    clipping_threshold: 0.1
-    weight_filler { type: "uniform" min: -0.1 max: 0.1 }
-  }
-})"}};
+      .type = "Lstm", .max_bottoms = 2, .build = BuildCaffeLstm, .needs = NeedsOfCaffeLstm, .params = {"lstm_param"}};
 }
 
 }  // namespace moka

@@ -1,3 +1,4 @@
+// Scores, marks and labels come to the one form that the ops take; marks and labels have no gradient.
 #include "layers/types/recurrent/ctc.h"
 
 #include "core/text.h"

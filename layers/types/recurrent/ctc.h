@@ -1,4 +1,4 @@
-// What the layers of connectionist temporal classification share.
+// Scores, lengths and the blank, as the layers of connectionist temporal classification read them.
 #pragma once
 
 #include <string>

@@ -1,8 +1,8 @@
 // Connectionist temporal classification (Graves et al., ICML 2006) under the three names its forks have. All give the
 // mean of the sequences' losses, and the gradient of their sum: none of the forks divides it.
 #include "core/text.h"
-#include "layers/net/fields.h"
 #include "layers/net/layer.h"
+#include "layers/shapes/shape_reader.h"
 #include "layers/types/recurrent/ctc.h"
 
 namespace moka {
@@ -26,8 +26,9 @@ void SetLosses(LayerBuilder& l, ValueId x, ValueId labels, ValueId lengths, cons
   const ValueId fixed = b.Add1("stop_gradient", {sum});
   const double part = 1 / static_cast<double>(b.shape(losses)[0]);
   // The mean's value with the sum's slope, which is over the sequences of all ranks.
-  const std::string slope = l.ranks() == 1 ? "(x0-x1)" : StrCat(l.ranks(), "*(x0-x1)");
-  l.SetTop(0, b.Pointwise(StrCat("x1*", Number(part), "+", slope), {sum, fixed}));
+  const Term moved = Term::Of(sum) - Term::Of(fixed);
+  const Term slope = l.ranks() == 1 ? moved : l.ranks() * moved;
+  l.SetTop(0, Computed(b, Term::Of(fixed) * Decimal(part) + slope, {sum}));
   l.SetLoss(0, 1);
 }
 
@@ -43,7 +44,7 @@ void BuildCtcLoss(LayerBuilder& l) {
           StrCat("ctc_loss_param.output_delay must be from 0 to below the ", scores[0], " steps, found ", delay));
   if (delay > 0) {
     x = b.Add("slice", {x}, {{"axis", int64_t{0}}, {"sizes", Ints{delay, scores[0] - delay}}})[1];
-    lengths = b.Pointwise(StrCat("max(x0-", delay, ",0)"), {lengths});
+    lengths = Computed(b, Max(Term::Of(lengths) - delay, 0));
   }
   SetLosses(l, x, LabelsOf(l, 2, scores[1], true), lengths,
             {.blank = BlankOf(l, "ctc_loss_param.blank_index", p.has_blank_index() ? p.blank_index() : -1, scores[2]),
@@ -106,98 +107,41 @@ void BuildWarpCtcLoss(LayerBuilder& l) {
   SetLosses(l, x, labels, LengthsOf(l, 1, scores), rules);
 }
 
-const char* const kFormula =
-    "With p = softmax of x over the classes at each step, the loss of a sequence is `-log(sum of prod_t p[t, path_t])` "
-    "over all paths of its length that read as its target: runs of one class become one label, then blanks go. The top "
-    "is the mean over the N sequences. A target longer than any path (its labels and one blank between equal "
-    "neighbours need more steps than there are) and a sequence of no steps have loss 0.";
-
-const char* const kGradient =
-    "x: of the sum over the sequences, not of the mean: `p[t,n,c] - q[t,n,c]`, q the part of the paths' probability "
-    "that is at class c at step t; 0 past a sequence's length and where the loss is 0 by the rules above. Labels, "
-    "marks and lengths get none.";
+// Marks and labels of every step for scores [T,N,C].
+void NeedsOfCtcLoss(const ShapeReader& reader) {
+  const Shape* scores = reader.bottom(0);
+  if (scores == nullptr || scores->rank() < 2) return;
+  for (int b = 1; b < reader.bottom_count(); ++b) reader.Require(b, {(*scores)[0], (*scores)[1]});
+}
 
 }  // namespace
 
 LayerDef CtcLossLayer() {
   return {.type = "CTCLoss",
-          .doc =
-              "Connectionist temporal classification of scores x [T,N,C] (no softmax before it), marks [T,N] (0 after "
-              "step 0: the sequence ends before it) and labels [L,N], each column ended by a negative value; "
-              "blank_index (default the last class) is the class of the blank. Sequences without labels count nothing.",
           .min_bottoms = 3,
           .max_bottoms = 3,
           .build = BuildCtcLoss,
-          .page = {
-              .params = {"ctc_loss_param"},
-              .formula = StrCat(kFormula,
-                                "\n\n`output_delay: d` leaves the first d steps out. `ctc_merge_repeated: false`: "
-                                "runs are not merged, so every step that is no blank is a label. "
-                                "`preprocess_collapse_repeated`: equal neighbours of the target become one. A "
-                                "label that is no class ends the target."),
-              .gradient = kGradient,
-              .source = "Graves, Fernandez, Gomez, Schmidhuber, \"Connectionist Temporal Classification\", ICML 2006; "
-                        "ChWick's Caffe, ctc_loss_layer, which stops at a target with more labels than steps and gives "
-                        "infinity where blanks between equal labels do not fit: here both count nothing. Its gradient "
-                        "ignores loss_weight; here it is multiplied by it.",
-              .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 5 dim: 2 dim: 4 } } }
-layer { name: "marks" type: "Input" top: "marks" input_param { shape { dim: 5 dim: 2 } } }
-layer { name: "labels" type: "Input" top: "labels" input_param { shape { dim: 5 dim: 2 } } }
-layer { name: "loss" type: "CTCLoss" bottom: "x" bottom: "marks" bottom: "labels" top: "loss" })"}};
+          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .needs = NeedsOfCtcLoss,
+          .params = {"ctc_loss_param"}};
 }
 
 LayerDef WarpCtcLayer() {
-  return {
-      .type = "CtcLoss",
-      .doc =
-          "Connectionist temporal classification of scores x [T,N,C] (no softmax before it) and labels [N,L]; "
-          "blank_label (default 0) is the class of the blank, and entries of a row of labels that are the blank "
-          "are left out. All sequences have T steps.",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .build = BuildWarpCtc,
-      .page = {.params = {"ctc_loss_param", "warpctc_loss_param"},
-               .formula = StrCat(kFormula,
-                                 "\n\nalphabet_size and time_step must be C and T if they are given. "
-                                 "Sequences without labels are paths of blanks."),
-               .gradient = kGradient,
-               .source = "Graves, Fernandez, Gomez, Schmidhuber, \"Connectionist Temporal Classification\", ICML 2006; "
-                         "Baidu's warp-ctc in github.com/xmfbit/warpctc-caffe. That code stops if no sequence of the "
-                         "batch has a label.",
-               .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 5 dim: 2 dim: 4 } } }
-layer { name: "labels" type: "Input" top: "labels" input_param { shape { dim: 2 dim: 3 } } }
-layer {
-  name: "loss"
-  type: "CtcLoss"
-  bottom: "x"
-  bottom: "labels"
-  top: "loss"
-  ctc_loss_param { blank_label: 3 alphabet_size: 4 time_step: 5 }
-})"}};
+  return {.type = "CtcLoss",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .build = BuildWarpCtc,
+          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .params = {"ctc_loss_param", "warpctc_loss_param"}};
 }
 
 LayerDef WarpCtcLossLayer() {
-  return {
-      .type = "WarpCTCLoss",
-      .doc =
-          "Connectionist temporal classification of scores x [T,N,C] (no softmax before it), with bottoms x and labels "
-          "[N,L] (entries that are the blank are left out); or x, marks [T,N] and labels [L,N] ended by a negative "
-          "value; or x, the sequences' lengths [N], the targets' lengths [N] and labels [L,N]. blank_index (default 0) "
-          "is the class of the blank; negative: the last.",
-      .min_bottoms = 2,
-      .max_bottoms = 4,
-      .build = BuildWarpCtcLoss,
-      .page = {.params = {"ctc_loss_param"},
-               .formula = StrCat(kFormula,
-                                 "\n\nWith three bottoms and blank 0 the labels count from 0 without the blank: label "
-                                 "k is class k+1. With marks a sequence without labels counts nothing."),
-               .gradient = kGradient,
-               .source = "Graves, Fernandez, Gomez, Schmidhuber, \"Connectionist Temporal Classification\", ICML 2006; "
-                         "Baidu's warp-ctc in github.com/senlinuc/caffe_ocr and ChWick's Caffe. Their gradient "
-                         "ignores loss_weight; here it is multiplied by it.",
-               .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 5 dim: 2 dim: 4 } } }
-layer { name: "labels" type: "Input" top: "labels" input_param { shape { dim: 2 dim: 3 } } }
-layer { name: "loss" type: "WarpCTCLoss" bottom: "x" bottom: "labels" top: "loss" })"}};
+  return {.type = "WarpCTCLoss",
+          .min_bottoms = 2,
+          .max_bottoms = 4,
+          .build = BuildWarpCtcLoss,
+          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .params = {"ctc_loss_param"}};
 }
 
 }  // namespace moka

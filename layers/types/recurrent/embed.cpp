@@ -2,6 +2,7 @@
 #include "core/text.h"
 #include "layers/net/fields.h"
 #include "layers/net/layer.h"
+#include "layers/shapes/bottom_shapes.h"
 
 namespace moka {
 namespace {
@@ -27,43 +28,18 @@ void BuildEmbed(LayerBuilder& l) {
   l.SetTop(0, y);
 }
 
+BottomShapes BottomsOfEmbed(const TopNeed& need) {
+  const int rank = need.top.rank();
+  return rank > 1 ? FirstBottom(need.top.Erased(rank - 1)) : BottomShapes{};
+}
+
+int64_t RowsOfEmbed(const LayerParameter& layer) { return layer.embed_param().input_dim(); }
+
 }  // namespace
 
 LayerDef EmbedLayer() {
-  return {.type = "Embed",
-          .doc =
-              "The rows of a table: top [..,num_output] holds for each index of the bottom [..] its row of the weights "
-              "[input_dim,num_output], plus a bias [num_output] unless bias_term is false. Indices are whole numbers "
-              "from 0 to input_dim - 1; another one stops the run with its value and position. The index gets no "
-              "gradient.",
-          .build = BuildEmbed,
-          .page = {
-              .params = {"embed_param"},
-              .formula = "`y[p,:] = W[x[p],:] + b` for every position p of the index x `[..]`; y is `[..,num_output]`. "
-                         "Blobs: W `[input_dim,num_output]`, b `[num_output]` (none with `bias_term: false`). Indices "
-                         "are floats that hold whole numbers from 0 to `input_dim - 1`; any other value stops the run.",
-              .gradient = "W: `dW[k,:] = sum of dy[p,:] over the p with x[p] = k`. b: `db = sum over p of dy[p,:]`. "
-                          "The index gets none.\n\nWhere the solver's update leaves a weight without gradient as it is "
-                          "(SGD without momentum, decay and averages of weights; no clipping by the norm of all "
-                          "gradients), a training updates only the rows that the indices of a step name, with the same "
-                          "bits as updating all of W; any other update reads the whole dW.",
-              .source = "BVLC Caffe's embed_layer. An index outside the table stops the run in every build; the "
-                        "original checks it only in debug builds.",
-              .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 3 } } }
-layer {
-  name: "index"
-  type: "Threshold"
-  bottom: "x"
-  top: "index"
-  threshold_param { threshold: 0.5 }
-}
-layer {
-  name: "embed"
-  type: "Embed"
-  bottom: "index"
-  top: "embed"
-  embed_param { input_dim: 2 num_output: 5 weight_filler { type: "uniform" min: -0.1 max: 0.1 } }
-})"}};
+  return {
+      .type = "Embed", .build = BuildEmbed, .rows = RowsOfEmbed, .bottoms = BottomsOfEmbed, .params = {"embed_param"}};
 }
 
 }  // namespace moka

@@ -38,45 +38,13 @@ void BuildEmbedSum(LayerBuilder& l) {
   if (l.top_count() == 2) l.SetTop(1, TableWithoutPadding(b, table, padding));
 }
 
+int64_t RowsOfEmbedSum(const LayerParameter& layer) { return layer.embed_sum_param().input_dim(); }
+
 }  // namespace
 
 LayerDef EmbedSumLayer() {
   return {
-      .type = "EmbedSum",
-      .doc =
-          "Sums of a table's rows: top [..,num_output] holds for the indices along the bottom's last axis [..,words] "
-          "the sum of their rows of the weights [input_dim,num_output], each word of a sentence alike or, with "
-          "encoding POSITION, by weights that tell the words' order. embed_sum_param.padding is an index that stands "
-          "for no word. A second top is the table itself, for layers that share it, with zeros in the padding's row.",
-      .max_tops = 2,
-      .build = BuildEmbedSum,
-      .page = {
-          .params = {"embed_sum_param"},
-          .formula =
-              "`y[p,k] = sum over j of l[j,k] * W[x[p,j],k]` for every position p of the index x `[..,words]`; "
-              "y is `[..,num_output]`, blob W `[input_dim,num_output]`. Places whose index is `padding` are "
-              "left out, and are not counted as words. SUM: `l = 1`. POSITION: word j of J, both counted from "
-              "1, has in column k of d, from 1, `l[j,k] = 1 + 4/(d J) * (k - (d+1)/2) * (j - (J+1)/2)`; J is the "
-              "number of words of that sentence. Indices are floats that hold whole numbers from 0 to `input_dim - 1`; "
-              "any other value stops the run.\n\nTop 1 is W `[input_dim,num_output]` with zeros in row "
-              "`padding`: MatMul with it, transposed, gives scores of words.",
-          .gradient = "W: `dW[r,k] = sum of l[j,k] * dy[p,k] over the p, j with x[p,j] = r`, and the second top's "
-                      "gradient; none for row `padding`, which stays as it was filled. The index gets none.",
-          .source =
-              "Moka's own, for the embeddings of Sukhbaatar et al., \"End-to-end memory networks\", 2015, arXiv "
-              "1503.08895, section 4.1 (bag of words; position encoding as the authors' code has it, with mean 1).",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 3 } } }
-layer { name: "index" type: "Threshold" bottom: "x" top: "index" threshold_param { threshold: 0.5 } }
-layer {
-  name: "sentence"
-  type: "EmbedSum"
-  bottom: "index"
-  top: "sentence"
-  top: "words"
-  embed_sum_param {
-    input_dim: 2 num_output: 5 padding: 0 encoding: POSITION weight_filler { type: "gaussian" std: 0.1 }
-  }
-})"}};
+      .type = "EmbedSum", .max_tops = 2, .build = BuildEmbedSum, .rows = RowsOfEmbedSum, .params = {"embed_sum_param"}};
 }
 
 }  // namespace moka

@@ -1,3 +1,5 @@
+// Reads the bottoms (x, going, x_static, lengths, exposed states) of all recurrent layers by one rule and cuts a
+// sequence into steps.
 #include "layers/types/recurrent/recurrence.h"
 
 #include "core/text.h"
@@ -31,7 +33,7 @@ void CheckForkFields(const LayerBuilder& l, const RecurrentParameter& p) {
           "lstm_additional_forget_bias and static_input_only_start belong to LSTM");
 }
 
-// Which bottoms x_static and lengths are; -1: not there.
+// The bottoms that x_static and lengths are; -1: not there.
 struct Optional {
   int fixed = -1;
   int lengths = -1;
@@ -179,14 +181,21 @@ ValueId Continued(const GraphBuilder& b, ValueId state, ValueId going) {
 LstmCell NextCell(const GraphBuilder& b, ValueId gates, ValueId c, ValueId going, double forget_bias) {
   const int64_t outputs = b.shape(gates)[1] / 4;
   std::vector<ValueId> inputs = b.Add("slice", {gates}, {{"axis", int64_t{1}}, {"sizes", Ints(4, outputs)}});
-  std::string next = "sigmoid(x0)*tanh(x3)";
+  const auto gate = [&](size_t i) { return Term::Of(inputs[i]); };
+  Term next = Sigmoid(gate(0)) * Tanh(gate(3));
   if (c != kNoId) {
+    const Term f = Sigmoid(forget_bias == 0 ? gate(1) : gate(1) + Decimal(forget_bias));
     inputs.push_back(c);
-    const std::string f = forget_bias == 0 ? "sigmoid(x1)" : StrCat("sigmoid(x1+", Number(forget_bias), ")");
-    next += going == kNoId ? StrCat("+", f, "*x4") : StrCat("+select(eq(x5,0),0,x5*", f, "*x4)");
-    if (going != kNoId) inputs.push_back(going);
+    if (going == kNoId) {
+      next = next + f * Term::Of(c);
+    } else {
+      const Term mark = Term::Of(going);
+      inputs.push_back(going);
+      next = next + Select(mark == 0, 0, mark * f * Term::Of(c));
+    }
   }
-  const std::vector<ValueId> outs = b.Pointwise(Strings{next, StrCat("sigmoid(x2)*tanh(", next, ")")}, inputs);
+  const Term hidden = Sigmoid(gate(2)) * Tanh(next);
+  const std::vector<ValueId> outs = b.Pointwise(std::vector<Term>{next, hidden}, inputs);
   return {.c = outs[0], .h = outs[1]};
 }
 

@@ -1,7 +1,7 @@
-// What the recurrent layers share: the steps of a time-major sequence, the state carried over them, and the LSTM cell
-// (Hochreiter, Schmidhuber 1997; with forget gates: Gers, Schmidhuber, Cummins 2000). LSTM and GRU take all steps in
-// one op (layers/ops/recurrent), the others are unrolled: a step is a few nodes. Gradients end at the first step of a
-// batch.
+// The part that the recurrent layers share: the steps of a time-major sequence, the state carried over them, and the
+// LSTM cell (Hochreiter, Schmidhuber 1997; with forget gates: Gers, Schmidhuber, Cummins 2000). LSTM and GRU take all
+// steps in one op (layers/ops/recurrent), the others are unrolled: a step is a few nodes. Gradients end at the first
+// step of a batch.
 #pragma once
 
 #include <string>

@@ -60,105 +60,29 @@ void BuildGather(LayerBuilder& l) {
 }  // namespace
 
 LayerDef ContinuationIndicatorLayer() {
-  return {
-      .type = "ContinuationIndicator",
-      .doc =
-          "Marks [time_step, batch_size] for sequences that each fill a batch: 0 at the first step, 1 at the others "
-          "(the cont bottom of LSTM).",
-      .min_bottoms = 0,
-      .max_bottoms = 0,
-      .build = BuildIndicator,
-      .page = {.params = {"continuation_indicator_param"},
-               .formula = "`y[t,n] = 0` if t is 0, else 1; `[time_step, batch_size]`.",
-               .gradient = "None: the top is a constant.",
-               .source = "github.com/xmfbit/warpctc-caffe, continuation_indicator_layer.",
-               .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 2 dim: 3 } } }
-layer {
-  name: "cont"
-  type: "ContinuationIndicator"
-  top: "cont"
-  continuation_indicator_param { time_step: 4 batch_size: 2 }
-}
-layer { name: "lstm" type: "LSTM" bottom: "x" bottom: "cont" top: "h" recurrent_param { num_output: 5 } })"}};
+  return {.type = "ContinuationIndicator",
+          .min_bottoms = 0,
+          .max_bottoms = 0,
+          .build = BuildIndicator,
+          .params = {"continuation_indicator_param"}};
 }
 
 LayerDef ReverseLayer() {
-  return {
-      .type = "Reverse",
-      .doc = "The bottom with the order along reverse_param.axis (default 0: time) turned round.",
-      .build = BuildReverse,
-      .page = {.params = {"reverse_param"},
-               .formula = "`y[.., i, ..] = x[.., n-1-i, ..]` along the axis, of n elements.",
-               .gradient = "x: dy turned round in the same way.",
-               .source = "ChWick's Caffe, reverse_layer. A negative axis counts from the end.",
-               .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 5 dim: 2 dim: 4 } } }
-layer { name: "back" type: "Reverse" bottom: "x" top: "back" reverse_param { axis: 0 } })"}};
+  return {.type = "Reverse", .build = BuildReverse, .traits = {.hands_on = true}, .params = {"reverse_param"}};
 }
 
 LayerDef ReverseTimeLayer() {
-  return {
-      .type = "ReverseTime",
-      .doc =
-          "Sequences [T,N,..] turned round within their lengths, bottom 1 [N]; the steps after them are 0, or with "
-          "copy_remaining those of the bottom.",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .build = BuildReverseTime,
-      .page = {.params = {"reverse_time_param"},
-               .formula = "`y[t,n] = x[length[n]-1-t, n]` for `t < length[n]`; after that x[t,n] with "
-                          "`copy_remaining`, else 0. Lengths are cut to [0,T].",
-               .gradient = "x: dy turned round in the same way; lengths get none.",
-               .source = "ChWick's Caffe, reverse_time_layer, which leaves the steps past a length as they were in "
-                         "memory.",
-               .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 5 dim: 2 dim: 4 } } }
-layer { name: "lengths" type: "Input" top: "lengths" input_param { shape { dim: 2 } } }
-layer {
-  name: "back"
-  type: "ReverseTime"
-  bottom: "x"
-  bottom: "lengths"
-  top: "back"
-  reverse_time_param { copy_remaining: true }
-})"}};
+  return {.type = "ReverseTime",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .build = BuildReverseTime,
+          .params = {"reverse_time_param"}};
 }
 
-LayerDef TransposeLayer() {
-  return {
-      .type = "Transpose",
-      .doc = "The bottom with its axes in another order: top axis i is the bottom's axis transpose_param.dim(i).",
-      .build = BuildTranspose,
-      .page = {
-          .params = {"transpose_param"},
-          .formula = "`y[j_0, j_1, ..] = x[i_0, i_1, ..]` with `i_dim(k) = j_k`. dim names each axis once.",
-          .gradient = "x: dy with the axes put back.",
-          .source = "The Transpose layer of CTPN's Caffe (Tian et al., arXiv 1609.03605) and caffe_ocr.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 1 dim: 5 } } }
-layer {
-  name: "steps"
-  type: "Transpose"
-  bottom: "x"
-  top: "steps"
-  transpose_param { dim: 3 dim: 0 dim: 1 dim: 2 }
-})"}};
-}
+LayerDef TransposeLayer() { return {.type = "Transpose", .build = BuildTranspose, .params = {"transpose_param"}}; }
 
 LayerDef GatherLayer() {
-  return {.type = "Gather",
-          .doc =
-              "The parts of a batch that the processes of a run hold, together in each of them: with data parallelism "
-              "of whole nets, as here, every process goes on with its own part, and the tops are the bottoms.",
-          .max_bottoms = -1,
-          .max_tops = -1,
-          .equal_counts = true,
-          .build = BuildGather,
-          .page = {.params = {},
-                   .formula = "`y_i = x_i`.",
-                   .gradient = "x: dy.",
-                   .source = "yjxiong's Caffe (temporal segment networks, Wang et al., arXiv 1608.00859), whose MPI "
-                             "processes compute the layers after it on the whole batch. The result of a step is the "
-                             "same but for layers with statistics of a batch.",
-                   .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }
-layer { name: "all" type: "Gather" bottom: "x" top: "all" })"}};
+  return {.type = "Gather", .max_bottoms = -1, .max_tops = -1, .equal_counts = true, .build = BuildGather};
 }
 
 }  // namespace moka

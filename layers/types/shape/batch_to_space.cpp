@@ -116,51 +116,11 @@ void BuildToSpace(LayerBuilder& l) {
 }  // namespace
 
 LayerDef BatchToSpaceNDLayer() {
-  return {
-      .type = "BatchToSpaceND",
-      .doc =
-          "Items of the batch laid into blocks of the axes from 1 on, block_shape elements a side, then crops (two "
-          "for each block) cut off: the reverse of SpaceToBatchND.",
-      .build = BuildToSpace,
-      .page = {
-          .params = {"batch_to_space_nd_param"},
-          .formula = "With blocks b_1 .. b_M and `B = b_1 .. b_M`, x `[N,s_1,..]` becomes `[N/B, s_1 b_1, ..]`: "
-                     "`y[n, i_1, ..] = x[((i_1 mod b_1) b_2 + ..) N/B + n, floor(i_1 / b_1), ..]`, from which "
-                     "`crops` cuts two numbers of elements for each block, at the start and at the end.",
-          .gradient = "`dx` is dy moved back; what was cut off gets 0.",
-          .source = "TensorFlow's batch_to_space_nd, as batch_to_space_nd_layer of Synopsys's Caffe has it.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 3 dim: 3 dim: 2 } } }
-layer {
-  name: "space"
-  type: "BatchToSpaceND"
-  bottom: "x"
-  top: "space"
-  batch_to_space_nd_param { block_shape: 2 block_shape: 2 crops: 0 crops: 1 crops: 0 crops: 0 }
-})"}};
+  return {.type = "BatchToSpaceND", .build = BuildToSpace, .params = {"batch_to_space_nd_param"}};
 }
 
 LayerDef SpaceToBatchNDLayer() {
-  return {
-      .type = "SpaceToBatchND",
-      .doc =
-          "The axes from 1 on padded with zeros (paddings, two for each block) and cut into blocks of block_shape "
-          "elements; the places of a block become items of the batch.",
-      .build = BuildToBatch,
-      .page = {
-          .params = {"space_to_batch_nd_param"},
-          .formula = "With blocks b_1 .. b_M and p the padded x `[N,s_1,..]`: the top is `[N B, s_1 / b_1, ..]`, "
-                     "`B = b_1 .. b_M`, and `y[((j_1 b_2 + j_2) ..) N + n, i_1, ..] = p[n, i_1 b_1 + j_1, ..]`. "
-                     "Each block must divide its padded axis.",
-          .gradient = "`dx` is dy moved back, without the padding.",
-          .source = "TensorFlow's space_to_batch_nd, as space_to_batch_nd_layer of Synopsys's Caffe has it.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 5 dim: 4 dim: 2 } } }
-layer {
-  name: "batch"
-  type: "SpaceToBatchND"
-  bottom: "x"
-  top: "batch"
-  space_to_batch_nd_param { block_shape: 2 block_shape: 2 paddings: 0 paddings: 1 paddings: 0 paddings: 0 }
-})"}};
+  return {.type = "SpaceToBatchND", .build = BuildToBatch, .params = {"space_to_batch_nd_param"}};
 }
 
 }  // namespace moka

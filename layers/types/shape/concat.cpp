@@ -2,6 +2,8 @@
 #include "core/text.h"
 #include "layers/net/fields.h"
 #include "layers/net/layer.h"
+#include "layers/shapes/bottom_shapes.h"
+#include "layers/shapes/shape_reader.h"
 
 namespace moka {
 namespace {
@@ -44,35 +46,52 @@ void BuildConcat(LayerBuilder& l) {
   }
 }
 
+// As the others but for the axis; numbers an item, which have no axis 1, are put side by side.
+void NeedsOfConcat(const ShapeReader& reader) {
+  const ConcatParameter& p = reader.layer().concat_param();
+  const Shape* reference = reader.Reference();
+  if (reference == nullptr) return;
+  const int rank = reference->rank();
+  const int axis = p.has_concat_dim() ? static_cast<int>(p.concat_dim()) : AxisFromFront(p.axis(), rank);
+  for (int b = 0; b < reader.bottom_count(); ++b) {
+    const Shape* shape = reader.bottom(b);
+    if (rank == 1 && axis == 1 && shape != nullptr) {
+      reader.Require(b, {(*shape)[0], 1});
+    } else if (axis >= 0 && axis < rank && (shape == nullptr || shape->rank() < rank)) {
+      reader.Require(b, *reference);
+    } else if (axis >= 0 && axis < rank && shape->rank() == rank) {
+      reader.Require(b, reference->With(axis, (*shape)[axis]));
+    }
+  }
+}
+
+BottomShapes BottomsOfConcat(const TopNeed& need) {
+  const ConcatParameter& p = need.layer.concat_param();
+  const Shape& top = need.top;
+  BottomShapes bottoms;
+  const int64_t given = p.has_concat_dim() ? int64_t{p.concat_dim()} : p.axis();
+  const int64_t axis = given < 0 ? given + top.rank() : given;
+  if (axis < 0 || axis >= top.rank()) return bottoms;
+  for (size_t i = 0; i < need.known.size(); ++i) {
+    const int along = static_cast<int>(axis);
+    const Shape* known = need.known[i];
+    if (known == nullptr || known->rank() <= along) continue;
+    if (known->rank() != top.rank() && along > 0) continue;  // items are items, whatever they consist of
+    bottoms.push_back({.bottom = static_cast<int>(i), .shape = top.With(along, (*known)[along])});
+  }
+  return bottoms;
+}
+
 }  // namespace
 
 LayerDef ConcatLayer() {
-  return {
-      .type = "Concat",
-      .doc = "The bottoms one after the other along concat_param.axis (default 1); their other dimensions are equal.",
-      .max_bottoms = -1,
-      .build = BuildConcat,
-      .page = {
-          .params = {"concat_param"},
-          .formula =
-              "y has the bottoms' shape but for axis (default 1, negative counts from the end), where it has the sum "
-              "of theirs: the elements of bottom 0, then those of bottom 1, and so on. One bottom is the top itself."
-              "\n\nper_fla_fuse (axis 1 of bottoms [N,C,H,W], whose C, H and W may differ): each bottom is read as "
-              "[N,H,W,C] and flattened to `[N, H W C, 1, 1]` first.",
-          .gradient = "Each bottom gets the part of dy that it made.",
-          .source = "BVLC Caffe's concat_layer; concat_dim is the older name of axis, and giving both is refused. "
-                    "per_fla_fuse is Intel's: its layer keeps the elements as they lie in memory, which is the order "
-                    "[N,H,W,C] behind the int8 convolutions of the nets that it is for.",
-          .example = R"(layer { name: "a" type: "Input" top: "a" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
-layer { name: "b" type: "Input" top: "b" input_param { shape { dim: 2 dim: 5 dim: 4 dim: 4 } } }
-layer {
-  name: "concat"
-  type: "Concat"
-  bottom: "a"
-  bottom: "b"
-  top: "concat"
-  concat_param { axis: 1 }
-})"}};
+  return {.type = "Concat",
+          .max_bottoms = -1,
+          .build = BuildConcat,
+          .traits = {.hands_on = true},
+          .needs = NeedsOfConcat,
+          .bottoms = BottomsOfConcat,
+          .params = {"concat_param"}};
 }
 
 }  // namespace moka

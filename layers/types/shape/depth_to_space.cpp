@@ -41,28 +41,7 @@ void BuildDepthToSpace(LayerBuilder& l) {
 }  // namespace
 
 LayerDef DepthToSpaceLayer() {
-  return {
-      .type = "DepthToSpace",
-      .doc =
-          "Channels spread over squares of block_size pixels a side: [N,C,H,W] becomes [N,C/r^2,H r,W r] (data_format "
-          "NCHW or DCR: block first in the channels; CRD: channel first, a pixel shuffle), or [N,H,W,C] likewise "
-          "(NHWC, the default).",
-      .build = BuildDepthToSpace,
-      .page = {
-          .params = {"depth_to_space_param"},
-          .formula = "With r = `block_size`, D = C / r^2, channel d of the top and `i, j` from 0 to r - 1: `y[n, d, "
-                     "h r + i, w r + j] = x[n, (i r + j) D + d, h, w]` for NCHW and DCR, `x[n, d r^2 + i r + j, h, "
-                     "w]` for CRD. NHWC is the first with the channels as last axis.",
-          .gradient = "`dx` is dy moved back.",
-          .source = "TensorFlow's depth_to_space, as depth_to_space_layer of Synopsys's Caffe has it.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 8 dim: 3 dim: 4 } } }
-layer {
-  name: "spread"
-  type: "DepthToSpace"
-  bottom: "x"
-  top: "spread"
-  depth_to_space_param { block_size: 2 data_format: "NCHW" }
-})"}};
+  return {.type = "DepthToSpace", .build = BuildDepthToSpace, .params = {"depth_to_space_param"}};
 }
 
 }  // namespace moka

@@ -28,27 +28,7 @@ void BuildFilter(LayerBuilder& l) {
 }  // namespace
 
 LayerDef FilterLayer() {
-  return {
-      .type = "Filter",
-      .doc =
-          "The items of each bottom whose selector is not zero; the selector is the last bottom, [N] "
-          "or [N,1,..], and each other bottom [N,..] has a top. The tops have the bottoms' shapes: the "
-          "K items that are kept come first, in order, and rows from K on are padding, all zero "
-          "(Caffe's tops have K rows).",
-      .min_bottoms = 2,
-      .max_bottoms = -1,
-      .max_tops = -1,
-      .build = BuildFilter,
-      .page = {.params = {},
-               .formula = "With `k_0 < k_1 < .. < k_(K-1)` the items where the selector is not 0, for each bottom x "
-                          "and its top y, both [N, ...]: `y[j] = x[k_j]` for j < K and `y[j] = 0` for K <= j < N.",
-               .gradient = "`dx[k_j] = dy[j]` for j < K; 0 for items that were not kept. None for the selector.",
-               .source = "BVLC Caffe's filter_layer. Caffe's tops shrink to K items; here they keep the batch's size, "
-                         "the items kept come first and the rest is zero.",
-               .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 3 dim: 2 } } }
-layer { name: "score" type: "Input" top: "score" input_param { shape { dim: 4 } } }
-layer { name: "keep" type: "Threshold" bottom: "score" top: "keep" threshold_param { threshold: 0.5 } }
-layer { name: "kept" type: "Filter" bottom: "x" bottom: "keep" top: "kept" })"}};
+  return {.type = "Filter", .min_bottoms = 2, .max_bottoms = -1, .max_tops = -1, .build = BuildFilter};
 }
 
 }  // namespace moka

@@ -2,6 +2,7 @@
 #include "core/text.h"
 #include "layers/net/fields.h"
 #include "layers/net/layer.h"
+#include "layers/shapes/bottom_shapes.h"
 
 namespace moka {
 namespace {
@@ -17,24 +18,18 @@ void BuildFlatten(LayerBuilder& l) {
   l.SetTop(0, l.b().Reshape(l.bottom(0), y));
 }
 
+BottomShapes BottomsOfFlatten(const TopNeed& need) {
+  return need.top.rank() == 2 ? FirstBottom(need.top) : BottomShapes{};
+}
+
 }  // namespace
 
 LayerDef FlattenLayer() {
-  return {
-      .type = "Flatten",
-      .doc =
-          "Makes the axes from flatten_param.axis (default 1) to end_axis (default: the last) one; the elements stay "
-          "as they are.",
-      .build = BuildFlatten,
-      .page = {
-          .params = {"flatten_param"},
-          .formula =
-              "y has x's elements in their order; the axes from axis (default 1) to end_axis (default -1, the last; it "
-              "is one of them) become one axis with their product as dimension. [N,C,H,W] becomes [N, C*H*W].",
-          .gradient = "`dx` = dy in x's shape.",
-          .source = "BVLC Caffe's flatten_layer.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
-layer { name: "flat" type: "Flatten" bottom: "x" top: "flat" })"}};
+  return {.type = "Flatten",
+          .build = BuildFlatten,
+          .traits = {.hands_on = true},
+          .bottoms = BottomsOfFlatten,
+          .params = {"flatten_param"}};
 }
 
 }  // namespace moka

@@ -17,28 +17,6 @@ void BuildFlip(LayerBuilder& l) {
 
 }  // namespace
 
-LayerDef FlipLayer() {
-  return {
-      .type = "Flip",
-      .doc =
-          "The images [N,C,H,W] mirrored: left to right with flip_param.flip_width (default true), upside down "
-          "with flip_height (default false).",
-      .build = BuildFlip,
-      .page = {
-          .params = {"flip_param"},
-          .formula = "`y[n,c,h,w] = x[n,c,h',w']` with `w' = W-1-w` under flip_width (default true), else w, and "
-                     "`h' = H-1-h` under flip_height (default false), else h. The top has the bottom's shape "
-                     "[N,C,H,W].",
-          .gradient = "`dx` is `dy` mirrored in the same way.",
-          .source = "The Flip layer of happynear/caffe-windows.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 6 } } }
-layer {
-  name: "flip"
-  type: "Flip"
-  bottom: "x"
-  top: "flip"
-  flip_param { flip_width: true flip_height: true }
-})"}};
-}
+LayerDef FlipLayer() { return {.type = "Flip", .build = BuildFlip, .params = {"flip_param"}}; }
 
 }  // namespace moka

@@ -1,4 +1,4 @@
-// What several layers of this folder move elements with.
+// Moves of elements that several layers of this folder share.
 #pragma once
 
 #include <string_view>

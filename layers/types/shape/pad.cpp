@@ -45,31 +45,6 @@ void BuildPad(LayerBuilder& l) {
 
 }  // namespace
 
-LayerDef PadLayer() {
-  return {
-      .type = "Pad",
-      .doc =
-          "The bottom with a border of constant_values (0): pad_param.paddings gives, for each axis, the elements put "
-          "before and after it.",
-      .build = BuildPad,
-      .page = {
-          .params = {"pad_param"},
-          .formula = "`y[.., i_k, ..] = x[.., i_k - before_k, ..]` where all these indices lie in x, elsewhere "
-                     "`constant_values` (default 0). `paddings` is before_0, after_0, before_1, ..: two for each "
-                     "axis, whose size grows by both.",
-          .gradient = "`dx` is the part of dy where x lies.",
-          .source = "TensorFlow's pad, as pad_layer of Synopsys's Caffe has it.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
-layer {
-  name: "pad"
-  type: "Pad"
-  bottom: "x"
-  top: "pad"
-  pad_param {
-    paddings: 0 paddings: 0 paddings: 0 paddings: 0
-    paddings: 1 paddings: 1 paddings: 0 paddings: 2
-  }
-})"}};
-}
+LayerDef PadLayer() { return {.type = "Pad", .build = BuildPad, .params = {"pad_param"}}; }
 
 }  // namespace moka

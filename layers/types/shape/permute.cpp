@@ -1,9 +1,12 @@
 // Axes in another order (SSD).
 #include <algorithm>
+#include <vector>
 
 #include "core/text.h"
 #include "layers/net/fields.h"
 #include "layers/net/layer.h"
+#include "layers/shapes/bottom_shapes.h"
+#include "layers/shapes/shape_reader.h"
 
 namespace moka {
 namespace {
@@ -27,30 +30,40 @@ void BuildPermute(LayerBuilder& l) {
   l.SetTop(0, std::ranges::is_sorted(perm) ? l.bottom(0) : l.b().Add1("transpose", {l.bottom(0)}, {{"perm", perm}}));
 }
 
+void NeedsOfPermute(const ShapeReader& reader) {
+  const DataTop* top = reader.has_failed() ? reader.Changeable(0) : nullptr;
+  const int rank = reader.layer().permute_param().order_size();
+  if (top == nullptr || top->shape.rank() >= rank) return;
+  const Shape first = reader.needs().FirstOf(*top, {});
+  if (first.rank() == rank) reader.needs().Change(reader.name(0), first);
+}
+
+// Axes that the order leaves out come last, as they stand.
+BottomShapes BottomsOfPermute(const TopNeed& need) {
+  const Shape& top = need.top;
+  std::vector<int> order;
+  for (const uint32_t axis : need.layer.permute_param().order()) {
+    if (axis >= static_cast<uint32_t>(top.rank())) return {};
+    order.push_back(static_cast<int>(axis));
+  }
+  for (int axis = 0; axis < top.rank(); ++axis) {
+    if (std::ranges::find(order, axis) == order.end()) order.push_back(axis);
+  }
+  if (order.size() != static_cast<size_t>(top.rank())) return {};  // an axis twice
+  Shape bottom = top;
+  for (int i = 0; i < top.rank(); ++i) bottom = bottom.With(order[static_cast<size_t>(i)], top[i]);
+  return FirstBottom(bottom);
+}
+
 }  // namespace
 
 LayerDef PermuteLayer() {
-  return {
-      .type = "Permute",
-      .doc =
-          "The bottom with its axes in the order of permute_param.order: axis i of the top is axis order[i] of the "
-          "bottom; axes not named follow ascending.",
-      .build = BuildPermute,
-      .page = {
-          .params = {"permute_param"},
-          .formula = "`y[j_0, j_1, ..] = x[i_0, i_1, ..]` with `i_order[k] = j_k`: axis k of the top is axis "
-                     "order[k] of the bottom. Axes that `order` does not name follow in ascending order; with no "
-                     "order the top is the bottom.",
-          .gradient = "`dx` is `dy` with the axes put back by the inverse permutation.",
-          .source = "SSD's Caffe (Liu et al., arXiv 1512.02325).",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 8 dim: 3 dim: 5 } } }
-layer {
-  name: "nhwc"
-  type: "Permute"
-  bottom: "x"
-  top: "nhwc"
-  permute_param { order: 0 order: 2 order: 3 order: 1 }
-})"}};
+  return {.type = "Permute",
+          .build = BuildPermute,
+          .traits = {.hands_on = true},
+          .needs = NeedsOfPermute,
+          .bottoms = BottomsOfPermute,
+          .params = {"permute_param"}};
 }
 
 }  // namespace moka

@@ -3,7 +3,10 @@
 #include "core/text.h"
 #include "layers/net/fields.h"
 #include "layers/net/layer.h"
+#include "layers/shapes/bottom_shapes.h"
+#include "layers/shapes/shape_reader.h"
 #include "layers/types/shape/moves.h"
+#include "layers/types/shape/reshape_needs.h"
 
 namespace moka {
 namespace {
@@ -65,31 +68,12 @@ void BuildReshape(LayerBuilder& l) {
 }  // namespace
 
 LayerDef ReshapeLayer() {
-  return {
-      .type = "Reshape",
-      .doc =
-          "The same elements with new dimensions: axes axis..axis+num_axes become shape; a dim 0 is copied from "
-          "the bottom, one dim -1 is what remains.",
-      .build = BuildReshape,
-      .page = {
-          .params = {"reshape_param"},
-          .formula =
-              "The top has the bottom's elements in the same order. Its shape is the bottom's with the axes from "
-              "`axis` (default 0; -1 is after the last) on, `num_axes` of them (default -1: all), replaced by `shape`. "
-              "There 0 copies the bottom's dimension at that place and one -1 is what remains; the counts must "
-              "agree.\n\nWith `pixelshuffler` r above 1 the channels of `[N,C,H,W]` are spread over the image and "
-              "shape is not used: `y[n, c, r h + i, r w + j] = x[n, c r^2 + i r + j, h, w]`, `[N,C/r^2,H r,W r]`.",
-          .gradient = "x: `dx` is dy in the bottom's shape; with pixelshuffler, moved back.",
-          .source = "BVLC Caffe's reshape_layer. The top may share memory with the bottom. `pixelshuffler` is "
-                    "that of Synopsys's Caffe.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
-layer {
-  name: "reshaped"
-  type: "Reshape"
-  bottom: "x"
-  top: "reshaped"
-  reshape_param { shape { dim: 0 dim: -1 dim: 16 } }
-})"}};
+  return {.type = "Reshape",
+          .build = BuildReshape,
+          .traits = {.hands_on = true},
+          .needs = NeedsOfReshape,
+          .bottoms = BottomsOfReshape,
+          .params = {"reshape_param"}};
 }
 
 }  // namespace moka

@@ -128,55 +128,11 @@ void BuildNearest(LayerBuilder& l) {
 }  // namespace
 
 LayerDef ResizeBilinearLayer() {
-  return {
-      .type = "ResizeBilinear",
-      .doc =
-          "Bilinear resizing of [N,H,W,C] (data_format NHWC, the default) or [N,C,H,W] (NCHW) to output_height and "
-          "output_width, or by scale_height and scale_width (rounded down); align_corners or half_pixel_centers say "
-          "where pixels lie.",
-      .build = BuildBilinear,
-      .page = {
-          .params = {"resize_bilinear_param"},
-          .formula = "Row i of the h rows of the top lies at row `i H / h` of the bottom's H, with `align_corners` "
-                     "at `i (H - 1) / (h - 1)`, with `half_pixel_centers` at `(i + 1/2) H / h - 1/2`; columns "
-                     "likewise. y is the bilinear sample there, rows and columns beyond the image being its "
-                     "border's.",
-          .gradient = "x: each dy is added to the pixels it was sampled from, times their weights.",
-          .source = "TensorFlow's resize_bilinear, as resize_bilinear_layer of Synopsys's Caffe has it.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 4 dim: 5 } } }
-layer {
-  name: "resized"
-  type: "ResizeBilinear"
-  bottom: "x"
-  top: "resized"
-  resize_bilinear_param { output_height: 7 output_width: 9 data_format: "NCHW" half_pixel_centers: true }
-})"}};
+  return {.type = "ResizeBilinear", .build = BuildBilinear, .params = {"resize_bilinear_param"}};
 }
 
 LayerDef ResizeNearestNeighborLayer() {
-  return {
-      .type = "ResizeNearestNeighbor",
-      .doc =
-          "Resizing of [N,H,W,C] (data_format NHWC, the default) or [N,C,H,W] (NCHW) to output_height and "
-          "output_width, or by scale_height and scale_width (rounded down), each pixel taken from the nearest one; "
-          "align_corners or half_pixel_centers say where pixels lie.",
-      .build = BuildNearest,
-      .page = {
-          .params = {"resize_nearest_neighbor_param"},
-          .formula = "Row i of the h rows of the top is row `floor(i H / h)` of the bottom's H, with "
-                     "`align_corners` row `round(i (H - 1) / (h - 1))`, with `half_pixel_centers` row `floor((i + "
-                     "1/2) H / h)`; columns likewise.",
-          .gradient = "x: the sum of dy over the pixels that took it.",
-          .source = "TensorFlow's resize_nearest_neighbor, as resize_nearest_neighbor_layer of Synopsys's Caffe "
-                    "has it.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 4 dim: 5 } } }
-layer {
-  name: "resized"
-  type: "ResizeNearestNeighbor"
-  bottom: "x"
-  top: "resized"
-  resize_nearest_neighbor_param { scale_height: 2 scale_width: 2 data_format: "NCHW" }
-})"}};
+  return {.type = "ResizeNearestNeighbor", .build = BuildNearest, .params = {"resize_nearest_neighbor_param"}};
 }
 
 }  // namespace moka

@@ -21,27 +21,7 @@ void BuildShuffleChannel(LayerBuilder& l) {
 }  // namespace
 
 LayerDef ShuffleChannelLayer() {
-  return {
-      .type = "ShuffleChannel",
-      .doc =
-          "The channels of [N,C,..] mixed among shuffle_channel_param.group groups: channel j*group+i of the top "
-          "is channel i*(C/group)+j of the bottom.",
-      .build = BuildShuffleChannel,
-      .page = {
-          .params = {"shuffle_channel_param"},
-          .formula = "`y[n, j*g + i] = x[n, i*(C/g) + j]` for g = group (default 1), 0 <= i < g and 0 <= j < C/g: "
-                     "the channels seen as [g, C/g] are transposed. Shape as the bottom, [N,C,..]; group must "
-                     "divide C.",
-          .gradient = "`dx[n, i*(C/g) + j] = dy[n, j*g + i]`.",
-          .source = "ShuffleNet (Zhang, Zhou, Lin, Sun, arXiv 1707.01083), as the layer of its Caffe ports.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 6 dim: 4 dim: 4 } } }
-layer {
-  name: "shuffle"
-  type: "ShuffleChannel"
-  bottom: "x"
-  top: "shuffle"
-  shuffle_channel_param { group: 3 }
-})"}};
+  return {.type = "ShuffleChannel", .build = BuildShuffleChannel, .params = {"shuffle_channel_param"}};
 }
 
 }  // namespace moka

@@ -51,30 +51,11 @@ void BuildSlice(LayerBuilder& l) {
 }  // namespace
 
 LayerDef SliceLayer() {
-  return {
-      .type = "Slice",
-      .doc =
-          "The bottom cut along slice_param.axis (default 1), one part a top: before each slice_point, "
-          "of which there is one less than tops, or into equal parts when none is given. Other axes "
-          "are whole.",
-      .max_tops = -1,
-      .build = BuildSlice,
-      .page = {.params = {"slice_param"},
-               .formula = "`y_i[.., k, ..] = x[.., begin_i + k, ..]` along `axis` (default 1, negative counts from the "
-                          "end; slice_dim is its old name). With slice_point, top i begins at slice_point i-1, the "
-                          "first at 0, and ends where the next begins, the last at the axis's end. Without, T tops "
-                          "have size / T elements each, which must divide.",
-               .gradient = "`dx` is the tops' `dy` joined along the axis.",
-               .source = "BVLC Caffe's slice_layer.",
-               .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 6 dim: 4 } } }
-layer {
-  name: "slice"
-  type: "Slice"
-  bottom: "x"
-  top: "first"
-  top: "rest"
-  slice_param { axis: 1 slice_point: 2 }
-})"}};
+  return {.type = "Slice",
+          .max_tops = -1,
+          .build = BuildSlice,
+          .traits = {.hands_on = true, .cuts = true},
+          .params = {"slice_param"}};
 }
 
 }  // namespace moka

@@ -29,20 +29,7 @@ void BuildSqueeze(LayerBuilder& l) {
 }  // namespace
 
 LayerDef SqueezeLayer() {
-  return {
-      .type = "Squeeze",
-      .doc =
-          "The bottom without the axes of size 1 that squeeze_param.axis names (negative ones count from the end), or "
-          "without all such axes.",
-      .build = BuildSqueeze,
-      .page = {.params = {"squeeze_param"},
-               .formula = "The top has the bottom's elements in the same order. Its shape is the bottom's without the "
-                          "axes in `axis`, each of which must have size 1; without `axis` every axis of size 1 goes.",
-               .gradient = "x: `dx` is dy in the bottom's shape.",
-               .source = "TensorFlow's squeeze, as squeeze_layer of Synopsys's Caffe has it.",
-               .example =
-                   R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 1 dim: 1 } } }
-layer { name: "flat" type: "Squeeze" bottom: "x" top: "flat" squeeze_param { axis: 2 axis: 3 } })"}};
+  return {.type = "Squeeze", .build = BuildSqueeze, .traits = {.hands_on = true}, .params = {"squeeze_param"}};
 }
 
 }  // namespace moka

@@ -22,19 +22,7 @@ void BuildTile(LayerBuilder& l) {
 }  // namespace
 
 LayerDef TileLayer() {
-  return {
-      .type = "Tile",
-      .doc =
-          "tile_param.tiles copies of the bottom, one after the other along tile_param.axis (default "
-          "1); other axes stay.",
-      .build = BuildTile,
-      .page = {.params = {"tile_param"},
-               .formula = "`y[.., i, ..] = x[.., i mod d, ..]` along `axis` (default 1, negative counts from the end), "
-                          "of d elements in x and d * tiles in y; `tiles` must be given.",
-               .gradient = "`dx[.., i, ..]` is the sum of `dy` over the tiles copies of element i.",
-               .source = "BVLC Caffe's tile_layer.",
-               .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 } } }
-layer { name: "tile" type: "Tile" bottom: "x" top: "tile" tile_param { axis: 1 tiles: 2 } })"}};
+  return {.type = "Tile", .build = BuildTile, .traits = {.hands_on = true}, .params = {"tile_param"}};
 }
 
 }  // namespace moka

@@ -12,7 +12,7 @@ void SetTops(LayerBuilder& l, const std::vector<ValueId>& inputs, const Attribut
   for (int i = 0; i < l.top_count(); ++i) l.SetTop(i, FourAxes(l.b(), tops[static_cast<size_t>(i)]));
 }
 
-// What both layers' messages have alike.
+// Returns the attributes that both layers' messages have alike.
 template <class Parameter>
 Attributes FieldsOf(const LayerBuilder& l, const std::string& message, const Parameter& p) {
   Attributes attributes{{"threshold", Finite(l, message + ".fg_thr", p.fg_thr())},
@@ -82,100 +82,24 @@ void BuildGroups(LayerBuilder& l) {
   SetTops(l, l.bottoms(), attributes);
 }
 
-constexpr const char* kThinned =
-    " of an image the max_nms_num best (0: all) are taken, best first, unless their overlap with one taken before is "
-    "above iou_thr (nms_type IOU: shared over united area, IOMU: over the smaller box, IOFU: over the one taken), at "
-    "most max_post_nms_num (0: all).";
-
 }  // namespace
 
 LayerDef BoxOutputLayer() {
-  return {
-      .type = "BoxOutput",
-      .doc =
-          "Proposals of MS-CNN's detection branches. Each bottom is a branch [N,K+4,H,W] of class scores (background "
-          "first) and four offsets from an anchor of field_w x field_h pixels at every downsample_rate pixels; the "
-          "score of a box is its best class's minus the background's, at least fg_thr. Tops: regions [R,5,1,1] (image, "
-          "x1, y1, x2, y2) and optionally the same with the score [R,6,1,1], R the most there can be; rows that are "
-          "left are -1.",
-      .min_bottoms = 1,
-      .max_bottoms = -1,
-      .max_tops = 2,
-      .build = BuildBoxOutput,
-      .page = {
-          .params = {"box_output_param", "bbox_reg_param"},
-          .formula = StrCat(
-              "Offsets `t = raw * bbox_std + bbox_mean` (std 1 and mean 0 unless both are given); dx and dy are "
-              "bounded "
-              "to +-1/field_xyr, dw and dh to +-log(field_whr). At column c and row r: `w = field_w exp(dw)`, `x = "
-              "field_w dx + (c + 0.5) downsample_rate - w / 2`, likewise h and y. x and y are raised to 0, then w and "
-              "h cut to the map's `W downsample_rate` and `H downsample_rate`; boxes with a side below min_size go. "
-              "Then",
-              kThinned,
-              "\n\nA row is (n, x, y, x + w, y + h), image by image. R is N times the smallest of max_nms_num, "
-              "max_post_nms_num and all positions."),
-          .gradient = "None: no bottom gets one.",
-          .source = "Cai et al., \"A Unified Multi-scale Deep Convolutional Neural Network for Fast Object "
-                    "Detection\", 2016, arXiv 1607.07155; mscnn's box_output_layer. Its tops have a row a proposal, "
-                    "and one of (0, 1, 1, 10, 10) if there is none; of equal scores it takes the later first.",
-          .example = R"(layer { name: "a" type: "Input" top: "a" input_param { shape { dim: 2 dim: 7 dim: 4 dim: 6 } } }
-layer { name: "b" type: "Input" top: "b" input_param { shape { dim: 2 dim: 7 dim: 2 dim: 3 } } }
-layer {
-  name: "proposals"
-  type: "BoxOutput"
-  bottom: "a"
-  bottom: "b"
-  top: "rois"
-  top: "scored"
-  bbox_reg_param { bbox_mean: 0 bbox_mean: 0 bbox_mean: 0 bbox_mean: 0
-                   bbox_std: 0.1 bbox_std: 0.1 bbox_std: 0.2 bbox_std: 0.2 }
-  box_output_param {
-    fg_thr: -5 iou_thr: 0.65 max_nms_num: 8 min_size: 4
-    field_w: 16 field_w: 32 field_h: 16 field_h: 32 downsample_rate: 8 downsample_rate: 16
-  }
-})"}};
+  return {.type = "BoxOutput",
+          .min_bottoms = 1,
+          .max_bottoms = -1,
+          .max_tops = 2,
+          .build = BuildBoxOutput,
+          .params = {"box_output_param", "bbox_reg_param"}};
 }
 
 LayerDef BoxGroupOutputLayer() {
-  return {
-      .type = "BoxGroupOutput",
-      .doc =
-          "Proposals of Cascade R-CNN's proposal network. A pair of bottoms is a branch of A anchors, whose sizes and "
-          "stride its box_group_param has: class probabilities [N*A,K,H,W] (background first) and offsets "
-          "[N*A,4,H,W]; the score of a box is 1 minus the background's probability, at least fg_thr. Tops: regions "
-          "[R,5,1,1] (image, x1, y1, x2, y2) and optionally the same with the score [R,6,1,1], R the most there can "
-          "be; rows that are left are -1.",
-      .min_bottoms = 2,
-      .max_bottoms = -1,
-      .max_tops = 2,
-      .build = BuildGroups,
-      .page = {
-          .params = {"box_group_output_param", "bbox_reg_param"},
-          .formula = StrCat(
-              "Item n*A + a of a pair is anchor a of image n. Offsets `t = raw * bbox_std + bbox_mean` (std 1 and mean "
-              "0 unless both are given); dx and dy are bounded to +-1/field_xyr, dw and dh to +-log(field_whr). At "
-              "column c and row r: `w = field_w exp(dw)`, `x1 = field_w dx + (c + 0.5) stride - w / 2`, `x2 = x1 + w - "
-              "1`, likewise y. Boxes are cut to `[0, W stride]` and `[0, H stride]`; those with a side (`x2 - x1 + 1`) "
-              "below min_size go. Then",
-              kThinned, "\n\nR is N times the smallest of max_nms_num, max_post_nms_num and all positions."),
-          .gradient = "None: no bottom gets one.",
-          .source = "Cai and Vasconcelos, \"Cascade R-CNN\", 2018, arXiv 1712.00726; cascade-rcnn's "
-                    "box_group_output_layer. Its tops have a row a proposal, and one of (0, 1, 1, 10, 10) if there is "
-                    "none.",
-          .example =
-              R"(layer { name: "prob" type: "Input" top: "prob" input_param { shape { dim: 4 dim: 2 dim: 4 dim: 6 } } }
-layer { name: "offsets" type: "Input" top: "offsets" input_param { shape { dim: 4 dim: 4 dim: 4 dim: 6 } } }
-layer {
-  name: "proposals"
-  type: "BoxGroupOutput"
-  bottom: "prob"
-  bottom: "offsets"
-  top: "rois"
-  box_group_output_param {
-    fg_thr: 0.05 iou_thr: 0.7 max_nms_num: 20 max_post_nms_num: 5 min_size: 4 field_whr: 8 field_xyr: 1
-    box_group_param { field_w: 16 field_h: 16 field_w: 32 field_h: 24 stride: 8 }
-  }
-})"}};
+  return {.type = "BoxGroupOutput",
+          .min_bottoms = 2,
+          .max_bottoms = -1,
+          .max_tops = 2,
+          .build = BuildGroups,
+          .params = {"box_group_output_param", "bbox_reg_param"}};
 }
 
 }  // namespace moka

@@ -89,130 +89,47 @@ void BuildRoi(LayerBuilder& l) {
   l.AddData({Floats(Shape{1, 3, 600, 1000}), Floats(Shape{1, 3, 1, 1}), Floats(Boxes(1, 5))});
 }
 
-constexpr const char* kLabels =
-    "A label's row at column c and row r of a map is (class, x, y, w, h, overlap): the object (centre and sides in "
-    "pixels) that the anchor of field_w x field_h pixels around ((c + 0.5) s, (r + 0.5) s) overlaps most, s being the "
-    "map's stride; class 0 where the overlap is below fg_threshold.";
-
 }  // namespace
 
 LayerDef ImageGtDataLayer() {
-  return {
-      .type = "ImageGtData",
-      .doc =
-          "MS-CNN's training data, fed by the caller: images [batch_size,3,H,W], H and W those of the crop or of the "
-          "resize; for each downsample_rate s (with its field_h and field_w) labels [batch_size,6,round(H/s),"
-          "round(W/s)]; with output_gt_boxes boxes [64*batch_size,7,1,1] (image, x1, y1, x2, y2, class, ignored), rows "
-          "that are left -1. The other fields and transform_param tell how to make them and are not used.",
-      .min_bottoms = 0,
-      .max_bottoms = 0,
-      .max_tops = -1,
-      .build = BuildImageGt,
-      .page = {.params = {"image_gt_data_param"},
-               .formula = kLabels,
-               .gradient = "None: the tops come from outside.",
-               .source = "Cai et al., \"A Unified Multi-scale Deep Convolutional Neural Network for Fast Object "
-                         "Detection\", 2016, arXiv 1607.07155; mscnn's image_gt_data_layer, whose boxes have a row an "
-                         "object. Its window file is not read.",
-               .example = R"(layer {
-  name: "data"
-  type: "ImageGtData"
-  top: "data"
-  top: "label_8"
-  top: "label_16"
-  top: "boxes"
-  image_gt_data_param {
-    source: "windows.txt" batch_size: 2 resize_width: 96 resize_height: 64 crop_width: 64 crop_height: 48
-    downsample_rate: 8 downsample_rate: 16 field_w: 16 field_w: 32 field_h: 16 field_h: 32 output_gt_boxes: true
-  }
-})"}};
+  return {.type = "ImageGtData",
+          .min_bottoms = 0,
+          .max_bottoms = 0,
+          .max_tops = -1,
+          .build = BuildImageGt,
+          .traits = {.drawn_as = DrawnAs::kData},
+          .params = {"image_gt_data_param"}};
 }
 
 LayerDef DetectionDataLayer() {
-  return {
-      .type = "DetectionData",
-      .doc =
-          "Cascade R-CNN's training data, fed by the caller: images [batch_size,3,H,W], H and W those of resize_height "
-          "and resize_width, or long_size and short_size, or of the crop; for each stride s (with its field_h and "
-          "field_w) labels [batch_size,6,round(H/s),round(W/s)]; with output_gt_boxes boxes [64*batch_size,8,1,1] "
-          "(image, x1, y1, x2, y2, class, ignored, difficult), rows that are left -1. The other fields and "
-          "transform_param tell how to make them and are not used.",
-      .min_bottoms = 0,
-      .max_bottoms = 0,
-      .max_tops = -1,
-      .build = BuildDetection,
-      .page = {.params = {"detection_data_param"},
-               .formula = kLabels,
-               .gradient = "None: the tops come from outside.",
-               .source = "Cai and Vasconcelos, \"Cascade R-CNN\", 2018, arXiv 1712.00726; cascade-rcnn's "
-                         "detection_data_layer. With short_size and long_size its images change in size from batch to "
-                         "batch; here they have the size its layer is set up with. Its window file is not read.",
-               .example = R"(layer {
-  name: "data"
-  type: "DetectionData"
-  top: "data"
-  top: "label_small"
-  top: "label_large"
-  top: "boxes"
-  detection_data_param {
-    source: "windows.txt" batch_size: 1 short_size: 64 long_size: 96
-    stride: 16 stride: 16 field_w: 32 field_w: 64 field_h: 32 field_h: 64 output_gt_boxes: true
-  }
-})"}};
+  return {.type = "DetectionData",
+          .min_bottoms = 0,
+          .max_bottoms = 0,
+          .max_tops = -1,
+          .build = BuildDetection,
+          .traits = {.drawn_as = DrawnAs::kData},
+          .params = {"detection_data_param"}};
 }
 
 LayerDef EvalDataLayer() {
-  return {
-      .type = "EvalData",
-      .doc =
-          "Cascade R-CNN's test data, fed by the caller: images [batch_size,3,H,W], H and W those of resize_height and "
-          "resize_width, or long_size and short_size; optionally boxes [64*batch_size,8,1,1] (image, x1, y1, x2, y2, "
-          "class, ignored, difficult), rows that are left -1, and the images' heights and widths [batch_size,2,1,1].",
-      .min_bottoms = 0,
-      .max_bottoms = 0,
-      .max_tops = 3,
-      .build = BuildEval,
-      .page = {.params = {"eval_data_param"},
-               .formula = "The tops are the caller's.",
-               .gradient = "None: the tops come from outside.",
-               .source = "Cai and Vasconcelos, \"Cascade R-CNN\", 2018, arXiv 1712.00726; cascade-rcnn's "
-                         "eval_data_layer. With short_size and long_size its images differ in size; here they have the "
-                         "size its layer is set up with. Its window file is not read.",
-               .example = R"(layer {
-  name: "data"
-  type: "EvalData"
-  top: "data"
-  top: "boxes"
-  top: "sizes"
-  eval_data_param { source: "windows.txt" batch_size: 1 short_size: 64 long_size: 96 }
-})"}};
+  return {.type = "EvalData",
+          .min_bottoms = 0,
+          .max_bottoms = 0,
+          .max_tops = 3,
+          .build = BuildEval,
+          .traits = {.drawn_as = DrawnAs::kData},
+          .params = {"eval_data_param"}};
 }
 
 LayerDef FrcnnRoiDataLayer() {
-  return {
-      .type = "FrcnnRoiData",
-      .doc =
-          "The training data of makefile/frcnn's Faster R-CNN, fed by the caller: an image [1,3,600,1000], im_info "
-          "[1,3,1,1] (height, width, scale) and gt_boxes [64,5,1,1] (x1, y1, x2, y2, class; class 0: padding). "
-          "window_data_param tells how to make them and is not used.",
-      .min_bottoms = 0,
-      .max_bottoms = 0,
-      .min_tops = 3,
-      .max_tops = 3,
-      .build = BuildRoi,
-      .page = {.params = {"window_data_param"},
-               .formula = "The tops are the caller's.",
-               .gradient = "None: the tops come from outside.",
-               .source = "makefile/frcnn's frcnn_roi_data_layer, whose image and boxes change in size; the shapes here "
-                         "are those of scales 600 and max_size 1000 in its configuration. Its files are not read.",
-               .example = R"(layer {
-  name: "data"
-  type: "FrcnnRoiData"
-  top: "data"
-  top: "im_info"
-  top: "gt_boxes"
-  window_data_param { source: "windows.txt" config: "voc_config.json" }
-})"}};
+  return {.type = "FrcnnRoiData",
+          .min_bottoms = 0,
+          .max_bottoms = 0,
+          .min_tops = 3,
+          .max_tops = 3,
+          .build = BuildRoi,
+          .traits = {.drawn_as = DrawnAs::kData},
+          .params = {"window_data_param"}};
 }
 
 }  // namespace moka

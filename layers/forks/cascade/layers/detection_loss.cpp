@@ -5,6 +5,7 @@
 #include "layers/forks/yolo/layers/fields.h"
 #include "layers/net/layer.h"
 #include "layers/net/random_stream.h"
+#include "layers/shapes/shape_reader.h"
 #include "layers/types/loss/own_gradient.h"
 
 namespace moka {
@@ -32,9 +33,9 @@ ValueId Bounded(const LayerBuilder& l, const Branches& branches, ValueId x, doub
     mean = (means[first] + means[first + 1]) / 2;
     std = std::sqrt(stds[first] * stds[first + 1]);
   }
-  const std::string low = Number((-bound - mean) / std);
-  const std::string high = Number((bound - mean) / std);
-  const ValueId change = l.b().Pointwise(StrCat("min(max(x0,", low, "),", high, ")-x0"), {x});
+  const Term low = Decimal((-bound - mean) / std);
+  const Term high = Decimal((bound - mean) / std);
+  const ValueId change = Computed(l.b(), Min(Max(Term::Of(x), low), high) - Term::Of(x));
   return l.b().Pointwise("x0+x1", {x, Constant(l, change)});
 }
 
@@ -59,8 +60,7 @@ void SetLossTop(LayerBuilder& l, const Branches& branches) {
     const ValueId x = branches.field_xyr > 0 ? Bounded(l, branches, offsets[i], bounds[i], 2 * i) : offsets[i];
     parts[i] = SumOf(l, error, {x, wanted[i], targets[3]});
   }
-  const std::string lambda = Number(branches.lambda);
-  const ValueId boxes = b.Pointwise(StrCat(lambda, "*(x0+x1)"), {parts[0], parts[1]});
+  const ValueId boxes = Computed(b, Decimal(branches.lambda) * (Term::Of(parts[0]) + Term::Of(parts[1])));
   const ValueId total = b.Pointwise("x0+x1", {classes, boxes});
   const Shape one{1, 1, 1, 1};
   l.SetTop(0, b.Add1("concat", {b.Reshape(total, one), b.Reshape(Constant(l, boxes), one)}, {{"axis", int64_t{3}}}));
@@ -159,110 +159,32 @@ void BuildLossOfGroup(LayerBuilder& l) {
                  .field_whr = is_bounded ? p.field_whr() : 1});
 }
 
-constexpr const char* kLoss =
-    "With p the softmax of the scores and `n` the positions taken: `classes = (1/n) sum w * -log max(p_label, "
-    "FLT_MIN)`; for each of the `m` positives taken and the four offsets t (bounded to +-1/field_xyr and "
-    "+-log(field_whr), less the mean and divided by the std of bbox_reg_param) and targets g, `boxes = 1/(4 m) sum e(t "
-    "- g)` with `e(d) = d^2/2` where `|d| < 1`, else `|d| - 1/2`. The targets at column c and row r are `(x - (c + "
-    "0.5) s) / field_w`, `log(max(w, 2) / field_w)` and likewise y and h, less the mean and divided by the std. The "
-    "top is [1,1,1,2]: `classes + lambda * boxes` and `lambda * boxes`, which is reported but not learnt from.\n\n";
+void NeedsOfDetectionLoss(const ShapeReader& reader) {
+  const DetectionLossParameter& p = reader.layer().detection_loss_param();
+  if (!p.has_cls_num()) NeedSquares(reader, p.side());
+}
 
 }  // namespace
 
 LayerDef DetectionLossLayer() {
-  return {
-      .type = "DetectionLoss",
-      .doc =
-          "The loss of one of MS-CNN's detection branches: bottom 0 [N,cls_num+4,H,W] has scores (background first) "
-          "and offsets from an anchor of field_w x field_h pixels at every downsample_rate pixels, bottom 1 [N,6,H,W] "
-          "the labels of ImageGtData (class, centre, sides, overlap). All positives count, and negatives as "
-          "sample_mode says. Top [1,1,1,2]: the loss and the boxes' part of it. With side, num_class or num_object in "
-          "place of cls_num it is YOLO v1's loss of predictions [N, side^2 (num_class + 5 num_object)] and labels [N, "
-          "7 side^2] of BoxData, a scalar.",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .auto_tops = true,
-      .build = BuildDetectionLoss,
-      .page = {
-          .params = {"detection_loss_param", "bbox_reg_param", "loss_param"},
-          .formula = StrCat(
-              kLoss,
-              "Positive: a class above 0 (not ignore_label). Negatives are of class 0 with an overlap below "
-              "bg_threshold: \"random\" draws bg_multiple a positive of the image, at least 4 a class, among all "
-              "positions and keeps the negatives; \"bootstrap\" takes for each class the negatives that score highest, "
-              "bg_multiple for each of its positives and at least 4; \"mixture\" half of each; another word all. w is "
-              "1 (iou_weighted: a positive's overlap); pos_neg_weighted scales positives to the share 1 / (1 + "
-              "bg_multiple) of n and negatives to the rest. bb_smooth false: `e(d) = d^2/2` everywhere. objectness "
-              "counts every object as class 1.\n\nYOLO v1: an item has side^2 squares and planes of one value a "
-              "square: num_class scores, num_object objectnesses o, then x, y, w, h of each box; with sqrt w and h are "
-              "square roots, with constriant x and y places in the square. The labels have planes of difficult, object "
-              "and class (from 0), then x, y, w, h of each square. The object of a square belongs to the box that "
-              "overlaps it most, by u, or if none does is nearest in x, y, w, h. The rule g: `noobject_scale * o` for "
-              "every objectness but the object's box's, where it is `object_scale * (o - u)`; `class_scale * (score - "
-              "onehot)` and `coord_scale * (value - goal)` for that square and box. The top is the mean over objects "
-              "of `class_scale * sum (score - onehot)^2 + coord_scale * sum (value - goal)^2 + object_scale * (o - "
-              "1)^2`, plus the mean over the other boxes of `noobject_scale * o^2`."),
-          .gradient = "Scores: `w (p - onehot) / n` at positions taken; offsets: `lambda / (4 m)` times the derivative "
-                      "of e, whether or not the bound was reached. The labels get none. YOLO v1: `dx = loss_weight * g "
-                      "/ N`, not the derivative of the top.",
-          .source =
-              "Cai et al., \"A Unified Multi-scale Deep Convolutional Neural Network for Fast Object "
-              "Detection\", 2016, arXiv 1607.07155; mscnn's detection_loss_layer. YOLO v1 (Redmon et al., arXiv "
-              "1506.02640): yeahkun's caffe-yolo, whose loss is not a number without objects, here that of the other "
-              "boxes.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 7 dim: 4 dim: 5 } } }
-layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 1 dim: 6 dim: 4 dim: 5 } } }
-layer {
-  name: "loss"
-  type: "DetectionLoss"
-  bottom: "x"
-  bottom: "label"
-  top: "loss"
-  detection_loss_param { cls_num: 3 field_h: 40 field_w: 40 downsample_rate: 8 bg_threshold: 0.95 bg_multiple: 2
-                         sample_mode: "bootstrap" pos_neg_weighted: true }
-})"}};
+  return {.type = "DetectionLoss",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .auto_tops = true,
+          .build = BuildDetectionLoss,
+          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .needs = NeedsOfDetectionLoss,
+          .params = {"detection_loss_param", "bbox_reg_param", "loss_param"}};
 }
 
 LayerDef DetectionGroupLossLayer() {
-  return {
-      .type = "DetectionGroupLoss",
-      .doc =
-          "The loss of Cascade R-CNN's proposal network: bottoms are scores [N*A,cls_num,H,W] (background first), "
-          "offsets [N*A,4,H,W] from the A anchors of field_w x field_h pixels at every stride pixels, and labels "
-          "[N*A,6,H,W] of DetectionData (class, centre, sides, overlap). batch_size positions of an image count. Top "
-          "[1,1,1,2]: the loss and the boxes' part of it.",
-      .min_bottoms = 3,
-      .max_bottoms = 3,
-      .auto_tops = true,
-      .build = BuildLossOfGroup,
-      .page = {
-          .params = {"detection_group_loss_param", "bbox_reg_param", "loss_param"},
-          .formula = StrCat(
-              kLoss,
-              "Of an image's positives (class above 0) with all its anchors batch_size / (1 + bg_multiple), rounded, "
-              "count at most, and as many negatives (class 0, overlap below bg_threshold) as fill batch_size; without "
-              "a batch_size all positives and bg_multiple negatives for each, at least min_num_neg. Negatives are "
-              "drawn at random (neg_mining_type), or those of the least background probability (\"bootstrap\"), or "
-              "half of each (\"mixture\"). w is 1; pos_neg_weighted scales positives to the share 1 / (1 + "
-              "bg_multiple) of n and negatives to the rest. bbox_loss_type \"Euclidean_L2\": `e(d) = d^2/2`. Offsets "
-              "are bounded only if both field_xyr and field_whr are given."),
-          .gradient = "Scores: `w (p - onehot) / n` at positions taken; offsets: `lambda / (4 m)` times the derivative "
-                      "of e, whether or not the bound was reached. The labels get none.",
-          .source = "Cai and Vasconcelos, \"Cascade R-CNN\", 2018, arXiv 1712.00726; cascade-rcnn's "
-                    "detection_group_loss_layer, which also writes the bounded offsets over its bottom.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 2 dim: 4 dim: 5 } } }
-layer { name: "offsets" type: "Input" top: "offsets" input_param { shape { dim: 2 dim: 4 dim: 4 dim: 5 } } }
-layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 2 dim: 6 dim: 4 dim: 5 } } }
-layer {
-  name: "loss"
-  type: "DetectionGroupLoss"
-  bottom: "x"
-  bottom: "offsets"
-  bottom: "label"
-  top: "loss"
-  detection_group_loss_param { cls_num: 2 field_h: 40 field_h: 24 field_w: 40 field_w: 48 stride: 8
-                               bg_threshold: 0.95 bg_multiple: 1 batch_size: 16 objectness: true }
-})"}};
+  return {.type = "DetectionGroupLoss",
+          .min_bottoms = 3,
+          .max_bottoms = 3,
+          .auto_tops = true,
+          .build = BuildLossOfGroup,
+          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .params = {"detection_group_loss_param", "bbox_reg_param", "loss_param"}};
 }
 
 }  // namespace moka

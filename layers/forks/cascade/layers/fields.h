@@ -1,4 +1,4 @@
-// What the layers of this group read alike: bbox_reg_param, the sides of anchors, the shapes of regions.
+// The fields that the layers of this group read alike: bbox_reg_param, the sides of anchors, the shapes of regions.
 #pragma once
 
 #include <cmath>

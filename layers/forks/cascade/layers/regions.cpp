@@ -102,7 +102,11 @@ void BuildTargets(LayerBuilder& l) {
                         {"stream", static_cast<int64_t>(RandomStreamOf(l))}};
   SetOffsets(l, attributes);
   const std::vector<ValueId> tops = l.b().Add("region_targets", {l.bottom(0), l.bottom(1), l.RandomKey()}, attributes);
-  for (int i = 0; i < l.top_count(); ++i) l.SetTop(i, FourAxes(l.b(), tops[static_cast<size_t>(i)]));
+  for (int i = 0; i < l.top_count(); ++i) {
+    const ValueId top = FourAxes(l.b(), tops[static_cast<size_t>(i)]);
+    l.MarkPadded(top);
+    l.SetTop(i, top);
+  }
 }
 
 // Each top takes the rows of its bottom (the first is bottom `first`); a missing one is -1.
@@ -163,191 +167,51 @@ void BuildMining(LayerBuilder& l) {
            1);
 }
 
-constexpr const char* kCascade = "Cai and Vasconcelos, \"Cascade R-CNN\", 2018, arXiv 1712.00726; ";
-
 }  // namespace
 
 LayerDef BboxAccuracyLayer() {
-  return {
-      .type = "BboxAccuracy",
-      .doc =
-          "How far a detector's boxes overlap their objects: offsets [R,4*classes] (cls_aware false: [R,8], the second "
-          "four serve all), regions [R,5] (image, x1, y1, x2, y2) and their objects [R,6] (class, x1, y1, x2, y2, "
-          "overlap; class 0 or less: none). Tops [1,1,1,1]: the mean overlap of foreground regions after the offsets, "
-          "and optionally before; -1 without any.",
-      .min_bottoms = 3,
-      .max_bottoms = 3,
-      .max_tops = 2,
-      .build = BuildAccuracy,
-      .page = {
-          .params = {"bbox_reg_param"},
-          .formula =
-              "Rows with a class above 0 and an overlap of at most 0.975 count. `t = raw * bbox_std + bbox_mean` "
-              "of the row's class; a region with sides `w = x2 - x1 + 1`, h is moved by `t0 w`, `t1 h` and its "
-              "sides become `w exp(t2)`, `h exp(t3)`. The tops are the means of the intersection over union "
-              "with the object's box, of the moved and of the given region.",
-          .gradient = "None: no bottom gets one.",
-          .source = StrCat(kCascade, "the bbox_accuracy_layer of mscnn and cascade-rcnn."),
-          .example = R"(layer { name: "offsets" type: "Input" top: "offsets" input_param { shape { dim: 4 dim: 12 } } }
-layer { name: "rois" type: "Input" top: "rois" input_param { shape { dim: 4 dim: 5 } } }
-layer { name: "objects" type: "Input" top: "objects" input_param { shape { dim: 4 dim: 6 } } }
-layer {
-  name: "overlap"
-  type: "BboxAccuracy"
-  bottom: "offsets"
-  bottom: "rois"
-  bottom: "objects"
-  top: "after"
-  top: "before"
-})"}};
+  return {.type = "BboxAccuracy",
+          .min_bottoms = 3,
+          .max_bottoms = 3,
+          .max_tops = 2,
+          .build = BuildAccuracy,
+          .params = {"bbox_reg_param"}};
 }
 
 LayerDef DecodeBBoxLayer() {
-  return {
-      .type = "DecodeBBox",
-      .doc =
-          "The regions of a cascade's next stage: regions [R,5] (image, x1, y1, x2, y2) moved by the last four of "
-          "their "
-          "offsets [R,8], the top [R,5,1,1]. In TRAIN empty results go, and with a third bottom, the regions' objects "
-          "[R,6], those whose overlap (last column) is at least decode_bbox_param.gt_iou_thr; the others close up. "
-          "Rows that are left are -1. Where the regions are the routes of a pyramid (ScaleRoute) laid end to end, R is "
-          "what there can be at most, one a route more than was routed, and the others close up in TEST too.",
-      .min_bottoms = 2,
-      .max_bottoms = 3,
-      .build = BuildDecode,
-      .page = {
-          .params = {"bbox_reg_param", "decode_bbox_param"},
-          .formula = "`t = raw * bbox_std + bbox_mean`; `w = x2 - x1 + 1`; the new width is `v = w exp(t2)`, its start "
-                     "`(x1 + x2) / 2 + t0 w - (v - 1) / 2` and its end `v - 1` further; likewise y with t1 and t3.",
-          .gradient = "None: no bottom gets one.",
-          .source = StrCat(kCascade, "cascade-rcnn's decode_bbox_layer, whose top has a row a region."),
-          .example = R"(layer { name: "offsets" type: "Input" top: "offsets" input_param { shape { dim: 4 dim: 8 } } }
-layer { name: "rois" type: "Input" top: "rois" input_param { shape { dim: 4 dim: 5 } } }
-layer {
-  name: "next"
-  type: "DecodeBBox"
-  bottom: "offsets"
-  bottom: "rois"
-  top: "next"
-  bbox_reg_param { bbox_mean: 0 bbox_mean: 0 bbox_mean: 0 bbox_mean: 0
-                   bbox_std: 0.1 bbox_std: 0.1 bbox_std: 0.2 bbox_std: 0.2 }
-})"}};
+  return {.type = "DecodeBBox",
+          .min_bottoms = 2,
+          .max_bottoms = 3,
+          .build = BuildDecode,
+          .params = {"bbox_reg_param", "decode_bbox_param"}};
 }
 
 LayerDef CascadeProposalTargetLayer() {
-  return {
-      .type = "ProposalTarget",
-      .doc =
-          "The regions a detector learns from, of proposals [P,5] (image, x1, y1, x2, y2) and objects [G,7] or [G,8] "
-          "(image, x1, y1, x2, y2, class, ignored, ..). Tops, each [R,..,1,1]: regions (5 columns), labels (1), "
-          "offsets, inside and outside weights (4*cls_num, or 8 with bbox_reg_param.cls_aware false), objects (6: "
-          "class, x1, y1, x2, y2, overlap) and optionally weights (1). R is batch_size, or P + G (P without "
-          "append_gtbox) if that is -1; rows that are left are -1, and the net's losses and accuracies leave them out.",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .min_tops = 6,
-      .max_tops = 7,
-      .build = BuildTargets,
-      .page = {
-          .params = {"proposal_target_param", "bbox_reg_param"},
-          .formula =
-              "Candidates are the proposals and, with append_gtbox, the objects' boxes; each is matched with the "
-              "object "
-              "of its image it overlaps most. Foreground: overlap at least fg_thr (left out if the object is ignored); "
-              "background: in [bg_thr_lw, bg_thr_hg). Of batch_size rows (of all images) round(fg_fraction batch_size) "
-              "are foreground at most, then comes background, then with pickup_discard other candidates as background, "
-              "in order; too many of a kind are drawn at random. With seven columns of objects (MS-CNN) random boxes "
-              "of img_width x img_height fill the rest; with eight (Cascade R-CNN) one does if there is no row at "
-              "all.\n\nOffsets are `(dx / w, dy / h, log(w' / w), log(h' / h))`, d between the centres and w' the "
-              "object's, `w = x2 - x1 + 1`, less bbox_mean and divided by bbox_std, at the columns of the label; "
-              "weights are 1 there if the overlap lies in [bbox_thr_lw, bbox_thr_hg]. The seventh top is 1, or a "
-              "foreground's overlap (iou_weighted), scaled so that foreground sums to fg_fraction of the rows and "
-              "background to the rest.",
-          .gradient = "None: no bottom gets one.",
-          .source = StrCat(kCascade,
-                           "the proposal_target_layer of mscnn and cascade-rcnn, whose tops have a row a "
-                           "region."),
-          .example = R"(layer { name: "rois" type: "Input" top: "rois" input_param { shape { dim: 12 dim: 5 } } }
-layer { name: "objects" type: "Input" top: "objects" input_param { shape { dim: 3 dim: 8 } } }
-layer {
-  name: "targets"
-  type: "ProposalTarget"
-  bottom: "rois"
-  bottom: "objects"
-  top: "regions"
-  top: "labels"
-  top: "offsets"
-  top: "inside"
-  top: "outside"
-  top: "matches"
-  proposal_target_param { cls_num: 3 batch_size: 8 num_img_per_batch: 1 }
-})"}};
+  return {.type = "ProposalTarget",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .min_tops = 6,
+          .max_tops = 7,
+          .build = BuildTargets,
+          .params = {"proposal_target_param", "bbox_reg_param"}};
 }
 
 LayerDef ScaleRouteLayer() {
-  return {
-      .type = "ScaleRoute",
-      .doc =
-          "The rows of regions of a size, for one level of a pyramid: bottom 0 has regions [R,5] (image, x1, y1, x2, "
-          "y2), each further bottom a row a region; the tops have the rows whose square root of the area is at least "
-          "low_scale and below high_scale, in order, in the bottoms' shapes. Rows that are left are -1.",
-      .min_bottoms = 1,
-      .max_bottoms = -1,
-      .max_tops = -1,
-      .build = BuildRoute,
-      .page = {
-          .params = {"scale_route_param"},
-          .formula =
-              "`s = sqrt((x2 - x1 + 1) (y2 - y1 + 1))`; rows with `low_scale <= s < high_scale` (each only if it "
-              "is given) go on. If there is none the row whose s is nearest to `sqrt(low_scale high_scale)` (the "
-              "one that is given; 256 without either) by the logarithm does.",
-          .gradient = "None: no bottom gets one.",
-          .source = StrCat(kCascade, "cascade-rcnn's scale_route_layer, whose tops have only the rows that go on."),
-          .example = R"(layer { name: "rois" type: "Input" top: "rois" input_param { shape { dim: 6 dim: 5 } } }
-layer { name: "labels" type: "Input" top: "labels" input_param { shape { dim: 6 dim: 1 } } }
-layer {
-  name: "route"
-  type: "ScaleRoute"
-  bottom: "rois"
-  bottom: "labels"
-  top: "rois_2"
-  top: "labels_2"
-  scale_route_param { low_scale: 1 high_scale: 112 }
-})"}};
+  return {.type = "ScaleRoute",
+          .min_bottoms = 1,
+          .max_bottoms = -1,
+          .max_tops = -1,
+          .build = BuildRoute,
+          .params = {"scale_route_param"}};
 }
 
 LayerDef HardMiningLayer() {
-  return {
-      .type = "HardMining",
-      .doc =
-          "The regions of the greatest losses: bottom 0 has a loss a region [R,..], bottom 1 regions [R,5] (image, x1, "
-          "y1, x2, y2), each further bottom a row a region; the tops have the rows of bottoms 1.. that go on, "
-          "min(num_image * num_roi_per_image, R) of them, in order. Rows that are left are -1.",
-      .min_bottoms = 2,
-      .max_bottoms = -1,
-      .max_tops = -1,
-      .build = BuildMining,
-      .page = {.params = {"hard_mining_param"},
-               .formula =
-                   "Of each image the num_roi_per_image regions of the greatest loss go on; while there is room, those "
-                   "of the greatest loss among the others.",
-               .gradient = "None: no bottom gets one.",
-               .source = StrCat(kCascade,
-                                "cascade-rcnn's hard_mining_layer, after online hard example mining (arXiv "
-                                "1604.03540)."),
-               .example = R"(layer { name: "loss" type: "Input" top: "loss" input_param { shape { dim: 6 } } }
-layer { name: "rois" type: "Input" top: "rois" input_param { shape { dim: 6 dim: 5 } } }
-layer { name: "labels" type: "Input" top: "labels" input_param { shape { dim: 6 dim: 1 } } }
-layer {
-  name: "mining"
-  type: "HardMining"
-  bottom: "loss"
-  bottom: "rois"
-  bottom: "labels"
-  top: "hard_rois"
-  top: "hard_labels"
-  hard_mining_param { num_image: 1 num_roi_per_image: 4 }
-})"}};
+  return {.type = "HardMining",
+          .min_bottoms = 2,
+          .max_bottoms = -1,
+          .max_tops = -1,
+          .build = BuildMining,
+          .params = {"hard_mining_param"}};
 }
 
 }  // namespace moka

@@ -1,7 +1,7 @@
-// What a detection branch learns from at each position of its map (Cai et al., MS-CNN 2016, Cascade R-CNN 2018): which
-// positions count, with which weight, and the offsets to their objects. Labels hold at each position the class (0:
-// background), the object's centre, width and height, and the overlap. Positive: a class above 0; negative: class 0
-// with an overlap below bg_threshold. The two ways of taking a sample:
+// The targets from which a detection branch learns at each position of its map (Cai et al., MS-CNN 2016, Cascade R-CNN
+// 2018): which positions count, with which weight, and the offsets to their objects. Labels hold at each position the
+// class (0: background), the object's centre, width and height, and the overlap. Positive: a class above 0; negative:
+// class 0 with an overlap below bg_threshold. The two ways of taking a sample:
 //   pixels false (MS-CNN)  every positive of an image counts. "random": bg_multiple negatives a positive (4 a class at
 //                          least), drawn with repeats among all positions, so fewer; "bootstrap": for each class the
 //                          negatives that score highest, bg_multiple for each of its positives and at least 4;

@@ -1,5 +1,5 @@
-// What the ops of MS-CNN and Cascade R-CNN share: overlaps in their two conventions, the anchors of a detection branch
-// and how box offsets move them, regions' rows and their padding.
+// The geometry that the ops of MS-CNN and Cascade R-CNN share: overlaps in their two conventions, the anchors of a
+// detection branch and how box offsets move them, regions' rows and their padding.
 //
 // Rows of regions are (image, x1, y1, x2, y2, ..). Sizes that depend on the data are the largest possible here; rows
 // that are not used come last and are -1 in every column, so an image below 0 marks them.
@@ -18,7 +18,7 @@ namespace moka {
 
 inline constexpr double kPaddingRow = -1;
 
-// What an overlap is divided by: the union, the smaller box, or the first box.
+// The area that an overlap is divided by: the union, the smaller box, or the first box.
 enum class OverlapMode : uint8_t { kUnion, kSmaller, kFirst };
 
 // Errors: kConfig unless mode is IOU, IOMU or IOFU.

@@ -1,6 +1,6 @@
-// Which rows of regions go on, by their size (scale_rows, Cascade R-CNN's ScaleRoute for pyramids) or by their loss
-// (hard_rows, its HardMining). Both give the indices in rising order; what is left is -1 and counts as missing. Rows of
-// padding (an image below 0) never go on.
+// Chooses the rows of regions that go on, by their size (scale_rows, Cascade R-CNN's ScaleRoute for pyramids) or by
+// their loss (hard_rows, its HardMining). Both give the indices in rising order; what is left is -1 and counts as
+// missing. Rows of padding (an image below 0) never go on.
 #include "graph/op.h"
 #include "layers/forks/cascade/ops/geometry.h"
 #include "layers/ops/cases.h"
@@ -31,7 +31,7 @@ std::vector<TensorType> InferScale(const Attributes& attributes, std::span<const
   return RowTypes(in[0].shape[0]);
 }
 
-// With no region of this size the one nearest to the middle, on a logarithmic scale, goes on.
+// If no region has this size, the one nearest to the middle, on a logarithmic scale, goes on.
 void ReferenceScale(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   std::vector<int64_t> rows;
   int64_t nearest = -1;

@@ -90,16 +90,15 @@ void BuildTruth(LayerBuilder& l, const PythonFields&) {
 
 void BuildScores(LayerBuilder& l, const PythonFields&) { l.SetTop(0, l.b().Add1("score_boxes", l.bottoms())); }
 
-// Of all images together: precision tp / (tp + fp), recall tp / (tp + missed), in per cent, and their product.
+// Builds the scores of all images together: precision tp / (tp + fp), recall tp / (tp + missed), in per cent, and their
+// product.
 void BuildPrecision(LayerBuilder& l, const PythonFields&) {
   const Shape x = l.shape(0);
   l.Check(x.rank() == 3 && x[2] == 5, "bottom[0]",
           StrCat("bottom \"", l.param().bottom(0), "\" must be scored boxes [N,boxes,5], found ", x.ToString()));
   const GraphBuilder& b = l.b();
   const ValueId marks = b.Add("slice", {l.bottom(0)}, {{"axis", int64_t{2}}, {"sizes", Ints{4, 1}}})[1];
-  const auto count = [&](int mark) {
-    return b.Reshape(b.SumAll(b.Pointwise(StrCat("eq(x0,", mark, ")"), {marks})), Shape{1});
-  };
+  const auto count = [&](int mark) { return b.Reshape(b.SumAll(Computed(b, Term::Of(marks) == mark)), Shape{1}); };
   const std::string percent = "x0*100/max(x0+x1,1)";
   const ValueId hits = count(1);
   const ValueId precision = b.Pointwise(percent, {hits, count(2)});

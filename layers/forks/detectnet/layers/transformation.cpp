@@ -7,12 +7,13 @@
 #include "layers/net/fields.h"
 #include "layers/net/layer.h"
 #include "layers/net/random_stream.h"
+#include "layers/shapes/shape_reader.h"
 #include "proto/weights/weights.h"
 
 namespace moka {
 namespace {
 
-// A row a picture that only resizes it.
+// A row for each image, which only resizes it.
 ValueId ResizeOnly(const LayerBuilder& l, int64_t pictures, int64_t height, int64_t width) {
   Doubles rows;
   for (int64_t n = 0; n < pictures; ++n) {
@@ -83,7 +84,7 @@ ValueId WithoutMean(const LayerBuilder& l, ValueId x, const Shape& shape) {
           StrCat(field, " must be given once or three times, found ", t.mean_value_size()));
   Doubles values;
   for (const float value : t.mean_value()) values.push_back(Finite(l, field, value));
-  if (values.size() == 1) return l.b().Pointwise(StrCat("x0-", Number(values[0])), {x});
+  if (values.size() == 1) return Computed(l.b(), Term::Of(x) - Decimal(values[0]));
   const ValueId mean = l.b().Add1("table", {}, {{"shape", Ints{1, 3, 1, 1}}, {"values", std::move(values)}});
   return l.b().Pointwise("x0-x1", {x, mean});
 }
@@ -137,78 +138,24 @@ void BuildTransformation(LayerBuilder& l) {
   l.SetTop(1, b.Add1("box_coverage", {l.bottom(1), choices}, Coverage(l, x)));
 }
 
+// The labels come from a database of their own: a row that counts and, as DIGITS writes them, 64 boxes of 16 numbers.
+void NeedsOfTransformation(const ShapeReader& reader) {
+  const Shape* x = reader.bottom(0);
+  if (reader.has_failed() && x != nullptr && x->rank() > 0 && reader.bottom_count() > 1)
+    reader.Require(1, {(*x)[0], 1, 65, 16});
+}
+
 }  // namespace
 
 LayerDef DetectNetTransformationLayer() {
-  return {
-      .type = "DetectNetTransformation",
-      .doc =
-          "Images [N,3,H,W] and their boxes [N,1,objects+1,16] (a first row that counts the boxes, then rows of x, y, "
-          "width, height, angle, class and ten numbers not used) become images [N,3,image_size_y,image_size_x] and a "
-          "grid of coverage [N,8+classes,image_size_y/stride,image_size_x/stride]. TRAIN changes both at random as "
-          "detectnet_augmentation_param says, TEST resizes them to image_size_x and image_size_y; transform_param has "
-          "the mean.",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .min_tops = 2,
-      .max_tops = 2,
-      .build = BuildTransformation,
-      .page = {
-          .params = {"detectnet_groundtruth_param", "detectnet_augmentation_param", "transform_param"},
-          .formula =
-              "Images, in the order B,G,R: with the chance hue_rotation_prob the hue turns by up to hue_rotation "
-              "degrees "
-              "either way, with desaturation_prob the saturation is multiplied by `1 - u desaturation_max`, u in `[0, "
-              "1)`; the mean is subtracted (mean_value once or three times, or mean_file resized to the image); with "
-              "flip_prob the image is mirrored; with scale_prob its sides are multiplied by a number in `[scale_min, "
-              "scale_max)` and rounded; with rotation_prob it turns by up to max_rotate_degree either way, into a "
-              "picture that holds all of it. With crop_prob the crop begins at `round(u (side - image_size + shift) - "
-              "floor(shift / 2))`, else at `round((side - image_size) / 2)`; around the image is 0. Resizing is cubic "
-              "(a = -0.75), rotation bilinear. TEST only subtracts the mean and resizes.\n\nBoxes follow: mirrored to "
-              "`x = W - x - width - 1`, scaled, their centres rotated, moved by the crop; with crop_bboxes cut to the "
-              "image. Boxes of a class that no object_class has as src, or of no area, are left out. The covered part "
-              "of a box lies in its middle; its sides are those of the box times scale_cvg, at most max_cvg_len "
-              "(GRIDBOX_MAX), or at least min_cvg_len and at most the box's own (GRIDBOX_MIN). In each cell that it "
-              "touches, later boxes over earlier ones: channel 0 is 1; 1 to 4 are x1, y1, x2, y2 of the whole box "
-              "minus "
-              "the cell's corner; 5 and 6 are 1 / width and 1 / height of the box; 7 is stride^2 / area of the covered "
-              "part, with `obj_norm: false` at least 1; channel `8 + dst` is 1. All else is 0. The number of classes "
-              "is "
-              "the largest dst plus 1; the grid has image_size / stride cells, rounded to the nearest (halves to "
-              "even).",
-          .gradient = "None: neither bottom gets one.",
-          .source =
-              "Tao, Barker and Sarathy, \"DetectNet: deep neural network for object detection in DIGITS\", 2016; "
-              "NVIDIA "
-              "Caffe's detectnet_transform_layer and detectnet_coverage_rectangular. Resampling is its CPU code's "
-              "(OpenCV); its CUDA code resizes, rotates and crops in one step, with another cubic between aligned "
-              "corners. Hue and saturation are the CPU code's where the largest channel is positive and the CUDA "
-              "code's "
-              "where it is not; the CUDA code forgets to bring a turned hue back into the circle. Random numbers are "
-              "Moka's, a function of the run's key, the layer's name and the image; a chance of 0 never happens. The "
-              "second number of a label's first row, 16 there or the original stops, is not looked at.",
-          .example =
-              R"(layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 24 dim: 32 } } }
-layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 1 dim: 1 dim: 4 dim: 16 } } }
-layer {
-  name: "transform"
-  type: "DetectNetTransformation"
-  bottom: "data"
-  bottom: "label"
-  top: "transformed_data"
-  top: "transformed_label"
-  detectnet_groundtruth_param {
-    stride: 8
-    scale_cvg: 0.4
-    gridbox_type: GRIDBOX_MIN
-    min_cvg_len: 10
-    image_size_x: 32
-    image_size_y: 24
-    object_class { src: 1 dst: 0 }
-  }
-  detectnet_augmentation_param { shift_x: 4 shift_y: 4 scale_min: 0.8 scale_max: 1.2 flip_prob: 0.5 }
-  transform_param { mean_value: 127 }
-})"}};
+  return {.type = "DetectNetTransformation",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .min_tops = 2,
+          .max_tops = 2,
+          .build = BuildTransformation,
+          .needs = NeedsOfTransformation,
+          .params = {"detectnet_groundtruth_param", "detectnet_augmentation_param", "transform_param"}};
 }
 
 }  // namespace moka

@@ -102,7 +102,7 @@ class Chooser {
     return UnitFloat(RandomWord(key_, static_cast<uint64_t>(a_.Int("stream")), first_ + draw));
   }
   bool Happens(AugmentChoicesDraw draw, const char* chance) const { return U(draw) < a_.Float(chance); }
-  // Half of the shift, a whole number, is what a random crop may begin before the picture.
+  // Half of the shift, a whole number, is what a random crop may begin before the image.
   double Corner(bool is_random, AugmentChoicesDraw draw, int64_t room, int64_t shift) const {
     if (!is_random) return std::round(0.5 * static_cast<double>(room));
     return std::round(static_cast<double>(U(draw)) * static_cast<double>(room + shift) -

@@ -1,5 +1,5 @@
 // Where the pixels of images go (DetectNet): mirrored, resized (cubic, a = -0.75, edges repeated, no smoothing when
-// they shrink: OpenCV's INTER_CUBIC), rotated into a picture that holds all of it (bilinear; pixels whose four
+// they shrink: OpenCV's INTER_CUBIC), rotated into an image that holds all of it (bilinear; pixels whose four
 // neighbours are not all inside are 0) and cropped, with 0 around.
 #include <algorithm>
 #include <array>

@@ -1,3 +1,5 @@
+// Decodes the row of drawn numbers and repeats OpenCV's float arithmetic of a rotated image's size, on whose rounding
+// the places of all boxes hang.
 #include "layers/forks/detectnet/ops/augmentation.h"
 
 #include <algorithm>
@@ -11,7 +13,7 @@
 namespace moka {
 namespace {
 
-// The whole numbers around a rotated rectangle, as OpenCV's RotatedRect finds them in float: the size of pictures and
+// The whole numbers around a rotated rectangle, as OpenCV's RotatedRect finds them in float: the size of images and
 // the place of boxes hang on their rounding.
 struct Bounds {
   int64_t left;

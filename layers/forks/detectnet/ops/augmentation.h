@@ -33,7 +33,7 @@ PictureChange AugmentationAt(const RefTensor& rows, int64_t n);
 // Errors: kConfig unless the type is [images,8].
 void CheckAugmentations(std::string_view op, const TensorType& type, int64_t images);
 
-// Turns a picture about its centre, clockwise on the screen for positive degrees, into one that holds all of it: a
+// Turns an image about its centre, clockwise on the screen for positive degrees, into one that holds all of it: a
 // point p goes to R (p - centre) + moved.
 struct Rotation {
   double cosine;

@@ -1,3 +1,5 @@
+// Groups are the classes of a union-find over similar pairs, numbered by their first members, as OpenCV's partition()
+// numbers them.
 #include "layers/forks/detectnet/ops/rectangle_groups.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Pictures cut into parts that get layers of their own, and put together again (ARL and DRML's regional learning).
+// Images cut into parts that get layers of their own, and put together again (ARL and DRML's regional learning).
 #include "core/text.h"
 #include "layers/net/fields.h"
 #include "layers/net/layer.h"
@@ -68,57 +68,11 @@ void BuildCombination(LayerBuilder& l) {
 }  // namespace
 
 LayerDef CombinationLayer() {
-  return {
-      .type = "Combination",
-      .doc =
-          "Pictures [N,C,h,w] put together to one: combination_param gives the left and upper edge of each (xcoord, "
-          "ycoord). They must cover it row by row, without gaps and overlaps.",
-      .max_bottoms = -1,
-      .build = BuildCombination,
-      .page = {
-          .params = {"combination_param"},
-          .formula = "`y[n,c,ycoord_i + h, xcoord_i + w] = x_i[n,c,h,w]`; the top ends where the last part does.",
-          .gradient = "Each bottom: its part of dy.",
-          .source = "Facial action unit detection using attention and relation learning (Shao et al., arXiv "
-                    "1808.03457); ARL's Caffe, combination_layer, where later parts overwrite earlier ones and "
-                    "gaps keep what was in memory: both are errors here.",
-          .example = R"(layer { name: "a" type: "Input" top: "a" input_param { shape { dim: 1 dim: 2 dim: 3 dim: 4 } } }
-layer { name: "b" type: "Input" top: "b" input_param { shape { dim: 1 dim: 2 dim: 3 dim: 5 } } }
-layer {
-  name: "whole"
-  type: "Combination"
-  bottom: "a"
-  bottom: "b"
-  top: "whole"
-  combination_param { xcoord: 0 xcoord: 4 ycoord: 0 ycoord: 0 }
-})"}};
+  return {.type = "Combination", .max_bottoms = -1, .build = BuildCombination, .params = {"combination_param"}};
 }
 
 LayerDef DivisionLayer() {
-  return {
-      .type = "Division",
-      .doc =
-          "Parts of a picture [N,C,H,W], one a top, all of division_param.height x width pixels; xcoord and ycoord "
-          "give "
-          "the left and upper edge of each.",
-      .max_tops = -1,
-      .build = BuildDivision,
-      .page = {
-          .params = {"division_param"},
-          .formula = "`y_i[n,c,h,w] = x[n,c,ycoord_i + h, xcoord_i + w]`, `[N,C,height,width]`.",
-          .gradient = "x: the sum of the parts' gradients where they lie (the original keeps the last part's where "
-                      "parts overlap), 0 where there is none.",
-          .source = "Facial action unit detection using attention and relation learning (Shao et al., arXiv "
-                    "1808.03457); ARL's Caffe, division_layer.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 4 dim: 6 } } }
-layer {
-  name: "parts"
-  type: "Division"
-  bottom: "x"
-  top: "left"
-  top: "right"
-  division_param { width: 3 height: 4 xcoord: 0 xcoord: 3 ycoord: 0 ycoord: 0 }
-})"}};
+  return {.type = "Division", .max_tops = -1, .build = BuildDivision, .params = {"division_param"}};
 }
 
 }  // namespace moka

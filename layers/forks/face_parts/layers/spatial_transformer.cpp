@@ -1,8 +1,8 @@
 // Two layers of one name. With two bottoms or st_param: spatial transformer networks (Jaderberg et al., arXiv
-// 1506.02025), a picture read where an affine map points. Else DSCLRCN's: pictures mirrored and turned by right angles.
+// 1506.02025), an image read where an affine map points. Else DSCLRCN's: images mirrored and turned by right angles.
 //
-// Of the former, rows come first: the map gives a row and a column in [-1,1) from a row and a column of the top in
-// [-1,1), whose step is 2/H. Around the picture lie zeros.
+// In the former, rows come first: the map gives a row and a column in [-1,1) from a row and a column of the top in
+// [-1,1), whose step is 2/H. Around the image lie zeros.
 #include "core/text.h"
 #include "layers/net/fields.h"
 #include "layers/net/layer.h"
@@ -15,7 +15,7 @@ namespace {
 // The six numbers of the map: of an input of an expression, [N,1,1,1] each, or as text where st_param gives them.
 struct Theta {
   std::vector<ValueId> columns;  // the second bottom's
-  std::string numbers[6];        // "x2" or "0.5"
+  std::vector<Term> numbers;     // the six: columns, or given
 };
 
 Theta ReadTheta(const LayerBuilder& l) {
@@ -26,9 +26,9 @@ Theta ReadTheta(const LayerBuilder& l) {
                                            {p.has_theta_2_2(), p.theta_2_2()}, {p.has_theta_2_3(), p.theta_2_3()}};
   Theta theta;
   int64_t free = 0;
-  for (size_t i = 0; i < 6; ++i) {
-    const auto [is_given, value] = given[i];
-    theta.numbers[i] = is_given ? Number(Finite(l, "st_param", static_cast<float>(value))) : StrCat("x", free++);
+  for (const auto& [is_given, value] : given) {
+    theta.numbers.push_back(is_given ? Decimal(Finite(l, "st_param", static_cast<float>(value)))
+                                     : Term::Input(static_cast<size_t>(free++)));
   }
   const Shape found = l.shape(1);
   const int64_t batch = l.shape(0)[0];
@@ -70,17 +70,17 @@ void BuildTransformer(LayerBuilder& l) {
           StrCat("output_H and output_W must be at least 1, found ", height, " and ", width));
   const Theta theta = ReadTheta(l);
   std::vector<ValueId> inputs = theta.columns;
-  const std::string row = StrCat("x", inputs.size());
-  const std::string column = StrCat("x", inputs.size() + 1);
+  const Term row = Term::Input(inputs.size());
+  const Term column = Term::Input(inputs.size() + 1);
   inputs.push_back(Places(b, 2, height));
   inputs.push_back(Places(b, 3, width));
-  const std::string s = StrCat("(", row, "*", Number(2.0 / static_cast<double>(height)), "-1)");
-  const std::string t = StrCat("(", column, "*", Number(2.0 / static_cast<double>(width)), "-1)");
-  // How far from its own place a pixel of the top is read. A border of zeros lies around the picture, hence the + 1.
-  const auto way = [&](size_t first, int64_t size, const std::string& own) {
-    return b.Pointwise(StrCat("(", theta.numbers[first], "*", s, "+", theta.numbers[first + 1], "*", t, "+",
-                              theta.numbers[first + 2], "+1)*", Number(static_cast<double>(size) / 2), "+1-", own),
-                       inputs);
+  const Term s = row * Decimal(2.0 / static_cast<double>(height)) - 1;
+  const Term t = column * Decimal(2.0 / static_cast<double>(width)) - 1;
+  // How far from its own place a pixel of the top is read. A border of zeros lies around the image, hence the + 1.
+  const auto way = [&](size_t first, int64_t size, const Term& own) {
+    const std::vector<Term>& a = theta.numbers;
+    const Term place = a[first] * s + a[first + 1] * t + a[first + 2];
+    return b.Pointwise((place + 1) * Decimal(static_cast<double>(size) / 2) + 1 - own, inputs);
   };
   const ValueId down = way(0, x[2], row);
   const ValueId across = way(3, x[3], column);
@@ -117,44 +117,10 @@ void BuildSpatialTransformer(LayerBuilder& l) {
 }  // namespace
 
 LayerDef SpatialTransformerLayer() {
-  return {
-      .type = "SpatialTransformer",
-      .doc =
-          "With two bottoms: the picture [N,C,H,W] read where an affine map points from each pixel of the top "
-          "[N,C,output_H,output_W] (st_param; default: the picture's size), bilinear, zeros around it. The second "
-          "bottom holds the map's six numbers of each picture, without those given in st_param (theta_1_1 ...). "
-          "to_compute_dU: false gives the picture no gradient. With one bottom (spatialtransformer_param): pictures "
-          "mirrored left to right (mirror, default true), then turned clockwise by rotate; operation UNTRANSFORM "
-          "undoes "
-          "it.",
-      .max_bottoms = 2,
-      .build = BuildSpatialTransformer,
-      .page = {
-          .params = {"st_param", "spatialtransformer_param"},
-          .formula =
-              "With `s = 2 i / h - 1`, `t = 2 j / w - 1` for row i and column j of the top, of h x w: `y[n,c,i,j]` is "
-              "x[n,c] at row `(theta_1_1 s + theta_1_2 t + theta_1_3 + 1) H / 2` and column `(theta_2_1 s + theta_2_2 "
-              "t "
-              "+ theta_2_3 + 1) W / 2`, between the four pixels around; pixels outside are 0.\n\nWith one bottom: m is "
-              "x "
-              "with `m[h,w] = x[h,W-1-w]`, or x itself without mirror; the top is m, or turned by 90 degrees "
-              "`y[w,H-1-h] "
-              "= m[h,w]`, by 180 `y[H-1-h,W-1-w] = m[h,w]`, by 270 `y[W-1-w,h] = m[h,w]`. UNTRANSFORM gives x from y.",
-          .gradient = "The picture: dy to the four pixels with their weights. The map's numbers: dy times the slope "
-                      "between these pixels, times the derivative of row and column. With one bottom: dy moved back.",
-          .source = "Jaderberg et al., \"Spatial Transformer Networks\", 2015, arXiv 1506.02025; Kaichun Mo's "
-                    "SpatialTransformerLayer for Caffe (the GPU's, which heeds given thetas). One bottom: DSCLRCN's "
-                    "Caffe (Liu, Han, arXiv 1610.01708), spatialtransformer_layer.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 6 dim: 8 } } }
-layer { name: "theta" type: "Input" top: "theta" input_param { shape { dim: 2 dim: 4 } } }
-layer {
-  name: "seen"
-  type: "SpatialTransformer"
-  bottom: "x"
-  bottom: "theta"
-  top: "seen"
-  st_param { output_H: 4 output_W: 4 theta_1_2: 0 theta_2_1: 0 }
-})"}};
+  return {.type = "SpatialTransformer",
+          .max_bottoms = 2,
+          .build = BuildSpatialTransformer,
+          .params = {"st_param", "spatialtransformer_param"}};
 }
 
 }  // namespace moka

@@ -1,6 +1,7 @@
 // Faces with landmarks, angles, gender and glasses (yuqj1991): their data and how well they were found.
 #include "core/text.h"
 #include "layers/net/layer.h"
+#include "layers/shapes/data_guess.h"
 #include "layers/types/data/outside_data.h"
 
 namespace moka {
@@ -22,62 +23,25 @@ void BuildEvaluate(LayerBuilder& l) {
   l.SetTop(0, b.Add1("face_scores", {b.Reshape(l.bottom(0), {x[0], x[1]}), b.Reshape(l.bottom(1), {t[0], kColumns})}));
 }
 
+GuessedTypes GuessFaceAttributeData(const LayerParameter& layer) {
+  const auto top = [](const LayerParameter& data, int /*top*/, const GuessedPicture& picture) -> Shape {
+    return {picture.batch, data.phase() == TRAIN ? 15 : 17};
+  };
+  return GuessPictures(layer, {.top = top});
+}
+
 }  // namespace
 
 LayerDef FaceAttributeDataLayer() {
-  return OutsideDataLayer(
-      "faceAttributeData",
-      "Images of faces [N,C,H,W] and, optional, rows of their landmarks, angles, gender and glasses: [N,15] in "
-      "TRAIN, [N,17] in TEST, where the picture's width and height follow. Nets with the layer build, but no "
-      "reader of its records exists: training or testing with it is an error.",
-      2,
-      {.params = {"data_param", "transform_param"},
-       .formula = "top 0: images `[batch_size,3,H,W]`, H and W those of `transform_param.resize_param`; top 1 "
-                  "(optional): rows of x of the left and right eye, the nose and the mouth's left and right "
-                  "corner, their y (parts of the picture's sides), yaw, pitch, roll, gender and glasses.",
-       .gradient = "None: the tops are inputs of the net.",
-       .source = "github.com/yuqj1991/caffe_train, face_attribute_data_layer, without its reader. Nets for its "
-                 "older versions, whose rows end with gender, have as many columns as they read.",
-       .example = R"(layer {
-  name: "data"
-  type: "faceAttributeData"
-  top: "data"
-  top: "label"
-  data_param { source: "faces_lmdb" batch_size: 2 backend: LMDB }
-  transform_param { resize_param { height: 8 width: 8 } }
-})"});
+  return OutsideDataLayer("faceAttributeData", {.guess = GuessFaceAttributeData}, 2, {"data_param", "transform_param"});
 }
 
 LayerDef FaceAttriEvaluateLayer() {
-  return {
-      .type = "FaceAttriEvaluate",
-      .doc =
-          "How well faces' landmarks, angles, gender and glasses were found. Bottoms: rows [N,C] found, C at least "
-          "17, and faceAttributeData's truth [N,17]. The top [1,1,N,10] has for each face five distances, two marks "
-          "and three cosines. facetype must be FACEATTRIBUTE.",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .build = BuildEvaluate,
-      .page = {
-          .params = {"face_evaluate_param"},
-          .formula = "A row found is x of five landmarks, their y, yaw, pitch, roll and two scores each for gender "
-                     "and glasses; a row of the truth x, y, angles, gender, glasses, width w and height h. Columns "
-                     "0 to 4: `sqrt((w dx)^2 + (h dy)^2) / sqrt(w^2 + h^2)`. 5 and 6: 1 if gender (glasses) is the "
-                     "place of the higher score (1 if the second is above the first and 0), of this face or any "
-                     "before it in the batch. 7 to 9: the cosines of the angles' errors.",
-          .gradient = "None: no bottom gets one.",
-          .source = "yuqj1991's Caffe, faceEvaluateLayer: there as here the marks stay set from the first face that "
-                    "is right. Its other values of facetype write nothing and are refused.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 17 } } }
-layer { name: "truth" type: "Input" top: "truth" input_param { shape { dim: 2 dim: 17 } } }
-layer {
-  name: "scores"
-  type: "FaceAttriEvaluate"
-  bottom: "x"
-  bottom: "truth"
-  top: "scores"
-  face_evaluate_param { facetype: FACEATTRIBUTE }
-})"}};
+  return {.type = "FaceAttriEvaluate",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .build = BuildEvaluate,
+          .params = {"face_evaluate_param"}};
 }
 
 }  // namespace moka

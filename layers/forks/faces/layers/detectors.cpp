@@ -101,109 +101,32 @@ void BuildFocal(LayerBuilder& l) {
 }  // namespace
 
 LayerDef CenterGridLossLayer() {
-  return {
-      .type = "CenterGridLoss",
-      .doc =
-          "The loss of a map [N,C,H,W] that looks for faces of one scale: C is 4 places and 1 score (class_type "
-          "SIGMOID), or 4 places, 10 of landmarks with has_lm, and 2 scores (SOFTMAX). Bottom 1 has rows of 8 numbers "
-          "(19 with has_lm) as AnnotatedData's yoloformat gives them. Faces whose longer side is from low_bbox_scale "
-          "to up_bbox_scale pixels are learnt. The top is a scalar.",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .auto_tops = true,
-      .build = BuildGridLoss,
-      .page = {
-          .params = {"center_object_loss_param", "loss_param"},
-          .formula =
-              "With r = net_height / H pixels a cell and b = bias_scale (half of it for SIGMOID). A cell (i, j) with "
-              "trunc(ymin) <= i < trunc(ymax) and likewise j, in cells, is in the face; in the first face of the range "
-              "that holds it, it learns `((j + 1/2) - xmin) r / b`, ymin, xmax, ymax and, if the row has all, x and y "
-              "of the five landmarks likewise, with the smooth L1 loss e (`d^2/2` where |d| < 1, else `|d| - 1/2`), "
-              "and that it is a face. Cells in no face learn that they are none, those whose last face is of another "
-              "size or came too late nothing. Of the probability q of what is learnt: SOFTMAX `-0.25 (1-q)^2 log q`, "
-              "SIGMOID `-2 (1-q)^4 log q`. The top is `(sum e + sum class) / Z + 0.1 sum e of landmarks / Z'`, Z the "
-              "images (BATCH_SIZE, FULL), the cells with a face (VALID, the default; without any the images) or 1, Z' "
-              "that for cells with landmarks. Without a face in the whole batch it is 0; SIGMOID leaves images without "
-              "one out.",
-          .gradient = "The derivative of the formula. Labels get none.",
-          .source = "After LFFD (He et al., arXiv 1904.10633); yuqj1991's Caffe, CenterGridLossLayer. There the weight "
-                    "of the loss counts twice for landmarks. net_width, ignore_thresh, loc_weight and the kinds of "
-                    "loss are not used, as there.",
-          .example =
-              R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 6 dim: 4 dim: 4 } } }
-layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 2 dim: 1 dim: 3 dim: 8 } } }
-layer {
-  name: "loss"
-  type: "CenterGridLoss"
-  bottom: "x"
-  bottom: "label"
-  top: "loss"
-  loss_param { normalization: BATCH_SIZE }
-  center_object_loss_param {
-    num_class: 2 class_type: SOFTMAX bias_scale: 16 bias_num: 1 net_height: 32 net_width: 32
-    low_bbox_scale: 4 up_bbox_scale: 40
-  }
-})"}};
+  return {.type = "CenterGridLoss",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .auto_tops = true,
+          .build = BuildGridLoss,
+          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .params = {"center_object_loss_param", "loss_param"}};
 }
 
 LayerDef CenternetDetectionOutputLayer() {
-  return {
-      .type = "CenternetDetectionOutput",
-      .doc =
-          "Faces from places [N,4,H,W] (14 with has_lm) and scores [N,num_classes-1,H,W]. The top [1,1,R,7] (17) has "
-          "rows (image, class from 1, score, xmin, ymin, xmax, ymax, landmarks), image by image and best first; unused "
-          "rows are -1. R is N times keep_top_k, or all scores.",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .build = BuildPeaks,
-      .page = {
-          .params = {"detection_output_param"},
-          .formula =
-              "Cell (i, j) with a score above confidence_threshold (default: any) and below 1 has the centre `c = 4 (j "
-              "+ v_0, i + v_1)` and the sides `4 exp(v_2)`, `4 exp(v_3)`, in pixels of a picture of 4 W x 4 H, to "
-              "which the corners are bounded; they are told as parts of it. Landmark k lies at `4 (c + (v w, v' h))`, "
-              "w and h those of the bounded box, bounded to the picture and told in pixels. From the highest score on, "
-              "over all classes, one stays if its overlap with none kept is above nms_thresh (default 0.4), at most "
-              "keep_top_k. The overlap is u / (A + B - u), u = (w + 1)(h + 1) for a common part of w x h pixels, A and "
-              "B unbounded.",
-          .gradient = "None: no bottom gets one.",
-          .source =
-              "After CenterFace (Xu et al., arXiv 1911.03599); yuqj1991's Caffe, detection_centernet_output_layer, "
-              "with its factor 4 for landmarks. There the top grows with what was found.",
-          .example =
-              R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 4 dim: 4 dim: 4 } } }
-layer { name: "scores" type: "Input" top: "scores" input_param { shape { dim: 1 dim: 1 dim: 4 dim: 4 } } }
-layer {
-  name: "faces"
-  type: "CenternetDetectionOutput"
-  bottom: "x"
-  bottom: "scores"
-  top: "faces"
-  detection_output_param { num_classes: 2 keep_top_k: 8 confidence_threshold: 0.3 }
-})"}};
+  return {.type = "CenternetDetectionOutput",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .build = BuildPeaks,
+          .params = {"detection_output_param"}};
 }
 
 LayerDef FocalSoftmaxWithLossLayer() {
-  return {
-      .type = "focalSoftmaxWithLoss",
-      .doc =
-          "The focal loss of the softmax along softmax_param.axis: the mean of -0.75 (1-p)^2 log p, p that of the "
-          "label. loss_param has ignore_label and the normalization (default VALID). An optional second top "
-          "holds the probabilities.",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .max_tops = 2,
-      .auto_tops = true,
-      .build = BuildFocal,
-      .page = {.params = {"softmax_param", "loss_param"},
-               .formula = "`L = (1/Z) sum of -0.75 (1 - p)^2 log max(p, FLT_MIN)`, p the probability of the label; "
-                          "ignored labels add 0. Z is as SoftmaxWithLoss's.",
-               .gradient = "x: that of the formula. The labels get none, nor does the second top pass one on.",
-               .source = "Lin et al., \"Focal Loss for Dense Object Detection\", 2017, arXiv 1708.02002, with fixed "
-                         "alpha 0.75, for every label, and gamma 2; yuqj1991's Caffe, focal_loss_layer.",
-               .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 3 } } }
-layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 4 } } }
-layer { name: "loss" type: "focalSoftmaxWithLoss" bottom: "x" bottom: "label" top: "loss" })"}};
+  return {.type = "focalSoftmaxWithLoss",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .max_tops = 2,
+          .auto_tops = true,
+          .build = BuildFocal,
+          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .params = {"softmax_param", "loss_param"}};
 }
 
 }  // namespace moka

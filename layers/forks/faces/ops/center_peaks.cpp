@@ -1,7 +1,7 @@
 // Faces at the cells of a map (CenterFace, arXiv 1911.03599, as yuqj1991's detection_centernet_output_layer has it). A
 // cell of 4 x 4 pixels whose score lies between the threshold and 1 has a face: its centre is the cell's corner moved
 // by the first two places, its sides are the exponentials of the next two, in cells. Landmarks are where that layer
-// puts them, four times the centre and a part of the box, in pixels: corners alone become parts of the picture.
+// puts them, four times the centre and a part of the box, in pixels: corners alone become parts of the image.
 #include <algorithm>
 #include <cmath>
 

@@ -1,6 +1,6 @@
 // How well landmarks, angles, gender and glasses of faces were found (yuqj1991's faceEvaluateLayer). A row of bottom 0
 // has x of five landmarks, their y, yaw, pitch and roll in degrees and two scores each for gender and glasses; a row of
-// the truth the same places and angles, gender, glasses, and the picture's width and height. As there the marks for
+// the truth the same places and angles, gender, glasses, and the image's width and height. As there the marks for
 // gender and glasses stay set from the first face of the batch that is right.
 #include <cmath>
 #include <numbers>

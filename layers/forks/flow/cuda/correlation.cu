@@ -97,7 +97,7 @@ struct CorrelationBackwardEach {
     }
     dx[i] = cuda::Narrow<T>(sum / static_cast<W>(s.Elements()));
   }
-  // What the patches that hold a's pixel (row, column) get.
+  // Returns the sum of the gradients that reach the patches which hold a's pixel (row, column).
   __host__ __device__ cuda::Wide<T> Received(int64_t n, int64_t d, int64_t row, int64_t column) const {
     cuda::Wide<T> sum = 0;
     for (int64_t j = 0; j < s.kernel; ++j) {

@@ -31,6 +31,8 @@ int64_t Places(const LayerBuilder& l, int64_t size, int64_t border, int64_t stri
   return (left + stride - 1) / stride;
 }
 
+// FlowNet's correlation: channel (p, o) of the top is the mean product of a patch of bottom 0 with the patch of bottom
+// 1 displaced by (p, o). Both directions are one op with lists of displacements.
 void BuildCorrelation(LayerBuilder& l, bool one_axis) {
   const CorrelationParameter& p = l.param().correlation_param();
   CheckMaps(l, 0);
@@ -80,6 +82,7 @@ void BuildNorm(LayerBuilder& l) {
   l.SetTop(0, l.b().Reshape(l.b().Pointwise("select(gt(x0,0),sqrt(x0),0)", {sum}), x.With(1, 1)));
 }
 
+// The three scales and the sign are folded into one factor and one table.
 void BuildMean(LayerBuilder& l) {
   const MeanParameter& p = l.param().mean_param();
   l.Check(!p.has_file(), "mean_param.file", "mean images are not supported; give mean_param.value");
@@ -99,7 +102,7 @@ void BuildMean(LayerBuilder& l) {
       values.push_back(factor * Finite(l, "mean_param.value", p.value(static_cast<int>(c % p.value_size()))));
     }
     const ValueId mean = l.b().Add1("table", {}, {{"shape", Ints{1, x[1], 1, 1}}, {"values", values}});
-    l.SetTop(i, l.b().Pointwise(StrCat("x0*", Number(input * output), "+x1"), {l.bottom(i), mean}));
+    l.SetTop(i, l.Bottom(i) * Decimal(input * output) + Term::Of(mean));
   }
 }
 
@@ -142,6 +145,8 @@ void BuildDownsample(LayerBuilder& l) {
   l.SetTop(0, l.b().Add1("resample", {l.bottom(0)}, {{"filter", std::string("mean")}, {"size", size}}));
 }
 
+// Maps of several scales are brought to the largest (or to a reference's size, or to a multiple) and joined along the
+// channels.
 void BuildAccum(LayerBuilder& l) {
   const AccumParameter& p = l.param().accum_param();
   const int count = l.bottom_count() - (p.have_reference() ? 1 : 0);
@@ -176,191 +181,40 @@ void BuildAccum(LayerBuilder& l) {
   l.SetTop(0, parts.size() == 1 ? parts[0] : l.b().Add1("concat", parts, {{"axis", int64_t{1}}}));
 }
 
-constexpr const char* kTwoMaps =
-    R"(layer { name: "a" type: "Input" top: "a" input_param { shape { dim: 1 dim: 3 dim: 6 dim: 8 } } }
-layer { name: "b" type: "Input" top: "b" input_param { shape { dim: 1 dim: 3 dim: 6 dim: 8 } } }
-)";
-constexpr const char* kOneMap =
-    "layer { name: \"x\" type: \"Input\" top: \"x\" input_param { shape { dim: 1 dim: 3 dim: 6 dim: 8 } } }\n";
-constexpr const char* kFlowNet2 = "FlowNet 2 (Ilg et al., arXiv 1612.01925), its Caffe";
-
 }  // namespace
 
 LayerDef CorrelationLayer() {
   return {
-      .type = "Correlation",
-      .doc =
-          "Patches of bottom 0 [N,C,H,W] compared with displaced patches of bottom 1, of one shape: the top "
-          "[N,D*D,h,w] has a channel a displacement, D = 2 floor(max_displacement / stride_2) + 1 in each direction, "
-          "and h, w the places, stride_1 apart, whose displaced patches of kernel_size lie in the maps padded by pad.",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .build = BuildBoth,
-      .page = {
-          .params = {"correlation_param"},
-          .formula = "With K = kernel_size, r = floor(max_displacement / stride_2), both maps padded by pad zeros: "
-                     "`y[n, (p+r) D + o+r, i, j] = sum over a patch of K x K pixels and the channels of a[.. s1 i + "
-                     "m, s1 j + m] * b[.. s1 i + m + s2 p, s1 j + m + s2 o] / (K K C)` with m = max_displacement, s1, "
-                     "s2 the strides and p, o from -r to r; h = ceil((H + 2 pad - 2 m - (K-1)) / s1), w likewise. "
-                     "correlation_type SUBTRACT: |a - b| in place of a b.",
-          .gradient = "`da = sum of dy * b / (K K C)` over the patches and displacements a pixel is part of, `db` "
-                      "likewise; SUBTRACT: sign(a - b) and its negative.",
-          .source = "FlowNet (Dosovitskiy et al., arXiv 1504.06852); FlowNet 2's Caffe, correlation_layer. do_abs is "
-                    "read and not used, as there.",
-          .example = std::string(kTwoMaps) + R"(layer {
-  name: "c"
-  type: "Correlation"
-  bottom: "a"
-  bottom: "b"
-  top: "c"
-  correlation_param { pad: 2 kernel_size: 1 max_displacement: 2 stride_1: 1 stride_2: 1 }
-})"}};
+      .type = "Correlation", .min_bottoms = 2, .max_bottoms = 2, .build = BuildBoth, .params = {"correlation_param"}};
 }
 
 LayerDef Correlation1DLayer() {
-  return {
-      .type = "Correlation1D",
-      .doc =
-          "Correlation with displacements along the rows alone, for stereo: the top [N,D,h,w], D = 2 "
-          "floor(max_displacement / stride_2) + 1; single_direction below or above 0: only to the left or to the "
-          "right, D = floor(max_displacement / stride_2) + 1. Only the width is padded.",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .build = BuildAcross,
-      .page = {.params = {"correlation_param"},
-               .formula =
-                   "As Correlation with p = 0 alone, rows from s1 i, h = ceil((H - (K-1)) / s1). o goes from -r to r; "
-                   "single_direction above 0: 0 to r, below 0: -r-1 to -1. Pixels outside the padded maps count as 0.",
-               .gradient = "As Correlation.",
-               .source =
-                   "DispNet (Mayer et al., arXiv 1512.02134); FlowNet 2's Caffe, correlation_layer1d, which to the "
-                   "left starts one displacement further and may read past a row's begin.",
-               .example = std::string(kTwoMaps) + R"(layer {
-  name: "c"
-  type: "Correlation1D"
-  bottom: "a"
-  bottom: "b"
-  top: "c"
-  correlation_param { pad: 2 kernel_size: 1 max_displacement: 2 single_direction: -1 }
-})"}};
+  return {.type = "Correlation1D",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .build = BuildAcross,
+          .params = {"correlation_param"}};
 }
 
-LayerDef ChannelNormLayer() {
-  return {.type = "ChannelNorm",
-          .doc = "The Euclidean norm of the channels at each pixel: [N,C,H,W] to [N,1,H,W]. It has no fields.",
-          .build = BuildNorm,
-          .page = {.params = {},
-                   .formula = "`y[n,0,i,j] = sqrt(sum over c of x[n,c,i,j]^2)`.",
-                   .gradient = "`dx = dy * x / y`, 0 where y is 0.",
-                   .source = StrCat(kFlowNet2, ", channel_norm_layer, which divides by y + 1e-9."),
-                   .example = std::string(kOneMap) +
-                              "layer { name: \"norm\" type: \"ChannelNorm\" bottom: \"x\" top: \"norm\" }"}};
-}
+LayerDef ChannelNormLayer() { return {.type = "ChannelNorm", .build = BuildNorm}; }
 
 LayerDef MeanLayer() {
-  return {
-      .type = "Mean",
-      .doc =
-          "A value a channel added to or subtracted from each bottom [N,C,H,W] (mean_param operation, value; one "
-          "value, or as many as divide the channels, which then repeat); a top a bottom.",
-      .max_bottoms = -1,
-      .max_tops = -1,
-      .equal_counts = true,
-      .build = BuildMean,
-      .page = {.params = {"mean_param"},
-               .formula =
-                   "`y[n,c] = output_scale * (input_scale * x[n,c] +- mean_scale * value[c mod V])` with V the number "
-                   "of values, + for ADD and - for SUBTRACT; the scales are 1 by default.",
-               .gradient = "`dx = output_scale * input_scale * dy`.",
-               .source = StrCat(kFlowNet2, ", mean_layer, which has no gradient. mean_param.file is refused."),
-               .example = std::string(kOneMap) + R"(layer {
-  name: "mean"
-  type: "Mean"
-  bottom: "x"
-  top: "mean"
-  mean_param { operation: SUBTRACT value: 0.4 value: 0.5 value: 0.6 input_scale: 0.5 }
-})"}};
+  return {.type = "Mean",
+          .max_bottoms = -1,
+          .max_tops = -1,
+          .equal_counts = true,
+          .build = BuildMean,
+          .params = {"mean_param"}};
 }
 
 LayerDef ResampleLayer() {
-  return {
-      .type = "Resample",
-      .doc =
-          "[N,C,H,W] resized to bottom 1's height and width, or to resample_param.height and width, by the filter "
-          "type: NEAREST, LINEAR (default) or CUBIC; antialias (default) widens the filter when shrinking. No "
-          "gradient.",
-      .max_bottoms = 2,
-      .build = BuildResample,
-      .page = {
-          .params = {"resample_param"},
-          .formula =
-              "With f_x = W / w and f_y = H / h, pixel (i, j) lies at `v = i f_y + f_x / 2 - 1/2`, `u = j f_x + f_y / "
-              "2 - 1/2` and is the mean of the pixels around weighted by `k(a_y (v - row)) k(a_x (u - column))`, k "
-              "the triangle or the cubic with a = -1/2, a = 1, or 1 / f with antialias when either side shrinks. "
-              "NEAREST: the pixel at (round v, round u).",
-          .gradient = "None: a bottom that needs one gets 0.",
-          .source = StrCat(kFlowNet2,
-                           ", resample_layer: f_x and f_y change places in the halves, as there. NEAREST "
-                           "reads the nearest pixel of the map where that lies outside. type AREA is "
-                           "refused; factor is read and not used."),
-          .example = std::string(kOneMap) + R"(layer {
-  name: "large"
-  type: "Resample"
-  bottom: "x"
-  top: "large"
-  resample_param { height: 12 width: 16 type: LINEAR }
-})"}};
+  return {.type = "Resample", .max_bottoms = 2, .build = BuildResample, .params = {"resample_param"}};
 }
 
 LayerDef DownsampleLayer() {
-  return {
-      .type = "Downsample",
-      .doc =
-          "[N,C,H,W] resized to bottom 1's height and width, or to downsample_param.top_height and top_width, by "
-          "weighted means that leave out NaN (unknown flow). No gradient.",
-      .max_bottoms = 2,
-      .build = BuildDownsample,
-      .page = {.params = {"downsample_param"},
-               .formula =
-                   "With s_x = (W-1) / (w-1) and s_y = (H-1) / (h-1), pixel (i, j) is the mean of the pixels weighted "
-                   "by `max(0, 1 - |row - i s_y| / s_y) max(0, 1 - |column - j s_x| / s_x)`; NaNs count for nothing, "
-                   "but the pixel is NaN where their weight is above half of the others'. Of the same size it is the "
-                   "bottom.",
-               .gradient = "None: a bottom that needs one gets 0.",
-               .source = StrCat(kFlowNet2, ", downsample_layer."),
-               .example = std::string(kOneMap) + R"(layer {
-  name: "small"
-  type: "Downsample"
-  bottom: "x"
-  top: "small"
-  downsample_param { top_height: 3 top_width: 4 }
-})"}};
+  return {.type = "Downsample", .max_bottoms = 2, .build = BuildDownsample, .params = {"downsample_param"}};
 }
 
-LayerDef AccumLayer() {
-  return {
-      .type = "Accum",
-      .doc =
-          "Bottoms [N,C_i,H_i,W_i] resized to one height and width, bilinear with aligned corners, and concatenated "
-          "along the channels. The size is the largest bottom's in each direction; with accum_param top_height and "
-          "top_width, or size_divisible_by, that if it is larger in both; with have_reference that of the last "
-          "bottom, which is left out.",
-      .max_bottoms = -1,
-      .build = BuildAccum,
-      .page = {.params = {"accum_param"},
-               .formula =
-                   "The top [N, sum C_i, h, w] has x_i at `(i (H_i - 1) / (h - 1), j (W_i - 1) / (w - 1))` for each "
-                   "bottom. size_divisible_by d: the largest sides rounded up to multiples of d.",
-               .gradient = "Each dy goes to the four pixels around with their weights.",
-               .source = StrCat(kFlowNet2, ", accum_layer."),
-               .example = std::string(kTwoMaps) + R"(layer {
-  name: "y"
-  type: "Accum"
-  bottom: "a"
-  bottom: "b"
-  top: "y"
-  accum_param { size_divisible_by: 5 }
-})"}};
-}
+LayerDef AccumLayer() { return {.type = "Accum", .max_bottoms = -1, .build = BuildAccum, .params = {"accum_param"}}; }
 
 }  // namespace moka

@@ -29,7 +29,8 @@ double Cubic(double x) {
   return x < 2 ? x * (x * (-0.5 * x + 2.5) - 4) + 2 : 0;
 }
 
-// What makes up pixel `to` of one axis, of `size` pixels before and `top` after; `other` is the other axis' ratio.
+// Returns the taps that make up pixel `to` of one axis, of `size` pixels before and `top` after; `other` is the other
+// axis' ratio.
 std::vector<Tap> ResampleTapsOf(const std::string& filter, bool antialias, int64_t to, int64_t size, int64_t top,
                                 double other) {
   const double ratio = static_cast<double>(size) / static_cast<double>(top);

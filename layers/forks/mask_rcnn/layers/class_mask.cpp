@@ -21,24 +21,6 @@ void BuildClassMask(LayerBuilder& l) {
 
 }  // namespace
 
-LayerDef ClassMaskLayer() {
-  return {
-      .type = "ClassMask",
-      .doc =
-          "Of masks [M,C,S,S], one a class, that of each region's class [M] (bottom 1): [M,1,S,S]. Class -1 gives "
-          "zeros. One channel serves all classes.",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .build = BuildClassMask,
-      .page = {.formula = "`y[m,0] = x[m,class[m]]`, zeros where the class is no channel; with C = 1 `y[m,0] = "
-                          "x[m,0]` for every class but -1.",
-               .gradient = "x: dy at the class's channel, zeros at the others. The classes get none.",
-               .source = "He et al., \"Mask R-CNN\", 2017, arXiv 1703.06870: the mask loss is that of the true "
-                         "class alone.",
-               .example =
-                   R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 3 dim: 5 dim: 5 } } }
-layer { name: "classes" type: "Input" top: "classes" input_param { shape { dim: 4 } } }
-layer { name: "mask" type: "ClassMask" bottom: "x" bottom: "classes" top: "mask" })"}};
-}
+LayerDef ClassMaskLayer() { return {.type = "ClassMask", .min_bottoms = 2, .max_bottoms = 2, .build = BuildClassMask}; }
 
 }  // namespace moka

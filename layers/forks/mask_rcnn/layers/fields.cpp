@@ -1,3 +1,5 @@
+// Reads and checks the fields once for the layers of proposals, targets and detections, so that they have one set of
+// anchors.
 #include "layers/forks/mask_rcnn/layers/fields.h"
 
 #include <cmath>

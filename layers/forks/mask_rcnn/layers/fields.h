@@ -1,4 +1,4 @@
-// What the layers of this folder read alike: the anchors of a pyramid, the size of the pictures.
+// The fields that the layers of this folder read alike: the anchors of a pyramid, the size of the images.
 #pragma once
 
 #include "layers/net/fields.h"
@@ -10,7 +10,7 @@ namespace moka {
 // Errors: kConfig at the field where stride, size and ratio do not fit the maps or each other.
 Attributes AnchorsOfPyramid(const LayerBuilder& l, int levels);
 
-// The attributes height and width of the pictures in bottom 0 [N,C,H,W]. Errors: kConfig.
+// The attributes height and width of the images in bottom 0 [N,C,H,W]. Errors: kConfig.
 Attributes PicturesOfBottom0(const LayerBuilder& l);
 
 // The attribute stds from a repeated field; 0.1, 0.1, 0.2, 0.2 where it is empty. Errors: kConfig.
@@ -20,7 +20,7 @@ Doubles StdsOfField(const LayerBuilder& l, const std::string& field,
 // A field from 0 to 1. Errors: kConfig.
 double PartOfField(const LayerBuilder& l, const std::string& field, float value);
 
-// Of both; later ones win.
+// Returns both together; of two of one name the one in `more` wins.
 Attributes Together(Attributes attributes, const Attributes& more);
 
 }  // namespace moka

@@ -38,50 +38,13 @@ void BuildPyramidAnchorTarget(LayerBuilder& l) {
 }  // namespace
 
 LayerDef PyramidAnchorTargetLayer() {
-  return {
-      .type = "PyramidAnchorTarget",
-      .doc =
-          "What a region proposal network over L maps learns. Bottoms: the pictures [N,C,H,W] (for their size), the "
-          "true boxes [1,1,G,8] (RecordData's BOXES), then the maps' scores [N,A,h,w], finest first, of which only the "
-          "shapes count. Tops: labels [N,T] of all T anchors (1 object, 0 none, -1 not sampled), what the deltas "
-          "should be [N,4T], and weights inside and outside the norm [N,4T] for SmoothL1Loss. T and 4T run over the "
-          "maps flattened one after another.",
-      .min_bottoms = 3,
-      .max_bottoms = -1,
-      .min_tops = 4,
-      .max_tops = 4,
-      .build = BuildPyramidAnchorTarget,
-      .page = {
-          .params = {"pyramid_param"},
-          .formula =
-              "Anchors and deltas are PyramidProposal's. An anchor whose intersection over union with some box is at "
-              "least positive_overlap is positive, and so is each box's best; one below negative_overlap with all "
-              "boxes is negative. Of each picture `batch * positive_fraction` positives at most are drawn, and of the "
-              "negatives so many that there are `batch`; the others count as -1. A positive anchor learns the deltas "
-              "that move it to the box it overlaps most. The outside weights are `N / sampled anchors`, so that "
-              "SmoothL1Loss is the mean over all that were sampled; SigmoidCrossEntropyLoss over the scores wants "
-              "`ignore_label: -1` and `normalization: VALID`.",
-          .gradient = "None: targets are fixed numbers.",
-          .source = "Ren et al., \"Faster R-CNN\", 2015, arXiv 1506.01497; Lin et al., 2017, arXiv 1612.03144. Anchors "
-                    "that reach beyond the picture count, as in torchvision.",
-          .example =
-              R"(layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 2 dim: 1 dim: 32 dim: 32 } } }
-layer { name: "boxes" type: "Input" top: "boxes" input_param { shape { dim: 1 dim: 1 dim: 6 dim: 8 } } }
-layer { name: "score8" type: "Input" top: "score8" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
-layer { name: "score16" type: "Input" top: "score16" input_param { shape { dim: 2 dim: 3 dim: 2 dim: 2 } } }
-layer {
-  name: "targets"
-  type: "PyramidAnchorTarget"
-  bottom: "data"
-  bottom: "boxes"
-  bottom: "score8"
-  bottom: "score16"
-  top: "labels"
-  top: "deltas"
-  top: "inside"
-  top: "outside"
-  pyramid_param { stride: 8 stride: 16 size: 12 size: 24 }
-})"}};
+  return {.type = "PyramidAnchorTarget",
+          .min_bottoms = 3,
+          .max_bottoms = -1,
+          .min_tops = 4,
+          .max_tops = 4,
+          .build = BuildPyramidAnchorTarget,
+          .params = {"pyramid_param"}};
 }
 
 }  // namespace moka

@@ -46,13 +46,15 @@ void BuildPyramidRoiAlign(LayerBuilder& l) {
   // The least area of the map i: level = floor(log2(canonical_stride) + log2(sqrt(area) / canonical_size) + 1e-6).
   const auto least = [&](size_t i) {
     const double side = p.canonical_size() * std::exp2(levels[i] - std::log2(double{p.canonical_stride()}) - 1e-6);
-    return Number(side * side);
+    return Decimal(side * side);
   };
+  const auto column = [&](size_t i) { return Term::Of(columns[i]); };
+  const Term area = (column(3) - column(1)) * (column(4) - column(2));
   ValueId sum = kNoId;
   for (size_t i = 0; i < levels.size(); ++i) {
-    const std::string low = i == 0 ? "1" : StrCat("ge(t0,", least(i), ")");
-    const std::string high = i + 1 == levels.size() ? "1" : StrCat("lt(t0,", least(i + 1), ")");
-    const ValueId picture = b.Pointwise(StrCat("t0=(x3-x1)*(x4-x2);select(min(", low, ",", high, "),x0,-1)"), columns);
+    const Term low = i == 0 ? 1 : area >= least(i);
+    const Term high = i + 1 == levels.size() ? 1 : area < least(i + 1);
+    const ValueId picture = b.Pointwise(Select(Min(low, high), column(0), -1), columns);
     const ValueId rois = Beside(b, {picture, columns[1], columns[2], columns[3], columns[4]});
     const ValueId pooled = b.Add1("roi_align", {l.bottom(static_cast<int>(i) + 1), rois},
                                   {{"height", int64_t{p.pooled_h()}},
@@ -67,39 +69,11 @@ void BuildPyramidRoiAlign(LayerBuilder& l) {
 }  // namespace
 
 LayerDef PyramidRoiAlignLayer() {
-  return {
-      .type = "PyramidRoiAlign",
-      .doc =
-          "ROIAlign from a pyramid of maps. Bottoms: rois [R,5] (picture, x1, y1, x2, y2 in pixels), then the maps "
-          "[N,C,h,w], finest first, whose strides are powers of 2. The top is [R,C,pooled_h,pooled_w]: each region is "
-          "pooled from the map that suits its size; one of picture -1 gives zeros.",
-      .min_bottoms = 2,
-      .max_bottoms = -1,
-      .build = BuildPyramidRoiAlign,
-      .page = {.params = {"pyramid_roi_align_param"},
-               .formula =
-                   "A region of sides w and h is pooled from the map of stride `canonical_stride * 2^floor(log2(sqrt("
-                   "w h) / canonical_size) + 1e-6)`, or the finest or coarsest one there is, as ROIAlign does it "
-                   "with spatial_scale 1 / stride, `aligned: false` and sampling_ratio (default 2) samples a bin "
-                   "along each axis.",
-               .gradient = "Of a map: each dy of its own regions is added to the pixels that were sampled, times their "
-                           "weights. The regions get none.",
-               .source =
-                   "Lin et al., \"Feature Pyramid Networks\", 2017, arXiv 1612.03144; He et al., \"Mask R-CNN\", 2017, "
-                   "arXiv 1703.06870; numbers as torchvision's MultiScaleRoIAlign gives them.",
-               .example =
-                   R"(layer { name: "rois" type: "Input" top: "rois" input_param { shape { dim: 6 dim: 5 } } }
-layer { name: "p2" type: "Input" top: "p2" input_param { shape { dim: 2 dim: 3 dim: 16 dim: 16 } } }
-layer { name: "p3" type: "Input" top: "p3" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
-layer {
-  name: "pool"
-  type: "PyramidRoiAlign"
-  bottom: "rois"
-  bottom: "p2"
-  bottom: "p3"
-  top: "pool"
-  pyramid_roi_align_param { pooled_h: 7 pooled_w: 7 stride: 4 stride: 8 canonical_size: 32 canonical_stride: 8 }
-})"}};
+  return {.type = "PyramidRoiAlign",
+          .min_bottoms = 2,
+          .max_bottoms = -1,
+          .build = BuildPyramidRoiAlign,
+          .params = {"pyramid_roi_align_param"}};
 }
 
 }  // namespace moka

@@ -1,6 +1,6 @@
 // Two-stage detection over a pyramid of feature maps (Lin et al. 2017, arXiv 1612.03144; He et al. 2017, arXiv
-// 1703.06870), for batches of several pictures. Corners lie between pixels, as in torchvision and Detectron2: a side is
-// x2 - x1. Every result has a fixed number of rows; those of a region begin with its picture's place in the batch, -1
+// 1703.06870), for batches of several images. Corners lie between pixels, as in torchvision and Detectron2: a side is
+// x2 - x1. Every result has a fixed number of rows; those of a region begin with its image's place in the batch, -1
 // where there is none.
 #pragma once
 
@@ -21,7 +21,7 @@ inline constexpr double kCrowd = 2;  // last number of a true box: it holds many
 // The anchors of all levels: A a cell, numbered (level, anchor, row, column) as the flattened maps of scores are.
 struct AnchorPyramid {
   struct Level {
-    double stride;  // pixels from cell to cell; the first cell's anchors lie around the picture's corner
+    double stride;  // pixels from cell to cell; the first cell's anchors lie around the image's corner
     int64_t height;
     int64_t width;
     int64_t first;                  // of its anchors among all
@@ -71,7 +71,7 @@ inline AnchorPyramid AnchorPyramidOf(std::string_view op, const Attributes& attr
   return pyramid;
 }
 
-// A picture's size in pixels, from the attributes height and width.
+// An image's size in pixels, from the attributes height and width.
 struct PictureExtent {
   double height;
   double width;
@@ -118,11 +118,11 @@ inline Box<double> BoxOfCode(const Box<double>& from, const std::array<double, 4
   return box;
 }
 
-// A row of the ground truth [1,1,G,8]: picture, class, row in its picture (from 1), corners as parts of the picture,
+// A row of the ground truth [1,1,G,8]: image, class, row in its image (from 1), corners as parts of the image,
 // difficult (1) or a crowd (2).
 struct PictureTruth {
   int64_t label;
-  int64_t row;      // in its picture, from 1
+  int64_t row;      // in its image, from 1
   Box<double> box;  // pixels
 };
 
@@ -134,7 +134,8 @@ inline void CheckPictureTruth(std::string_view op, const TensorType& truth) {
   throw Error(ErrorKind::kConfig, StrCat(op, ": boxes must be [1,1,G,8], found ", shape.ToString()));
 }
 
-// Of one picture; those of no class, those without area and crowds, whose box is of no single object, left out.
+// Returns the objects of one image. Those of no class, those without area and crowds, whose box is of no single
+// object, are left out.
 inline std::vector<PictureTruth> TruthOfPicture(const std::vector<double>& rows, int64_t picture,
                                                 const PictureExtent& size) {
   std::vector<PictureTruth> truth;
@@ -148,7 +149,7 @@ inline std::vector<PictureTruth> TruthOfPicture(const std::vector<double>& rows,
   return truth;
 }
 
-// The random stream of a picture of the batch, from the attribute stream.
+// The random stream of an image of the batch, from the attribute stream.
 inline uint64_t StreamOfPicture(const Attributes& attributes, int64_t picture) {
   return (static_cast<uint64_t>(attributes.Int("stream")) << 10U) + static_cast<uint64_t>(picture);
 }

@@ -1,5 +1,5 @@
-// What a net that cuts out objects learns (He et al. 2017): of each region its object's pixels, brought to size x size
-// by ROIAlign (as many samples a bin as it has pixels). Objects lie in pictures of their numbers, a map a picture.
+// The targets of a net that cuts out objects (He et al. 2017): of each region its object's pixels, brought to size x
+// size by ROIAlign (as many samples a bin as it has pixels). Objects lie in images of their numbers, a map an image.
 #include "graph/op.h"
 #include "layers/forks/mask_rcnn/ops/geometry.h"
 #include "layers/forks/rcnn/ops/rois.h"

@@ -1,9 +1,9 @@
-// How detected masks overlap the true ones: all that COCO's precision of masks needs to know of a picture.
+// How detected masks overlap the true ones: all that COCO's precision of masks needs to know of an image.
 #include "graph/op.h"
 #include "layers/forks/mask_rcnn/ops/geometry.h"
-#include "layers/ops/paste.h"
 #include "layers/forks/rcnn/ops/rois.h"
 #include "layers/ops/on_host.h"
+#include "layers/ops/paste.h"
 
 namespace moka {
 namespace {
@@ -12,8 +12,8 @@ constexpr std::string_view kMaskOverlapsOp = "mask_overlaps";
 
 struct OverlapSizes {
   int64_t pictures;
-  int64_t detections;  // of a picture
-  int64_t objects;     // of a picture
+  int64_t detections;  // of an image
+  int64_t objects;     // of an image
   int64_t mask;        // rows and columns of a mask
 };
 
@@ -42,7 +42,7 @@ std::vector<TensorType> InferMaskOverlaps(const Attributes&, std::span<const Ten
   return {PlainType(DType::kFloat32, Shape{s.pictures, s.detections + 4, s.objects + 3})};
 }
 
-// One picture's part of the result.
+// One image's part of the result.
 void WriteOverlaps(const Attributes& attributes, const OverlapSizes& s, int64_t picture, std::span<const RefTensor> in,
                    double* out) {
   const Shape& shape = in[3].type.shape;
@@ -58,7 +58,7 @@ void WriteOverlaps(const Attributes& attributes, const OverlapSizes& s, int64_t 
     if (const int64_t g = object_at(p); g >= 0) areas[static_cast<size_t>(g)] += 1;
   }
   const int64_t columns = s.objects + 3;
-  // What a reader of plain numbers needs to know first.
+  // The counts come first, as a reader of plain numbers needs them to find the rest.
   out[0] = static_cast<double>(s.detections);
   out[1] = static_cast<double>(s.objects);
   double* labels = out + (s.detections + 1) * columns;

@@ -1,7 +1,7 @@
-// The regions that a second stage learns from and their targets (Girshick 2015), for batches of several pictures.
-// Candidates of a picture are its proposals and its objects; those that overlap an object by foreground_overlap are
-// foreground. A sample of `rows` a picture is taken, foreground first; rows without a candidate are of picture -1 and
-// class -1. The first mask_rows foreground regions of a picture come once more, for a net that cuts out objects.
+// The regions that a second stage learns from and their targets (Girshick 2015), for batches of several images.
+// Candidates of an image are its proposals and its objects; those that overlap an object by foreground_overlap are
+// foreground. A sample of `rows` an image is taken, foreground first; rows without a candidate are of image -1 and
+// class -1. The first mask_rows foreground regions of an image come once more, for a net that cuts out objects.
 #include "graph/op.h"
 #include "layers/forks/mask_rcnn/ops/geometry.h"
 #include "layers/forks/rcnn/ops/rois.h"
@@ -46,7 +46,7 @@ std::vector<TensorType> InferPictureRegions(const Attributes& attributes, std::s
 
 struct RegionCandidate {
   Box<double> box;
-  int64_t match;  // of the picture's truth; -1: background
+  int64_t match;  // of the image's truth; -1: background
 };
 
 std::vector<RegionCandidate> CandidatesOfPicture(const std::vector<double>& rois, int64_t picture,
@@ -70,7 +70,7 @@ std::vector<RegionCandidate> CandidatesOfPicture(const std::vector<double>& rois
   return candidates;
 }
 
-// Which candidates are taken, foreground first.
+// Returns the candidates that are taken, foreground first.
 std::vector<RegionCandidate> SampleOfPicture(const Attributes& attributes,
                                              const std::vector<RegionCandidate>& candidates, uint64_t key,
                                              uint64_t stream) {
@@ -90,7 +90,7 @@ std::vector<RegionCandidate> SampleOfPicture(const Attributes& attributes,
   return taken;
 }
 
-// Writes the rows of one picture.
+// Writes the rows of one image.
 void WritePictureRegions(const Attributes& attributes, int64_t picture, const std::vector<RegionCandidate>& taken,
                          const std::vector<PictureTruth>& truth, double weight, std::span<RefTensor> out) {
   const int64_t rows = attributes.Int("rows");

@@ -1,7 +1,7 @@
-// What a region proposal network over a pyramid learns (Ren et al. 2015; Lin et al. 2017), picture by picture: anchors
-// that overlap some object by positive_overlap, and for each object the best, are positive; those below
+// The targets of a region proposal network over a pyramid (Ren et al. 2015; Lin et al. 2017), image by image:
+// anchors that overlap some object by positive_overlap, and for each object the best, are positive; those below
 // negative_overlap with all are negative; of both a sample counts. Weights are such that a sum over weighted errors,
-// divided by the pictures, is the mean over all anchors sampled.
+// divided by the images, is the mean over all anchors sampled.
 #include "graph/op.h"
 #include "layers/forks/mask_rcnn/ops/geometry.h"
 #include "layers/forks/rcnn/ops/rois.h"
@@ -28,7 +28,7 @@ std::vector<TensorType> InferPyramidAnchorTargets(const Attributes& attributes, 
   return {PlainType(DType::kFloat32, Shape{pictures, anchors}), four, four, four};
 }
 
-// The anchors of one picture: how each matches, and which are sampled.
+// The anchors of one image: how each matches, and which are sampled.
 class PictureAnchors {
  public:
   PictureAnchors(const Attributes& attributes, const AnchorPyramid& pyramid, const std::vector<PictureTruth>& truth)

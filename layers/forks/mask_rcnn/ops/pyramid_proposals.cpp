@@ -1,5 +1,5 @@
-// Proposals of a pyramid of maps (Lin et al. 2017): of each level and picture the pre_nms best anchors, moved by their
-// deltas and cut to the picture, thinned by greedy suppression level by level; of all that are left the post_nms best.
+// Proposals of a pyramid of maps (Lin et al. 2017): of each level and image the pre_nms best anchors, moved by their
+// deltas and cut to the image, thinned by greedy suppression level by level; of all that are left the post_nms best.
 #include "graph/op.h"
 #include "layers/forks/mask_rcnn/ops/geometry.h"
 #include "layers/forks/rcnn/ops/rois.h"
@@ -59,7 +59,7 @@ struct PyramidProposal {
   Box<double> box;
 };
 
-// Of one level and picture, best first.
+// Returns the proposals of one level and image, best first.
 std::vector<PyramidProposal> ProposalsOfLevel(const Attributes& attributes, const AnchorPyramid::Level& level,
                                               std::span<const double> scores, std::span<const double> deltas) {
   const PictureExtent size = PictureExtent::Of(kPyramidProposalsOp, attributes);

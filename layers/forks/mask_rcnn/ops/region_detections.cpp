@@ -1,6 +1,6 @@
-// Detections of the second stage (Girshick 2015), for batches of several pictures: of each class but the background the
-// regions above `threshold`, moved by their class's code, cut to the picture and thinned greedily; of all that are left
-// the `most` best of each picture, best first.
+// Detections of the second stage (Girshick 2015), for batches of several images: of each class but the background the
+// regions above `threshold`, moved by their class's code, cut to the image and thinned greedily; of all that are left
+// the `most` best of each image, best first.
 #include "graph/op.h"
 #include "layers/forks/mask_rcnn/ops/geometry.h"
 #include "layers/forks/rcnn/ops/rois.h"
@@ -46,7 +46,7 @@ struct RegionDetection {
   Box<double> box;
 };
 
-// Of one picture and class, best first.
+// Returns the detections of one image and class, best first.
 std::vector<RegionDetection> DetectionsOfClass(const Attributes& attributes, std::span<const RefTensor> in,
                                                int64_t picture, int64_t label) {
   const PictureExtent size = PictureExtent::Of(kRegionDetectionsOp, attributes);

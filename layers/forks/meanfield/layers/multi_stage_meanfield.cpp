@@ -142,83 +142,19 @@ void BuildFeatures(LayerBuilder& l) {
 }  // namespace
 
 LayerDef MultiStageMeanfieldLayer() {
-  return {
-      .type = "MultiStageMeanfield",
-      .doc =
-          "num_iterations of mean-field inference in a dense random field over unary scores [N,C,H,W], first scores of "
-          "the same shape (a copy of the unary ones) and an image [N,3,H,W] of the field's colours; gives the last "
-          "scores, before a softmax. theta_gamma is the standard deviation in pixels of the spatial kernel, "
-          "theta_alpha "
-          "(pixels) and theta_beta (colours) of the bilateral one. Blobs [1,1,C,C]: spatial weights, bilateral "
-          "weights, "
-          "compatibility.",
-      .min_bottoms = 3,
-      .max_bottoms = 3,
-      .build = BuildImage,
-      .page = {
-          .params = {"multi_stage_meanfield_param"},
-          .formula =
-              "`q_0 = bottom 1`, `q_(k+1) = U - M (W_s G_s p + W_b G_b p)`, `p = softmax(q_k)` over the classes; "
-              "the top is q after num_iterations. The matrices (blobs 0, 1: W_s, W_b; blob 2: M) mix the "
-              "classes of a pixel. `(G p)_i = sum_j k(i,j) p_j / sum_j k(i,j)` with `k = exp(-|x_i - x_j|^2 / "
-              "2)`, x the pixel's position / theta_gamma for G_s, (position / theta_alpha, colour / theta_beta) "
-              "for G_b, by the permutohedral lattice: close to that sum, not equal.\n\nAt first M is minus the "
-              "identity (Potts), W_s and W_b are diagonal: spatial_filter_weight and bilateral_filter_weight "
-              "(default 1), or the numbers of spatial_filter_weights_str and bilateral_filter_weights_str.",
-          .gradient = "Unary scores, first scores and the three matrices: exact ones of what the lattice computes. The "
-                      "image gets none.",
-          .source = "Zheng et al., \"Conditional Random Fields as Recurrent Neural Networks\", 2015, arXiv 1502.03240; "
-                    "its Caffe, multi_stage_meanfield, which mixes the images of a batch up when there is more than "
-                    "one, and one of whose versions reads the first weights from files. Lattice: Adams, Baek, Davis, "
-                    "Eurographics 2010.",
-          .example = R"(layer { name: "u" type: "Input" top: "u" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 5 } } }
-layer { name: "image" type: "Input" top: "image" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 5 } } }
-layer {
-  name: "crf"
-  type: "MultiStageMeanfield"
-  bottom: "u"
-  bottom: "u"
-  bottom: "image"
-  top: "crf"
-  multi_stage_meanfield_param {
-    num_iterations: 2
-    theta_alpha: 5
-    theta_beta: 0.5
-    theta_gamma: 3
-    spatial_filter_weight: 3
-    bilateral_filter_weight: 5
-  }
-})"}};
+  return {.type = "MultiStageMeanfield",
+          .min_bottoms = 3,
+          .max_bottoms = 3,
+          .build = BuildImage,
+          .params = {"multi_stage_meanfield_param"}};
 }
 
 LayerDef MultiStageMeanfieldAu3Layer() {
-  return {
-      .type = "MultiStageMeanfieldAU3",
-      .doc =
-          "MultiStageMeanfield guided by features [N,G,H,W] in place of an image, G up to 30; its fields are those of "
-          "multi_stage_meanfield_au3_param.",
-      .min_bottoms = 3,
-      .max_bottoms = 3,
-      .build = BuildFeatures,
-      .page = {
-          .params = {"multi_stage_meanfield_au3_param"},
-          .formula = "That of MultiStageMeanfield; its colours are the G features of a pixel.",
-          .gradient = "Unary scores, first scores and the three matrices: exact ones of what the lattice computes. The "
-                      "features get none.",
-          .source =
-              "Facial action unit detection using attention and relation learning (Shao et al., arXiv 1808.03457); "
-              "ARL's Caffe, multi_stage_meanfield_au3, which reads the first weights from files.",
-          .example = R"(layer { name: "u" type: "Input" top: "u" input_param { shape { dim: 1 dim: 2 dim: 4 dim: 5 } } }
-layer { name: "f" type: "Input" top: "f" input_param { shape { dim: 1 dim: 8 dim: 4 dim: 5 } } }
-layer {
-  name: "crf"
-  type: "MultiStageMeanfieldAU3"
-  bottom: "u"
-  bottom: "u"
-  bottom: "f"
-  top: "crf"
-  multi_stage_meanfield_au3_param { num_iterations: 2 theta_alpha: 5 theta_beta: 3 theta_gamma: 3 }
-})"}};
+  return {.type = "MultiStageMeanfieldAU3",
+          .min_bottoms = 3,
+          .max_bottoms = 3,
+          .build = BuildFeatures,
+          .params = {"multi_stage_meanfield_au3_param"}};
 }
 
 }  // namespace moka

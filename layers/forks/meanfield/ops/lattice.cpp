@@ -1,3 +1,4 @@
+// Corners of the lattice lie in a hash table; splat, blur along d + 1 directions and slice are linear passes over it.
 #include "layers/forks/meanfield/ops/lattice.h"
 
 #include <algorithm>

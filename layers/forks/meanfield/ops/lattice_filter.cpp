@@ -34,7 +34,8 @@ std::vector<TensorType> InferLatticeFilter(const Attributes& attributes, std::sp
   return {PlainType(in[0].dtype, x)};
 }
 
-// What does not fit an integer's range, or is no number, is held at its end: such pixels filter with none but theirs.
+// A coordinate that does not fit an integer's range, or is no number, is held at the range's end: such pixels filter
+// with none but theirs.
 double Held(double value) {
   return std::isnan(value) ? kLatticeFilterFarthest
                            : std::min(std::max(value, -kLatticeFilterFarthest), kLatticeFilterFarthest);

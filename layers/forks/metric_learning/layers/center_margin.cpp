@@ -1,39 +1,43 @@
+// The fraction p has a closed form: for distances directly, and for angles as a root of the quadratic that brings the
+// cosine to the margin.
 #include "layers/forks/metric_learning/layers/center_margin.h"
 
-#include "core/text.h"
 #include "layers/net/fields.h"
 #include "layers/types/loss/own_gradient.h"
 
 namespace moka {
 namespace {
 
-ValueId RowSum(const LayerBuilder& l, const std::string& expr, const std::vector<ValueId>& inputs) {
-  return l.b().Add1("reduce_sum", inputs, {{"expr", expr}, {"axes", Ints{1}}});
-}
+ValueId RowSum(const LayerBuilder& l, const Term& term) { return Summed(l.b(), term, {1}); }
 
 }  // namespace
 
 ValueId DrawnPart(const LayerBuilder& l, const MarginRows& rows, bool is_cosine, double margin, double guard) {
-  const ValueId x = Constant(l, rows.x);
-  const ValueId center = Constant(l, rows.center);
-  const std::string m = Number(margin);
+  const Term x = Term::Of(Constant(l, rows.x));
+  const Term center = Term::Of(Constant(l, rows.center));
+  const Term m = Decimal(margin);
   if (!is_cosine) {
-    const ValueId square = RowSum(l, "(x0-x1)*(x0-x1)", {x, center});
-    return l.b().Pointwise(StrCat("select(gt(x0,0),max((sqrt(x0)-", m, ")/sqrt(x0),0),0)"), {square});
+    const Term square = Term::Of(RowSum(l, Square(x - center)));
+    return Computed(l.b(), Select(square > 0, Max((Sqrt(square) - m) / Sqrt(square), 0), 0));
   }
-  // r, s, t = |x|^2, x.c, |c|^2; a p^2 + b p + c = 0 where the cosine of x + p (c - x) and c is the margin.
-  const ValueId r = RowSum(l, "x0*x0", {x});
-  const ValueId s = RowSum(l, "x0*x1", {x, center});
-  const ValueId t = RowSum(l, "x0*x0", {center});
-  const std::string rest = Number(1 - margin * margin);
-  const std::string square = Number(margin * margin);
-  const std::string root = guard > 0 ? StrCat("sqrt(t1*t1-4*t2*t0+", Number(guard), ")") : "sqrt(max(t1*t1-4*t2*t0,0))";
-  const std::string first_fits = StrCat("gt(t4,", guard > 0 ? "0" : "-0.000001", ")*lt(t4,1.000001)");
-  return l.b().Pointwise(
-      StrCat("t0=x1*x1-", square, "*x0*x2;t1=2*(", rest, "*x1*x2-t0);t2=", rest, "*x2*(x2-2*x1)+t0;t3=", root,
-             ";t4=(-t1+t3)/(2*t2);t5=(-t1-t3)/(2*t2);select(lt(x1/sqrt(x0)/sqrt(x2),", m,
-             "),select(max(lt(t4*t5,0),gt(t4+t5,1)),select(", first_fits, ",t4,t5),max(t4,t5)),0)"),
-      {r, s, t});
+  // r, s, t = |x|^2, x.c, |c|^2; c2 p^2 + c1 p + c0 = 0 where the cosine of x + p (c - x) and c is the margin.
+  const ValueId sums[] = {RowSum(l, x * x), RowSum(l, x * center), RowSum(l, center * center)};
+  const Term r = Term::Of(sums[0]);
+  const Term s = Term::Of(sums[1]);
+  const Term t = Term::Of(sums[2]);
+  const Term rest = Decimal(1 - margin * margin);
+  const Term c0 = s * s - Decimal(margin * margin) * r * t;
+  const Term c1 = 2 * (rest * s * t - c0);
+  const Term c2 = rest * t * (t - 2 * s) + c0;
+  const Term square = c1 * c1 - 4 * c2 * c0;
+  const Term root = Sqrt(guard > 0 ? square + Decimal(guard) : Max(square, 0));
+  const Term first = (-c1 + root) / (2 * c2);
+  const Term second = (-c1 - root) / (2 * c2);
+  const Term first_fits = (first > (guard > 0 ? 0 : -0.000001)) * (first < 1.000001);
+  const Term differ = first * second < 0;
+  const Term reach_past = first + second > 1;
+  const Term part = Select(Max(differ, reach_past), Select(first_fits, first, second), Max(first, second));
+  return Computed(l.b(), Select(s / Sqrt(r) / Sqrt(t) < m, part, 0), {sums[0], sums[1], sums[2]});
 }
 
 ValueId PeersOf(const LayerBuilder& l, ValueId label, int64_t count) {

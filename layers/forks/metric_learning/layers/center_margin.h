@@ -1,6 +1,6 @@
-// What the losses of features to centres with a margin share (ydwen/centerloss): the part p of the way to its centre
-// that each feature is drawn. For distances p = max(0, (|d| - margin) / |d|) with d = x - c; for angles p is the step
-// x + p (c - x) that brings the cosine to the margin.
+// The part that the losses of features to centres with a margin share (ydwen/centerloss): the fraction p of the way to
+// its centre that each feature is drawn. For distances p = max(0, (|d| - margin) / |d|) with d = x - c; for angles p is
+// the step x + p (c - x) that brings the cosine to the margin.
 #pragma once
 
 #include <string>

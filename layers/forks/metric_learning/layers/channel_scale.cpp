@@ -25,7 +25,7 @@ void BuildChannelScale(LayerBuilder& l) {
   const ValueId bottom = l.bottom(0);
   ValueId factor = b.Reshape(l.bottom(1), scale);
   if (!p.do_backward_scale()) factor = Constant(l, factor);
-  // Without do_backward_feature x gets dy itself: x * s = x + x * (s - 1), whose second x is a constant.
+  // If do_backward_feature is not set, x gets dy itself: x * s = x + x * (s - 1), whose second x is a constant.
   l.SetTop(0, p.do_backward_feature() ? b.Pointwise("x0*x1", {bottom, factor})
                                       : b.Pointwise("x0+x2*(x1-1)", {bottom, factor, Constant(l, bottom)}));
 }
@@ -33,25 +33,11 @@ void BuildChannelScale(LayerBuilder& l) {
 }  // namespace
 
 LayerDef ChannelScaleLayer() {
-  return {
-      .type = "ChannelScale",
-      .doc =
-          "The first bottom [N,C,..] with all channels of a position times the second bottom's value for it, of which "
-          "there are N times the positions.",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .build = BuildChannelScale,
-      .page = {
-          .params = {"channel_scale_param"},
-          .formula = "`y[n,c,..] = x[n,c,..] * s[n,..]`. do_forward false (with both do_backward fields false): y is "
-                     "x.",
-          .gradient = "`dx = dy * s`, with do_backward_feature false dy itself; `ds` is the sum of `dy * x` over the "
-                      "channels, with do_backward_scale false none.",
-          .source = "happynear's Caffe, channel_scale_layer (NormFace, Wang et al., arXiv 1704.06369). global_scale "
-                    "is refused.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
-layer { name: "s" type: "Input" top: "s" input_param { shape { dim: 2 dim: 1 dim: 4 dim: 4 } } }
-layer { name: "scaled" type: "ChannelScale" bottom: "x" bottom: "s" top: "scaled" })"}};
+  return {.type = "ChannelScale",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .build = BuildChannelScale,
+          .params = {"channel_scale_param"}};
 }
 
 }  // namespace moka

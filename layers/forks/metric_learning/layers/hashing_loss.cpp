@@ -37,12 +37,14 @@ void BuildHashingLoss(LayerBuilder& l) {
   Doubles places;
   for (int64_t i = 0; i < n; ++i) places.push_back(static_cast<double>(i));
   const ValueId place = b.Add1("table", {}, {{"shape", Ints{n}}, {"values", places}});
-  const std::string pair = StrCat("lt(x2,x3)*select(gt(x1,0),x0,max(", Number(margin), "-x0,0))");
-  const ValueId sum = SumOf(l, pair, {distance, like, b.Reshape(place, {n, 1}), b.Reshape(place, {1, n})});
+  const std::vector<ValueId> inputs{distance, like, b.Reshape(place, {n, 1}), b.Reshape(place, {1, n})};
+  const Term apart_by = Max(Decimal(margin) - Term::Of(distance), 0);
+  const Term of_pair = Select(Term::Of(like) > 0, Term::Of(distance), apart_by);
+  const ValueId sum = SumOf(l, (Term::Of(inputs[2]) < Term::Of(inputs[3])) * of_pair, inputs);
   const ValueId apart = SumOf(l, "abs(abs(x0)-1)", {codes});
   const double count = static_cast<double>(n);
-  l.SetTop(0, b.Pointwise(StrCat("(x0+x1)*", Number(0.5 / (count * (count - 1))), "+x2*", Number(tradeoff / count)),
-                          {sum, Constant(l, sum), apart}));
+  const Term pairs_sum = Term::Of(sum) + Term::Of(Constant(l, sum));
+  l.SetTop(0, pairs_sum * Decimal(0.5 / (count * (count - 1))) + Term::Of(apart) * Decimal(tradeoff / count));
   l.NoteUnequal("compares all pairs of a batch, and a rank has the pairs of its part only");
   l.SetLoss(0, 1);
 }
@@ -50,38 +52,13 @@ void BuildHashingLoss(LayerBuilder& l) {
 }  // namespace
 
 LayerDef HashingLossLayer() {
-  return {
-      .type = "HashingLoss",
-      .doc =
-          "Bottoms: codes [N,C] and labels, one an item or a vector of marks an item. Over the pairs of items the "
-          "squared distance of like ones and max(bi_margin - squared distance, 0) of unlike ones, divided by N (N-1); "
-          "plus tradeoff times the distance of every value from -1 or 1, divided by N. Like are items of one label, or "
-          "with a mark in common.",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .auto_tops = true,
-      .build = BuildHashingLoss,
-      .page = {.params = {"hashing_loss_param"},
-               .formula = "`y = sum over i < j of (d_ij if i and j are like, else max(bi_margin - d_ij, 0)) / (N (N - "
-                          "1)) + tradeoff * sum of | |x| - 1 | / N`, a scalar, with `d_ij = |x_i - x_j|^2`. Two items "
-                          "are like if their labels are equal, or, with several values an item, if the product of "
-                          "these is above 0. Its loss weight is 1 unless given.",
-               .gradient =
-                   "Of the pairs half the derivative, as the original has it: `(x_i - x_j) / (N (N - 1))` where "
-                   "d_ij counts, with the other sign for unlike pairs; of the rest the derivative. Labels get "
-                   "none.",
-               .source = "Deep supervised hashing for fast image retrieval (Liu, Wang, Shan, Chen, CVPR 2016); its "
-                         "Caffe's hashing_loss_layer.",
-               .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 3 } } }
-layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 4 } } }
-layer {
-  name: "loss"
-  type: "HashingLoss"
-  bottom: "x"
-  bottom: "label"
-  top: "loss"
-  hashing_loss_param { bi_margin: 6 tradeoff: 0.01 }
-})"}};
+  return {.type = "HashingLoss",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .auto_tops = true,
+          .build = BuildHashingLoss,
+          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .params = {"hashing_loss_param"}};
 }
 
 }  // namespace moka

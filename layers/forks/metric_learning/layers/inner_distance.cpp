@@ -57,34 +57,7 @@ void BuildInnerDistance(LayerBuilder& l) {
 }  // namespace
 
 LayerDef InnerDistanceLayer() {
-  return {
-      .type = "InnerDistance",
-      .doc =
-          "Distances of the bottom, from inner_distance_param.axis on one vector of K elements, to each of the centres "
-          "[num_output,K] (a trained blob, transpose: [K,num_output]; or the second bottom): squared L2, or L1 "
-          "(distance_type). normalize: the blob's centres divided by their norm.",
-      .max_bottoms = 2,
-      .build = BuildInnerDistance,
-      .page = {
-          .params = {"inner_distance_param"},
-          .formula = "x's axes from axis (default 1) on are one vector of K elements: `y[.., n] = sum over k of (x[.., "
-                     "k] - w[n,k])^2`, with distance_type L1 `sum of |x[.., k] - w[n,k]|`. w is bottom 1 or blob 0, "
-                     "with normalize `w[n,k] / sqrt(sum over k of w[n,k]^2 + 1e-6)`. y is x's dimensions before "
-                     "axis, then num_output.",
-          .gradient = "The derivative, for x and w: L2 `dx[.., k] = sum over n of 2 dy[.., n] (x[.., k] - w[n,k])`, "
-                      "`dw` likewise with the other sign; L1 the sign in place of twice the difference.",
-          .source = "NormFace: L2 hypersphere embedding for face verification (Wang, Xiang, Cheng, Yuille, arXiv "
-                    "1704.06369); happynear's Caffe, inner_distance_layer. There normalize divides the blob itself "
-                    "before each pass; here it stays as the solver left it and the gradient is exact. bias_term is "
-                    "read and ignored, as there.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 6 } } }
-layer {
-  name: "distance"
-  type: "InnerDistance"
-  bottom: "x"
-  top: "distance"
-  inner_distance_param { num_output: 5 weight_filler { type: "xavier" } }
-})"}};
+  return {.type = "InnerDistance", .max_bottoms = 2, .build = BuildInnerDistance, .params = {"inner_distance_param"}};
 }
 
 }  // namespace moka

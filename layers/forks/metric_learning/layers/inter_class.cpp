@@ -23,15 +23,16 @@ ValueId Alpha(LayerBuilder& l) {
           StrCat("alpha_start_iter must not be negative, found ", p.alpha_start_iter()));
   const double start = Finite(l, prefix + "alpha_start_value", p.alpha_start_value());
   const double step = Finite(l, prefix + "alpha_step", p.alpha_step());
-  std::string text =
-      p.iteration() < p.alpha_start_iter() ? StrCat(Number(start), "*ge(x0,", p.alpha_start_iter(), ")") : "0*x0";
+  const Term iterations = Term::Input(0);
+  Term alpha =
+      p.iteration() < p.alpha_start_iter() ? Decimal(start) * (iterations >= p.alpha_start_iter()) : 0 * iterations;
   int64_t before = p.alpha_start_iter();
   for (int i = 0; i < p.alpha_stepvalue_size(); ++i) {
     l.Check(p.alpha_stepvalue(i) > before, StrCat(prefix, "alpha_stepvalue[", i, "]"),
             StrCat("alpha_stepvalue must rise from above alpha_start_iter on: ", p.alpha_stepvalue(i), " follows ",
                    before));
     before = p.alpha_stepvalue(i);
-    if (p.iteration() < p.alpha_stepvalue(0)) text += StrCat("+", Number(step), "*ge(x0,", before, ")");
+    if (p.iteration() < p.alpha_stepvalue(0)) alpha = alpha + Decimal(step) * (iterations >= before);
   }
   FillerParameter first;
   first.set_value(static_cast<float>(p.iteration()));
@@ -40,14 +41,14 @@ ValueId Alpha(LayerBuilder& l) {
     iteration = l.b().Pointwise("x0+1", {iteration});
     l.Assign(1, iteration);
   }
-  return l.b().Pointwise(text, {Constant(l, iteration)});
+  return l.b().Pointwise(alpha, {Constant(l, iteration)});
 }
 
 // The mean of the rows [1,D], without gradient.
 ValueId MeanRow(const LayerBuilder& l, ValueId rows) {
   const int64_t count = l.b().shape(rows)[0];
   const ValueId sum = l.b().Add1("reduce_sum", {Constant(l, rows)}, {{"expr", std::string("x0")}, {"axes", Ints{0}}});
-  const ValueId mean = l.b().Pointwise(StrCat("x0/", count), {sum});
+  const ValueId mean = Computed(l.b(), Term::Of(sum) / count);
   if (!l.param().inter_class_param().normalize()) return mean;
   return l.b().Pointwise("x0/sqrt(x1+1e-5)", {mean, SumOf(l, "x0*x0", {mean})});
 }
@@ -60,9 +61,11 @@ ValueId DistanceAmong(const LayerBuilder& l, ValueId rows, ValueId picked) {
   const auto total = [&](ValueId x) {
     return b.Add1("reduce_sum", {Constant(l, x)}, {{"expr", std::string("x0")}, {"axes", Ints{0}}});
   };
-  return b.Pointwise(StrCat("(", Number(items), "*x0+", Number(classes), "*x1-2*x2)/", Number(classes)),
-                     {SumOf(l, "x0*x0", {Constant(l, rows)}), SumOf(l, "x0*x0", {Constant(l, picked)}),
-                      SumOf(l, "x0*x1", {total(rows), total(picked)})});
+  const Term of_rows = Decimal(items) * Term::Of(SumOf(l, "x0*x0", {Constant(l, rows)}));
+  const Term of_picked = Decimal(classes) * Term::Of(SumOf(l, "x0*x0", {Constant(l, picked)}));
+  const ValueId of_rows_total = total(rows);
+  const ValueId products = SumOf(l, "x0*x1", {of_rows_total, total(picked)});
+  return Computed(b, (of_rows + of_picked - 2 * Term::Of(products)) / Decimal(classes));
 }
 
 void BuildInterClass(LayerBuilder& l) {
@@ -83,15 +86,17 @@ void BuildInterClass(LayerBuilder& l) {
   const ValueId label = b.Reshape(Constant(l, l.bottom(1)), {count});
   const ValueId picked = b.Add1("reindex", {rows, label});
   const ValueId mean = MeanRow(l, rows);
-  const std::string scale = StrCat("/", Number(LossWeightOf(l)));
+  const Term weight_of_loss = Decimal(LossWeightOf(l));
   if (p.type() == InterClassParameter::MEAN) {
     const ValueId sum = SumOf(l, "x0*x1", {Constant(l, picked), mean});
-    const ValueId dw = b.Pointwise(StrCat("x0*x1/", count, scale, "+0*x2"), {alpha, mean, Constant(l, picked)});
-    l.SetTop(0, WithGradients(l, b.Pointwise(StrCat("1-x0/", count), {sum}), {{picked, dw}}));
+    const Term slope = Term::Of(alpha) * Term::Of(mean) / count / weight_of_loss;
+    const ValueId dw = Computed(b, slope + 0 * Term::Of(Constant(l, picked)));
+    l.SetTop(0, WithGradients(l, Computed(b, 1 - Term::Of(sum) / count), {{picked, dw}}));
   } else {
     const ValueId distance = DistanceAmong(l, rows, picked);
-    const ValueId dw = b.Pointwise(StrCat("-4*x0/(", count, "*x1*x1+1e-5)*(x2-x3)", scale),
-                                   {alpha, distance, Constant(l, picked), mean});
+    const Term d = Term::Of(distance);
+    const Term from_mean = Term::Of(Constant(l, picked)) - Term::Of(mean);
+    const ValueId dw = Computed(b, -4 * Term::Of(alpha) / (count * d * d + 1e-5) * from_mean / weight_of_loss);
     l.SetTop(0, WithGradients(l, distance, {{picked, dw}}));
   }
   l.SetLoss(0, 1);
@@ -101,49 +106,13 @@ void BuildInterClass(LayerBuilder& l) {
 }  // namespace
 
 LayerDef InterClassLayer() {
-  return {
-      .type = "InterClass",
-      .doc =
-          "SphereFace+'s push between classes. Bottoms: features, of which only the shape counts, and labels. Blob 0 "
-          "[num_output, D] is meant to be shared with the classifier's weights; the rows of the batch's labels are "
-          "moved "
-          "away from the mean of all rows (type MEAN) or from the others (AMONG) with the weight alpha: 0, "
-          "alpha_start_value from pass alpha_start_iter on, alpha_step more from each of alpha_stepvalue on. Blob 1 "
-          "counts the passes, from iteration on. An optional second top is alpha.",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .max_tops = 2,
-      .auto_tops = true,
-      .build = BuildInterClass,
-      .page = {
-          .params = {"inter_class_param"},
-          .formula =
-              "With w the rows of blob 0, scaled to unit length where the net has a MarginInnerProduct layer, N of "
-              "them, "
-              "`m = mean of w`, divided by `sqrt(|m|^2 + 1e-5)` unless normalize is false, and M items: MEAN: `y = 1 - "
-              "sum of m . w[label_i] / M`; AMONG (the default): `y = sum over k and i of |w_k - w[label_i]|^2 / N`. y "
-              "is "
-              "a scalar with loss weight 1 unless given. Top 1 is alpha `[1]`.",
-          .gradient =
-              "A rule of its own, whatever the loss weight v: to w[label_i] of each item goes `dy / v * alpha m / "
-              "M` (MEAN) or `-dy / v * 4 alpha (w[label_i] - m) / (M y^2 + 1e-5)` (AMONG). The features get "
-              "none.",
-          .source =
-              "Learning towards minimum hyperspherical energy (Liu et al., arXiv 1805.09298); SphereFace+'s Caffe, "
-              "inter_class_layer on the CPU (on the GPU y is computed in every tenth pass only). There the shared "
-              "weights are scaled in place by the margin layer before.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 3 } } }
-layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 4 } } }
-layer {
-  name: "apart"
-  type: "InterClass"
-  bottom: "x"
-  bottom: "label"
-  top: "apart"
-  inter_class_param {
-    num_output: 5 type: AMONG weight_filler { type: "xavier" } alpha_start_iter: 1 alpha_start_value: 10
-  }
-})"}};
+  return {.type = "InterClass",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .max_tops = 2,
+          .auto_tops = true,
+          .build = BuildInterClass,
+          .params = {"inter_class_param"}};
 }
 
 }  // namespace moka

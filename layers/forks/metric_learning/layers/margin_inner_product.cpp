@@ -12,13 +12,15 @@
 namespace moka {
 namespace {
 
-// psi of c = cos(theta), named c, for m from 1 to 4, as an expression; sign(0) is 0 as in the original.
-std::string Psi(int m) {
+// psi of c = cos(theta), for m from 1 to 4; sign(0) is 0 as in the original.
+Term Psi(const Term& c, int m) {
+  const Term half = Sign(Abs(c) - 0.5);
+  const Term quarter = Sign(2 * c * c - 1);
   switch (m) {
-    case 2: return "2*sign(t0)*t0*t0-1";
-    case 3: return "sign(abs(t0)-0.5)*(4*t0*t0*t0-3*t0)+sign(t0)*(1+sign(abs(t0)-0.5))-2";
-    case 4: return "sign(t0)*sign(2*t0*t0-1)*(8*t0*t0*t0*t0-8*t0*t0+1)+2*sign(t0)+sign(t0)*sign(2*t0*t0-1)-3";
-    default: return "t0";
+    case 2: return 2 * Sign(c) * c * c - 1;
+    case 3: return half * (4 * c * c * c - 3 * c) + Sign(c) * (1 + half) - 2;
+    case 4: return Sign(c) * quarter * (8 * c * c * c * c - 8 * c * c + 1) + 2 * Sign(c) + Sign(c) * quarter - 3;
+    default: return c;
   }
 }
 
@@ -32,15 +34,14 @@ ValueId Lambda(LayerBuilder& l, const Parameter& p, const std::string& prefix) {
     iteration = l.b().Pointwise("x0+1", {iteration});
     l.Assign(1, iteration);
   }
-  const std::string base = Number(Finite(l, prefix + "base", p.base()));
-  const std::string gamma = Number(Finite(l, prefix + "gamma", p.gamma()));
-  const std::string power = Number(-Finite(l, prefix + "power", p.power()));
-  const std::string least = Number(Finite(l, prefix + "lambda_min", p.lambda_min()));
+  const Term base = Decimal(Finite(l, prefix + "base", p.base()));
+  const Term gamma = Decimal(Finite(l, prefix + "gamma", p.gamma()));
+  const Term power = Decimal(-Finite(l, prefix + "power", p.power()));
+  const Term least = Decimal(Finite(l, prefix + "lambda_min", p.lambda_min()));
   l.Check(p.gamma() >= 0, prefix + "gamma", StrCat(prefix, "gamma must not be negative, found ", p.gamma()));
   l.Check(p.lambda_min() >= 0, prefix + "lambda_min",
           StrCat(prefix, "lambda_min must not be negative, found ", p.lambda_min()));
-  return l.b().Pointwise(StrCat("max(", base, "*pow(1+", gamma, "*x0,", power, "),", least, ")"),
-                         {Constant(l, iteration)});
+  return Computed(l.b(), Max(base * Pow(1 + gamma * Term::Of(Constant(l, iteration)), power), least));
 }
 
 // The weights with rows of length 1; a row of zeros stays one.
@@ -79,8 +80,12 @@ void BuildMarginInnerProduct(LayerBuilder& l, const Parameter& p, const std::str
     if (!has_unit_weights) norm = b.Pointwise("x0*x1", {norm, b.Reshape(Length(l, weight), {1, outputs})});
     const ValueId mask =
         b.Add1("label_mask", {Constant(l, l.bottom(1))}, {{"shape", Ints{rows, outputs}}, {"axis", int64_t{1}}});
-    const std::string text = StrCat("t0=select(gt(x1,0),x0/x1,0);(select(x2,x1*(", Psi(m), "),x0)+x3*x0)/(1+x3)");
-    y = b.Pointwise(text, {product, norm, mask, lambda});
+    const Term plain = Term::Of(product);
+    const Term size = Term::Of(norm);
+    const Term cosine = Select(size > 0, plain / size, 0);
+    const Term wanted = Select(Term::Of(mask), size * Psi(cosine, m), plain);
+    const Term mixed = (wanted + Term::Of(lambda) * plain) / (1 + Term::Of(lambda));
+    y = Computed(b, mixed, {product, norm, mask, lambda});
   }
   l.SetTop(0, b.Reshape(y, Joined(Part(x, 0, axis), {outputs})));
   if (l.top_count() > 1) l.SetTop(1, b.Reshape(lambda, {1}));
@@ -99,92 +104,21 @@ void BuildLargeMargin(LayerBuilder& l) {
 }  // namespace
 
 LayerDef LargeMarginInnerProductLayer() {
-  return {
-      .type = "LargeMarginInnerProduct",
-      .doc =
-          "The output layer of Large-Margin Softmax. Bottoms: features, from largemargin_inner_product_param.axis on "
-          "one "
-          "vector, and labels. Top [..., num_output]: W_k . x for the rows W_k of the weights [num_output, D]; at the "
-          "label it is (|W_k| |x| psi + lambda W_k . x) / (1 + lambda), psi falling as cos(m theta), m from 1 (type "
-          "SINGLE) to 4 (QUADRUPLE). lambda = max(lambda_min, base (1 + gamma iteration)^-power); an optional second "
-          "top "
-          "holds it. Blob 1 counts the iterations, from iteration on.",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .max_tops = 2,
-      .build = BuildLargeMargin,
-      .page = {.params = {"largemargin_inner_product_param"},
-               .formula =
-                   "x's axes from axis (default 1) on are one vector of D elements; W (blob 0) is [num_output, D]. "
-                   "`y[k] = W_k . x`, but for the label k `y[k] = (|W_k| |x| psi(cos_k) + lambda * W_k . x) / (1 + "
-                   "lambda)` with `cos_k = W_k . x / (|W_k| |x|)`.\n\n`psi = (-1)^j * cos(m * theta) - 2*j` for theta "
-                   "from `j*pi/m` to `(j+1)*pi/m`; m is 1, 2, 3, 4 for SINGLE (the default), DOUBLE, TRIPLE, "
-                   "QUADRUPLE.\n\n`lambda = max(lambda_min, base * (1 + gamma * t)^-power)`; t, blob 1, a scalar, "
-                   "starts at iteration and grows by 1 before each TRAIN run. Top 1, if there is one, is lambda [1].",
-               .gradient = "The derivative of the formula, for x and W. At the corners of psi (where sign(0) stands in "
-                           "it) the sign's derivative is 0. Labels, lambda and t get none.",
-               .source = "Large-margin softmax loss for convolutional neural networks (Liu et al., arXiv 1612.02295); "
-                         "largemargin_inner_product_layer of its Caffe. There t counts the runs of each net in both "
-                         "phases and is not kept; here it counts those in TRAIN and is a blob.",
-               .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 6 } } }
-layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 4 } } }
-layer {
-  name: "fc"
-  type: "LargeMarginInnerProduct"
-  bottom: "x"
-  bottom: "label"
-  top: "fc"
-  top: "lambda"
-  largemargin_inner_product_param {
-    num_output: 5 type: DOUBLE weight_filler { type: "xavier" } base: 1000 gamma: 0.00002 power: 45
-  }
-})"}};
+  return {.type = "LargeMarginInnerProduct",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .max_tops = 2,
+          .build = BuildLargeMargin,
+          .params = {"largemargin_inner_product_param"}};
 }
 
 LayerDef MarginInnerProductLayer() {
-  return {
-      .type = "MarginInnerProduct",
-      .doc =
-          "SphereFace's output layer. Bottoms: features, from margin_inner_product_param.axis on one vector, and "
-          "labels. Top [..., num_output]: |x| cos(theta_k), theta_k the angle to row k of the weights [num_output, "
-          "D]; at the label it is |x| (psi + lambda cos) / (1 + lambda), psi falling as cos(m theta), m from 1 "
-          "(type SINGLE) to 4 (QUADRUPLE). lambda = max(lambda_min, base (1 + gamma iteration)^-power); an optional "
-          "second top holds it. Blob 1 counts the iterations, from iteration on. Gradients are exact (the "
-          "original's are approximations).",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .max_tops = 2,
-      .build = BuildMargin,
-      .page = {
-          .params = {"margin_inner_product_param"},
-          .formula = "x's axes from axis (default 1) on are one vector of D elements; W (blob 0) is [num_output, D]. "
-                     "With `cos_k = x . W_k / (|x| |W_k|)` (0 where x or W_k is 0): `y[k] = |x| * cos_k`, but for the "
-                     "label k `y[k] = |x| * (psi(cos_k) + lambda * cos_k) / (1 + lambda)`. y is x's dimensions before "
-                     "axis, then num_output.\n\n`psi = (-1)^j * cos(m * theta) - 2*j` for theta from `j*pi/m` to "
-                     "`(j+1)*pi/m`; m is 1, 2, 3, 4 for SINGLE (the default), DOUBLE, TRIPLE, QUADRUPLE.\n\n`lambda = "
-                     "max(lambda_min, base * (1 + gamma * t)^-power)`; t, blob 1, a scalar, starts at iteration and "
-                     "grows by 1 before each TRAIN run. Top 1, if there is one, is lambda [1].",
-          .gradient = "The derivative of the formula, for x and W: through cos, psi and both lengths. At the corners "
-                      "of psi (where sign(0) stands in it) the sign's derivative is 0. Labels, lambda and t get none.",
-          .source =
-              "SphereFace: deep hypersphere embedding for face recognition (Liu et al., arXiv 1704.08063); "
-              "SphereFace's Caffe, margin_inner_product_layer. The original sends a shortened gradient to x and "
-              "none through psi or the normalisation to the weights, which it normalises in place; here every "
-              "gradient is the derivative of the forward pass and the blob keeps its length. iter_size must be 1.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 6 } } }
-layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 4 } } }
-layer {
-  name: "fc"
-  type: "MarginInnerProduct"
-  bottom: "x"
-  bottom: "label"
-  top: "fc"
-  top: "lambda"
-  margin_inner_product_param {
-    num_output: 5 type: QUADRUPLE weight_filler { type: "xavier" }
-    base: 1000 gamma: 0.12 power: 1 lambda_min: 5
-  }
-})"}};
+  return {.type = "MarginInnerProduct",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .max_tops = 2,
+          .build = BuildMargin,
+          .params = {"margin_inner_product_param"}};
 }
 
 }  // namespace moka

@@ -20,11 +20,13 @@ constexpr uint32_t kMaxKernels = 64;
 std::pair<ValueId, ValueId> Draw(LayerBuilder& l, int64_t count, int64_t rows, uint64_t stream) {
   const ValueId zeros = l.b().Full({count}, 0);
   const auto draw = [&](uint64_t k) {
-    return l.b().Pointwise(StrCat("min(floor(x0+rand(x1,", k, ")*", rows, "),", rows - 1, ")"), {zeros, l.RandomKey()});
+    const Term drawn = Rand(Term::Of(l.RandomKey()), static_cast<double>(k));
+    return Computed(l.b(), Min(Floor(Term::Of(zeros) + drawn * rows), rows - 1));
   };
   const ValueId first = draw(stream);
-  const ValueId second =
-      l.b().Pointwise(StrCat("t0=select(eq(x0,x1),x1+1,x1);select(ge(t0,", rows, "),0,t0)"), {first, draw(stream + 1)});
+  const ValueId other = draw(stream + 1);
+  const Term next = Select(Term::Of(first) == Term::Of(other), Term::Of(other) + 1, Term::Of(other));
+  const ValueId second = Computed(l.b(), Select(next >= rows, 0, next));
   return {first, second};
 }
 
@@ -37,8 +39,8 @@ ValueId Gamma(LayerBuilder& l, ValueId all, int64_t count, int64_t length) {
   const ValueId sums = b.Add1("reduce_sum", {rows}, {{"expr", std::string("x0")}, {"axes", Ints{0}}});
   const ValueId whole = SumOf(l, "x0*x0", {b.Reshape(sums, {1, length})});
   const double n = static_cast<double>(count);
-  const std::string gamma = StrCat("t0=", Number(2 * n), "*x0-2*x1;select(gt(t0,0),", Number(n * n - n), "/t0,0)");
-  const ValueId now = b.Pointwise(gamma, {squares, whole});
+  const Term pairs = Decimal(2 * n) * Term::Of(squares) - 2 * Term::Of(whole);
+  const ValueId now = Computed(b, Select(pairs > 0, Decimal(n * n - n) / pairs, 0));
   if (!l.param().mmd_param().fix_gamma()) return now;
   const ValueId kept = l.AddKept("gamma", {});
   const ValueId fixed = b.Pointwise("select(eq(x0,0),x1,x0)", {kept, now});
@@ -70,14 +72,18 @@ void BuildMmdLoss(LayerBuilder& l) {
   const auto [t1, t2] = Draw(l, count, t[0], stream + 2);
   const auto rows = [&](ValueId set, ValueId index) { return b.Add1("reindex", {set, index}); };
   // The sum of the kernels of each pair of rows: [count,1].
-  std::string kernels;
-  for (uint32_t i = 0; i < p.kernel_num(); ++i) {
-    const double scale = std::pow(ratio, static_cast<double>(i) - static_cast<double>(p.kernel_num() / 2));
-    kernels += StrCat(i == 0 ? "" : "+", "exp(-x0*x1*", Number(scale), ")");
-  }
+  const auto kernels = [&](const Term& square) {
+    Term sum = 0;
+    for (uint32_t i = 0; i < p.kernel_num(); ++i) {
+      const double scale = std::pow(ratio, static_cast<double>(i) - static_cast<double>(p.kernel_num() / 2));
+      const Term kernel = Exp(-square * Term::Of(gamma) * Decimal(scale));
+      sum = i == 0 ? kernel : sum + kernel;
+    }
+    return sum;
+  };
   const auto pair = [&](ValueId a, ValueId c) {
     const ValueId square = b.Add1("reduce_sum", {a, c}, {{"expr", std::string("(x0-x1)*(x0-x1)")}, {"axes", Ints{1}}});
-    return b.Pointwise(kernels, {square, gamma});
+    return Computed(b, kernels(Term::Of(square)));
   };
   const ValueId a1 = rows(source, s1);
   const ValueId a2 = rows(source, s2);
@@ -85,7 +91,9 @@ void BuildMmdLoss(LayerBuilder& l) {
   const ValueId c2 = rows(target, t2);
   const ValueId sum = SumOf(l, "x0+x1-x2-x3", {pair(a1, a2), pair(c1, c2), pair(a1, c2), pair(a2, c1)});
   // The value is the sum over the pairs, the gradient that of their mean.
-  l.SetTop(0, b.Pointwise(StrCat("x0+(x1-x0)/", count), {Constant(l, sum), sum}));
+  const Term pair_sum = Term::Of(sum);
+  const Term fixed = Term::Of(Constant(l, sum));
+  l.SetTop(0, fixed + (pair_sum - fixed) / count);
   l.NoteUnequal("draws pairs among a batch, and a rank has the pairs of its part only");
   l.SetLoss(0, 1);
 }
@@ -93,28 +101,13 @@ void BuildMmdLoss(LayerBuilder& l) {
 }  // namespace
 
 LayerDef MmdLossLayer() {
-  return {
-      .type = "MMDLoss",
-      .doc =
-          "How far the features of two sets [N,..] and [M,..] are apart: a sum over max(N,M) drawn pairs of either set "
-          "of kernel_num Gaussian kernels (mmd_param), whose widths are kernel_mul apart around the mean distance.",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .auto_tops = true,
-      .build = BuildMmdLoss,
-      .page = {
-          .params = {"mmd_param"},
-          .formula = "`y = sum over i of k(s1,s2) + k(t1,t2) - k(s1,t2) - k(s2,t1)`, a scalar, for `n = max(N, M)` "
-                     "draws of two different items of each set; `k(a,b) = sum over j < kernel_num of exp(-g * "
-                     "kernel_mul^(j - floor(kernel_num / 2)) * |a - b|^2)`, g the number of ordered pairs of "
-                     "different items of both sets over the sum of their squared distances; with fix_gamma that "
-                     "of the first run. Its loss weight is 1 unless given.",
-          .gradient = "The derivative of y / n for the items drawn, with g as a constant.",
-          .source = "Learning transferable features with deep adaptation networks (Long et al., arXiv 1502.02791), "
-                    "mmd_layer of DAN's Caffe, which draws other pairs for the gradient than for the value.",
-          .example = R"(layer { name: "a" type: "Input" top: "a" input_param { shape { dim: 4 dim: 3 } } }
-layer { name: "b" type: "Input" top: "b" input_param { shape { dim: 5 dim: 3 } } }
-layer { name: "loss" type: "MMDLoss" bottom: "a" bottom: "b" top: "loss" mmd_param { kernel_num: 5 } })"}};
+  return {.type = "MMDLoss",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .auto_tops = true,
+          .build = BuildMmdLoss,
+          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .params = {"mmd_param"}};
 }
 
 }  // namespace moka

@@ -3,7 +3,6 @@
 // hizhangp's (l2norm_layer, tripletsample_layer, tripletloss_layer).
 #include "core/text.h"
 #include "layers/forks/metric_learning/layers/triplets.h"
-#include "layers/net/fields.h"
 #include "layers/types/loss/loss_normalizer.h"
 #include "layers/types/loss/own_gradient.h"
 #include "layers/types/normalisation/unit_norm.h"
@@ -85,7 +84,7 @@ void BuildSample(LayerBuilder& l, const PythonFields& fields) {
 
 void BuildHalvedLoss(LayerBuilder& l, const PythonFields& fields) {
   const ValueId sum = SumOf(l, "x0", {TripletHinges(l, fields.Number("margin", 1))});
-  l.SetTop(0, l.b().Reshape(l.b().Pointwise(StrCat("x0/", (Size(2) * l.shape(0)[0]).value()), {sum}), Shape{1}));
+  l.SetTop(0, l.b().Reshape(Computed(l.b(), Term::Of(sum) / (Size(2) * l.shape(0)[0]).value()), Shape{1}));
 }
 
 // Rows of zeros in all three bottoms are the sample layer's room, no triplets.

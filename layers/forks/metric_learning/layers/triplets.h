@@ -1,4 +1,4 @@
-// What the losses of triplets share.
+// The hinges that the losses of triplets share.
 #pragma once
 
 #include "layers/net/layer.h"

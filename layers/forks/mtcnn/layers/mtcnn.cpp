@@ -39,8 +39,9 @@ void BuildRegression(LayerBuilder& l, const PythonFields&) {
   const ValueId squares = b.Pointwise("(x0-x1)*(x0-x1)", {b.Reshape(l.bottom(0), rows), y});
   const ValueId first = b.Add("slice", {y}, {{"axis", int64_t{1}}, {"sizes", Ints{1, rows[1] - 1}}})[0];
   const ValueId known = b.SumAll(b.Pointwise("1-eq(x0,-1)", {first}));
-  const ValueId loss =
-      b.Pointwise(StrCat("select(gt(x1,0),x0/", (Size(2) * items).value(), ",0)"), {b.SumAll(squares), known});
+  const ValueId sum = b.SumAll(squares);
+  const Term half_mean = Term::Of(sum) / (Size(2) * items).value();
+  const ValueId loss = Computed(b, Select(Term::Of(known) > 0, half_mean, 0), {sum});
   l.SetTop(0, b.Reshape(loss, Shape{1}));
 }
 

@@ -67,7 +67,7 @@ void BuildSoftmaxLoss(LayerBuilder& l) {
   const bool is_none = p.has_normalization() && p.normalization() == LossParameter::NONE;
   const auto mean = [&](ValueId sum, ValueId count, std::string_view use) {
     if (is_valid) return OverCount(l, sum, count, use);
-    return is_none ? SumOfRanks(l, sum) : b.Pointwise(StrCat("x0/", items), {sum});
+    return is_none ? SumOfRanks(l, sum) : Computed(b, Term::Of(sum) / items);
   };
   l.NoteUnequal("takes the hardest of a batch, which is a part of it on each rank");
   const ValueId hardest = Hardest(l, Constant(l, soft[0]), counts, items);
@@ -116,116 +116,50 @@ void BuildSquares(LayerBuilder& l, const std::string& counts) {
 void BuildBoxLoss(LayerBuilder& l) { BuildSquares(l, "1-max(eq(x0,0),eq(x0,-2))"); }
 void BuildLandmarkLoss(LayerBuilder& l) { BuildSquares(l, "eq(x0,-2)"); }
 
-std::string Example(const std::string& type, bool is_loss, bool has_truth) {
-  const std::string input =
-      "layer { name: \"x\" type: \"Input\" top: \"x\" input_param { shape { dim: 6 dim: 2 } } }\n";
-  std::string text = input;
-  if (has_truth) {
-    text += "layer { name: \"truth\" type: \"Input\" top: \"truth\" input_param { shape { dim: 6 dim: 2 } } }\n";
-  }
-  text += "layer { name: \"label\" type: \"Input\" top: \"label\" input_param { shape { dim: 6 } } }\n";
-  text += StrCat("layer {\n  name: \"y\"\n  type: \"", type, "\"\n  bottom: \"x\"\n");
-  if (has_truth) text += "  bottom: \"truth\"\n";
-  text += "  bottom: \"label\"\n  top: \"y\"\n";
-  if (type == "OftenMtcnnClassBridge") text += "  top: \"known\"\n";
-  if (is_loss) text += "  loss_weight: 0.5\n";
-  return text + "}";
-}
-
-constexpr const char* kSource =
-    "Zhang et al., \"Joint Face Detection and Alignment using Multi-task Cascaded Convolutional Networks\", 2016, "
-    "arXiv "
-    "1604.02878; oftenliu's Caffe, which its caffe-mtcnn trains with.";
-
 }  // namespace
 
 LayerDef OftenMtcnnAccuracyLayer() {
   return {.type = "OftenMtcnnAccuracy",
-          .doc = "Accuracy (which see for its fields, bottoms and tops) of the items whose label is neither -1 nor -2.",
           .min_bottoms = 2,
           .max_bottoms = 2,
           .max_tops = 2,
           .build = BuildAccuracy,
-          .page = {.params = {"accuracy_param"},
-                   .formula = "Accuracy's, labels -1 and -2 left out; 0 if no label counts.",
-                   .gradient = "None: a measure.",
-                   .source = kSource,
-                   .example = Example("OftenMtcnnAccuracy", false, false)}};
+          .params = {"accuracy_param"}};
 }
 
 LayerDef OftenMtcnnClassBridgeLayer() {
   return {.type = "OftenMtcnnClassBridge",
-          .doc =
-              "Zeros in place of the scores of faces without a class. Bottoms: scores [N,..] and N labels; tops: the "
-              "scores, 0 where the label is -1 or -2, and the labels [N].",
           .min_bottoms = 2,
           .max_bottoms = 2,
           .min_tops = 2,
           .max_tops = 2,
-          .build = BuildBridge,
-          .page = {.params = {},
-                   .formula = "`y[n] = x[n]` where label n is neither -1 nor -2, else 0; top 1 is the labels, `[N]`.",
-                   .gradient = "x: `dx[n] = dy[n]` where y[n] is x[n], else 0. The labels get none.",
-                   .source = kSource,
-                   .example = Example("OftenMtcnnClassBridge", false, false)}};
+          .build = BuildBridge};
 }
 
 LayerDef OftenMtcnnEuclideanLossLayer() {
   return {.type = "OftenMtcnnEuclideanLoss",
-          .doc =
-              "The loss of boxes. Bottoms: predictions [N,C], truth [N,C] and N labels; the top is half the mean, "
-              "over the items whose label is neither 0 nor -2, of the summed squared differences, a scalar.",
           .min_bottoms = 3,
           .max_bottoms = 3,
           .build = BuildBoxLoss,
-          .page = {.params = {},
-                   .formula = "`y = sum over counted n of |x[n] - t[n]|^2 / (2 K)`, K the count of labels other than 0 "
-                              "and -2; 0 where K is 0 (the original divides by 0).",
-                   .gradient = "x: `(x[n] - t[n]) / K` of counted items, else 0; t the negative; the labels none.",
-                   .source = kSource,
-                   .example = Example("OftenMtcnnEuclideanLoss", true, true)}};
+          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true}};
 }
 
 LayerDef OftenMtcnnLandMarkLossLayer() {
-  return {
-      .type = "OftenMtcnnLandMarkLoss",
-      .doc =
-          "The loss of landmarks. Bottoms: predictions [N,C], truth [N,C] and N labels; the top is half the mean, "
-          "over the items whose label is -2, of the summed squared differences, a scalar.",
-      .min_bottoms = 3,
-      .max_bottoms = 3,
-      .build = BuildLandmarkLoss,
-      .page = {.params = {},
-               .formula = "`y = sum over counted n of |x[n] - t[n]|^2 / (2 K)`, K the count of labels -2; 0 where K "
-                          "is 0 (the original divides by 0).",
-               .gradient = "x: `(x[n] - t[n]) / K` of counted items, else 0; t the negative; the labels none.",
-               .source = kSource,
-               .example = Example("OftenMtcnnLandMarkLoss", true, true)}};
+  return {.type = "OftenMtcnnLandMarkLoss",
+          .min_bottoms = 3,
+          .max_bottoms = 3,
+          .build = BuildLandmarkLoss,
+          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true}};
 }
 
 LayerDef OftenMtcnnSoftmaxLossLayer() {
-  return {
-      .type = "OftenMtcnnSoftmaxLoss",
-      .doc =
-          "Softmax with cross entropy whose gradient comes from the hardest 70 % of the items. Bottoms: scores "
-          "[N,C] and N labels, of which -1 and -2 do not count; tops: the mean loss, a scalar, and optionally the "
-          "probabilities. loss_param's normalization or normalize as SoftmaxWithLoss has them; ignore_label is "
-          "an error.",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .max_tops = 2,
-      .build = BuildSoftmaxLoss,
-      .page = {.params = {"loss_param", "softmax_param"},
-               .formula = "`l[n] = -log max(softmax(x[n])[label n], FLT_MIN)`; `y = sum of l[n] / Z` over the K "
-                          "items that count, Z = max(K, 1) for VALID (the default), N for FULL and BATCH_SIZE, 1 for "
-                          "NONE.",
-               .gradient = "x: `(softmax(x[n]) - onehot(label n)) / Z'` of the `floor(0.7 K)` items of largest l "
-                           "(of equal ones the earlier), Z' as Z with their count for K; else 0. The labels get "
-                           "none.",
-               .source = std::string(kSource) +
-                         " There 0.7 K is rounded in double precision, one item less at a few sizes of batch (90, "
-                         "170, ..), and the order of equal losses is left open.",
-               .example = Example("OftenMtcnnSoftmaxLoss", true, false)}};
+  return {.type = "OftenMtcnnSoftmaxLoss",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .max_tops = 2,
+          .build = BuildSoftmaxLoss,
+          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .params = {"loss_param", "softmax_param"}};
 }
 
 }  // namespace moka

@@ -1,32 +1,28 @@
-// CPMData: pictures of people with maps of their joints and limbs.
+// CPMData: images of people with maps of their joints and limbs.
+#include <algorithm>
+
 #include "layers/net/layer.h"
+#include "layers/shapes/data_guess.h"
 #include "layers/types/data/outside_data.h"
 
 namespace moka {
+namespace {
+
+// Maps of parts, twice, and of what is none.
+GuessedTypes GuessCpmData(const LayerParameter& layer) {
+  const auto top = [](const LayerParameter& data, int /*top*/, const GuessedPicture& picture) -> Shape {
+    const CPMTransformationParameter& c = data.cpm_transform_param();
+    const int64_t stride = std::max<int64_t>(c.stride(), 1);
+    return {picture.batch, 2 * (int64_t{c.num_parts()} + 1), std::max<int64_t>(picture.h / stride, 1),
+            std::max<int64_t>(picture.w / stride, 1)};
+  };
+  return GuessPictures(layer, {.top = top});
+}
+
+}  // namespace
 
 LayerDef CpmDataLayer() {
-  return OutsideDataLayer(
-      "CPMData",
-      "Pictures of people [N,3,crop_size_y,crop_size_x] and, optional, [N,2(num_parts+1),H,W] weights and maps of "
-      "their joints and limbs, with a cell for stride pixels. Nets with the layer build, but no reader of its "
-      "records exists: training or testing with it is an error.",
-      2,
-      {.params = {"data_param", "cpm_transform_param"},
-       .formula = "top 0: pictures `[batch_size,3,crop_size_y,crop_size_x]`; top 1 (optional): `[batch_size,2 "
-                  "(num_parts + 1),crop_size_y / stride,crop_size_x / stride]`, first the weights of the maps, "
-                  "then the maps themselves, the last of each that of the background.",
-       .gradient = "None: the tops are inputs of the net.",
-       .source = "Cao, Simon, Wei, Sheikh, \"Realtime Multi-Person 2D Pose Estimation using Part Affinity "
-                 "Fields\", arXiv 1611.08050, whose caffe_train has the reader; here in both phases the shapes "
-                 "are those of TRAIN.",
-       .example = R"(layer {
-  name: "data"
-  type: "CPMData"
-  top: "data"
-  top: "label"
-  data_param { source: "people_lmdb" batch_size: 2 backend: LMDB }
-  cpm_transform_param { stride: 8 crop_size_x: 32 crop_size_y: 24 num_parts: 4 }
-})"});
+  return OutsideDataLayer("CPMData", {.guess = GuessCpmData}, 2, {"data_param", "cpm_transform_param"});
 }
 
 }  // namespace moka

@@ -22,34 +22,6 @@ void BuildNms(LayerBuilder& l) {
 
 }  // namespace
 
-LayerDef NmsLayer() {
-  return {
-      .type = "Nms",
-      .doc =
-          "Peaks of the first num_parts maps of [N,C,H,W]: [N,num_parts,max_peaks+1,3]. Row 0 of a map is (number of "
-          "peaks, 0, 0), which may be above max_peaks; then a row (x, y, score) for each of the first max_peaks "
-          "peaks, top to bottom and left to right; unused rows are 0. A peak is above threshold and above its eight "
-          "neighbours; the border has none. No gradient.",
-      .build = BuildNms,
-      .page = {
-          .params = {"nms_param"},
-          .formula = "Pixel (i, j), 0 < i < H-1 and 0 < j < W-1, is a peak when its value is above threshold (default "
-                     "0.5) and above that of each of its eight neighbours. Its row is `(sum v x / sum v, sum v y / sum "
-                     "v, value)` over the positive values v of the 7 x 7 pixels around it whose x is from 1 to W-1 and "
-                     "y from 1 to the lesser of H-1 and W-1.",
-          .gradient = "None: the bottom gets none.",
-          .source = "The nms_layer of the Caffe of Cao, Simon, Wei, Sheikh, \"Realtime Multi-Person 2D Pose Estimation "
-                    "using Part Affinity Fields\", arXiv 1611.08050, as it computes on GPUs. There rows that are not "
-                    "used keep older values, and with H below W the 7 x 7 pixels reach into the next map; here they "
-                    "are 0 and end with the map. num_peak is read and not used, as there.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 8 dim: 8 } } }
-layer {
-  name: "nms"
-  type: "Nms"
-  bottom: "x"
-  top: "joints"
-  nms_param { threshold: 0.2 max_peaks: 4 num_parts: 2 }
-})"}};
-}
+LayerDef NmsLayer() { return {.type = "Nms", .build = BuildNms, .params = {"nms_param"}}; }
 
 }  // namespace moka

@@ -1,4 +1,4 @@
-// Maps of one picture at several scales, each resized with Catmull and Rom's cubic, and their mean. Item n is padded by
+// Maps of one image at several scales, each resized with Catmull and Rom's cubic, and their mean. Item n is padded by
 // a border that the scale start_scale - n * scale_gap leaves; what lies between is resized.
 #include <array>
 #include <cmath>

@@ -148,7 +148,7 @@ struct RoiAlignEach {
   }
 };
 
-// What the samples of a bin take of one pixel along an axis, not yet divided by their count.
+// Returns the weight with which the samples of a bin take one pixel along an axis, not yet divided by their count.
 template <class W>
 __host__ __device__ W WeightAlong(const AlignAxis<W>& axis, int64_t bin, int64_t pixel) {
   W sum = 0;

@@ -1,3 +1,4 @@
+// The anchors of py-faster-rcnn's generate_anchors.py, with its rounding, in the order that trained nets expect.
 #include "layers/forks/rcnn/layers/anchors.h"
 
 #include <cmath>

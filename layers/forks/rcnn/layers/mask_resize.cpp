@@ -25,34 +25,6 @@ void BuildMaskResize(LayerBuilder& l) {
 
 }  // namespace
 
-LayerDef MaskResizeLayer() {
-  return {
-      .type = "MaskResize",
-      .doc =
-          "Bilinear resizing of [N,C,H,W] to [N,C,output_height,output_width] (MNC): row i is sampled at i * H / "
-          "output_height, without a half pixel. factor_height and factor_width (SSTD) above 0 stand for sizes of so "
-          "much of the bottom's, rounded down.",
-      .build = BuildMaskResize,
-      .page = {
-          .params = {"mask_resize_param"},
-          .formula =
-              "`y[n,c,i,j]` is the bilinear sample of the plane `x[n,c]` `[H,W]` at row `i * H / output_height`, "
-              "column `j * W / output_width` (pixel centres at whole numbers, no half pixel); a position beyond the "
-              "last row or column takes the last one. y is `[N,C,output_height,output_width]`; with "
-              "factor_height above 0 the height is `floor(factor_height * H)`, with factor_width the width so.",
-          .gradient = "x: each dy is added to the four pixels it was sampled from, times their weights.",
-          .source = "Dai, He, Sun, \"Instance-aware Semantic Segmentation via Multi-task Network Cascades\" (MNC), "
-                    "2015, arXiv 1512.04412; the mask_resize_layer of MNC's Caffe, with SSTD's factors (He et al., "
-                    "arXiv 1709.00138).",
-          .example =
-              R"(layer { name: "mask" type: "Input" top: "mask" input_param { shape { dim: 2 dim: 1 dim: 6 dim: 6 } } }
-layer {
-  name: "resized"
-  type: "MaskResize"
-  bottom: "mask"
-  top: "resized"
-  mask_resize_param { output_height: 4 output_width: 4 }
-})"}};
-}
+LayerDef MaskResizeLayer() { return {.type = "MaskResize", .build = BuildMaskResize, .params = {"mask_resize_param"}}; }
 
 }  // namespace moka

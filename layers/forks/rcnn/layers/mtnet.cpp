@@ -7,7 +7,6 @@
 #include "core/text.h"
 #include "layers/forks/rcnn/layers/region_values.h"
 #include "layers/forks/rcnn/layers/rpn.h"
-#include "layers/net/fields.h"
 #include "layers/net/random_stream.h"
 #include "layers/types/loss/own_gradient.h"
 #include "layers/types/python/python.h"
@@ -22,8 +21,8 @@ constexpr int64_t kForeground = 32;
 ValueId Drawn(LayerBuilder& l, ValueId mask, ValueId count, uint64_t draw) {
   const GraphBuilder& b = l.b();
   const Shape shape = b.shape(mask);
-  const std::string drawn = StrCat("select(x0,1+rand(x1,", RandomStreamOf(l) ^ draw, "),0)");
-  const ValueId order = b.Pointwise(drawn, {mask, l.RandomKey()});
+  const Term drawn = Rand(Term::Of(l.RandomKey()), static_cast<double>(RandomStreamOf(l) ^ draw));
+  const ValueId order = Computed(b, Select(Term::Of(mask), 1 + drawn, 0));
   const ValueId before =
       b.Pointwise("gt(x1,x0)", {b.Reshape(order, Shape{shape[0], 1}), b.Reshape(order, Shape{1, shape[0]})});
   const ValueId rank = b.Reshape(b.ReduceSum(before, {1}), shape);
@@ -84,7 +83,7 @@ void BuildMatchedProposal(LayerBuilder& l, const PythonFields& fields) {
       Strings{"min(ge(x0,0),gt(x1,0.5))", "min(ge(x0,0),min(lt(x1,0.5),ge(x1,0)))"}, {found[2], match.overlap});
   const ValueId positives = b.SumAll(kinds[0]);
   const int64_t most = fields.Flag("has_extra", false) ? kBatch : kForeground;
-  const ValueId negatives = b.Pointwise(StrCat(kBatch, "-min(x0,", kForeground, ")"), {positives});
+  const ValueId negatives = Computed(b, kBatch - Min(Term::Of(positives), kForeground));
   const ValueId positive = First(b, Drawn(l, kinds[0], b.Full(Shape{}, static_cast<double>(most)), 0), most);
   const ValueId negative = First(b, Drawn(l, kinds[1], negatives, 1), kBatch);
   const auto joined = [&](ValueId x, ValueId y) { return b.Add1("concat", {x, y}, {{"axis", int64_t{0}}}); };
@@ -115,7 +114,7 @@ void BuildLabelTarget(LayerBuilder& l, const PythonFields&) {
   const ValueId positives = b.SumAll(kinds[0]);
   const ValueId has_both = b.Pointwise("min(gt(x0,0),gt(x1,0))", {positives, b.SumAll(kinds[1])});
   if (l.bottom_count() == 1) {
-    const ValueId count = b.Pointwise(StrCat(kBatch, "-min(x0,", kForeground, ")"), {positives});
+    const ValueId count = Computed(b, kBatch - Min(Term::Of(positives), kForeground));
     const ValueId positive = Drawn(l, kinds[0], b.Full(Shape{}, static_cast<double>(kForeground)), 0);
     const ValueId negative = Drawn(l, kinds[1], count, 1);
     return l.SetTop(0, b.Pointwise("select(min(x2,max(x0,x1)),x0,-1)", {positive, negative, has_both}));
@@ -157,13 +156,16 @@ void BuildBoxTarget(LayerBuilder& l, const PythonFields& fields) {
                   {from[0], from[1], from[2], from[3], has_box, to[0], to[1], to[2], to[3]});
   std::vector<ValueId> targets(4);
   for (size_t axis = 0; axis < 2; ++axis) {
-    const std::string sides = "t0=max(x1-x0+1,1);t1=max(x3-x2+1,1);";
-    const auto normal = [&](size_t i, const std::string& value) {
-      return StrCat(sides, "select(x4,(", value, "-", Number(means[i]), ")/", Number(stds[i]), ",0)");
+    const std::vector<ValueId> inputs{from[axis + 1], from[axis + 3], to[axis], to[axis + 2], counts};
+    const auto input = [&](size_t i) { return Term::Of(inputs[i]); };
+    const Term side = Max(input(1) - input(0) + 1, 1);
+    const Term true_side = Max(input(3) - input(2) + 1, 1);
+    const auto normal = [&](size_t i, const Term& value) {
+      return Select(input(4), (value - Decimal(means[i])) / Decimal(stds[i]), 0);
     };
+    const Term moved = (input(2) + 0.5 * true_side - input(0) - 0.5 * side) / side;
     const std::vector<ValueId> both =
-        b.Pointwise(Strings{normal(axis, "(x2+0.5*t1-x0-0.5*t0)/t0"), normal(axis + 2, "log(t1/t0)")},
-                    {from[axis + 1], from[axis + 3], to[axis], to[axis + 2], counts});
+        b.Pointwise(std::vector<Term>{normal(axis, moved), normal(axis + 2, Log(true_side / side))}, inputs);
     targets[axis] = both[0];
     targets[axis + 2] = both[1];
   }

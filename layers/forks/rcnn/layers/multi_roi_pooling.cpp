@@ -1,13 +1,16 @@
 // MultiROIPooling (PG-CNN and gACNN, Li et al. 2018): windows of one size around the points of a face, a top a point.
 #include "layers/forks/rcnn/layers/roi_fields.h"
 #include "layers/net/layer.h"
+#include "layers/shapes/shape_reader.h"
 
 namespace moka {
 namespace {
 
-// The first pixel of windows of `size` around the coordinate x0: halves round away from 0.
-std::string First(int64_t size, double scale) {
-  return StrCat("t0=", Number(scale), "*x0-", size / 2, ";t1=floor(abs(t0)+0.5);select(lt(t0,0),-t1,t1)");
+// The first pixel of windows of `size` around a coordinate: halves round away from 0.
+Term First(ValueId coordinate, int64_t size, double scale) {
+  const Term first = Decimal(scale) * Term::Of(coordinate) - size / 2;
+  const Term rounded = Floor(Abs(first) + 0.5);
+  return Select(first < 0, -rounded, rounded);
 }
 
 void BuildMultiRoiPooling(LayerBuilder& l) {
@@ -38,10 +41,10 @@ void BuildMultiRoiPooling(LayerBuilder& l) {
   const ValueId images = b.Add1("filter_index", {b.Full(Shape{x[0]}, 1)});
   const ValueId image =
       b.Reshape(b.Add1("expand", {b.Reshape(images, Shape{1, x[0]})}, {{"shape", Ints{count, x[0]}}}), b.shape(xy[0]));
-  const ValueId left = b.Pointwise(First(width, scale), {xy[0]});
-  const ValueId top = b.Pointwise(First(height, scale), {xy[1]});
-  const ValueId right = b.Pointwise(StrCat("x0+", width - 1), {left});
-  const ValueId bottom = b.Pointwise(StrCat("x0+", height - 1), {top});
+  const ValueId left = Computed(b, First(xy[0], width, scale));
+  const ValueId top = Computed(b, First(xy[1], height, scale));
+  const ValueId right = Computed(b, Term::Of(left) + (width - 1));
+  const ValueId bottom = Computed(b, Term::Of(top) + (height - 1));
   const ValueId rois = b.Add1("concat", {image, left, top, right, bottom}, {{"axis", int64_t{1}}});
   const ValueId windows = b.Add("roi_pool", {l.bottom(0), rois}, bins)[0];
   const std::vector<ValueId> tops =
@@ -52,37 +55,13 @@ void BuildMultiRoiPooling(LayerBuilder& l) {
 }  // namespace
 
 LayerDef MultiRoiPoolingLayer() {
-  return {
-      .type = "MultiROIPooling",
-      .doc =
-          "Windows of pooled_h x pooled_w pixels around the points in bottom 1 [N,P,2] (x, y in image pixels) of "
-          "bottom 0 [N,C,H,W]: top i is [N,C,pooled_h,pooled_w], the windows around point i of each image. top_num "
-          "must be P and the number of tops; what of a window lies beyond the map is 0.",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .max_tops = -1,
-      .build = BuildMultiRoiPooling,
-      .page = {
-          .params = {"multi_roi_pooling_param"},
-          .formula = "For point (px, py) of image n: `left = round(px spatial_scale - floor(pooled_w / 2))`, `up = "
-                     "round(py spatial_scale - floor(pooled_h / 2))`, halves away from 0; `y[n,c,i,j] = x[n,c,up + "
-                     "i,left + j]`, 0 outside the map. Each of the P tops is `[N,C,pooled_h,pooled_w]`.",
-          .gradient = "x: each dy is added to the pixel it was taken from. The points get none.",
-          .source = "Li, Zeng, Shan, Chen, \"Occlusion aware facial expression recognition using CNN with "
-                    "attention mechanism\", TIP 2018: multi_roi_pooling_layer of mysee1989/PG-CNN. There the "
-                    "gradient of every row of a window is that of its first row; here each row has its own.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
-layer { name: "points" type: "Input" top: "points" input_param { shape { dim: 2 dim: 3 dim: 2 } } }
-layer {
-  name: "windows"
-  type: "MultiROIPooling"
-  bottom: "x"
-  bottom: "points"
-  top: "eye"
-  top: "nose"
-  top: "mouth"
-  multi_roi_pooling_param { pooled_h: 4 pooled_w: 4 spatial_scale: 0.5 top_num: 3 }
-})"}};
+  return {.type = "MultiROIPooling",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .max_tops = -1,
+          .build = BuildMultiRoiPooling,
+          .needs = NeedRegions,
+          .params = {"multi_roi_pooling_param"}};
 }
 
 }  // namespace moka

@@ -25,7 +25,7 @@ void Feed(LayerBuilder& l, const std::vector<Shape>& shapes) {
   l.AddData(types);
 }
 
-// What a top of this name or, failing that, at this place in `order` holds. Errors: kConfig with the names.
+// Returns the role of a top by its name or, failing that, by its place in `order`. Errors: kConfig with the names.
 std::string RoleOf(const LayerBuilder& l, int top, const std::vector<std::string>& order,
                    const std::vector<std::string>& roles) {
   const std::string& name = l.param().top(top);
@@ -136,7 +136,7 @@ void FeedSegmentation(LayerBuilder& l, const PythonFields& fields, const Sizes& 
 void BuildVoc(LayerBuilder& l, const PythonFields& fields) { FeedSegmentation(l, fields, {1, 500, 500}); }
 void BuildSiftFlow(LayerBuilder& l, const PythonFields& fields) { FeedSegmentation(l, fields, {1, 256, 256}); }
 
-// param_str's tops: color and hha have three channels, depth and label one.
+// param_str's tops: `color` and `hha` have three channels, `depth` and `label` one.
 void BuildNyud(LayerBuilder& l, const PythonFields& fields) {
   const Sizes size = SizesOf(fields, {1, 425, 560});
   const std::vector<std::string> tops = fields.Texts("tops", {"color", "label"});

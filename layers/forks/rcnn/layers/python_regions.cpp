@@ -3,7 +3,6 @@
 
 #include "core/text.h"
 #include "layers/forks/rcnn/layers/region_values.h"
-#include "layers/net/fields.h"
 #include "layers/types/loss/own_gradient.h"
 #include "layers/types/python/python.h"
 
@@ -41,7 +40,7 @@ void BuildBoxTransform(LayerBuilder& l, const PythonFields& fields) {
   const ValueId box = columns == 4 ? rows : Columns(b, rows, {1, 4})[1];
   std::vector<ValueId> deltas = Columns(b, Rows(l, 1, boxes[0], 4, "a delta of each side"));
   for (size_t i = 0; i < deltas.size(); ++i) {
-    deltas[i] = b.Pointwise(StrCat("x0*", Number(stds[i]), "+", Number(means[i])), {deltas[i]});
+    deltas[i] = Computed(b, Term::Of(deltas[i]) * Decimal(stds[i]) + Decimal(means[i]));
   }
   l.SetTop(0, AsRois(b, Moved(b, box, Beside(b, deltas))));
 }

@@ -1,3 +1,4 @@
+// Small graph helpers: columns of rows of regions, and the shift of boxes by deltas (Girshick et al. 2014, appendix C).
 #include "layers/forks/rcnn/layers/region_values.h"
 
 #include <string>

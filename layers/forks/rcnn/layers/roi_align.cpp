@@ -1,6 +1,7 @@
 // ROIAlign (He et al., "Mask R-CNN", 2017): regions pooled without rounding.
 #include "layers/forks/rcnn/layers/roi_fields.h"
 #include "layers/net/layer.h"
+#include "layers/shapes/shape_reader.h"
 
 namespace moka {
 namespace {
@@ -13,8 +14,12 @@ void BuildCorners(LayerBuilder& l) {
   Attributes bins = BinsOf(l, "roi_pooling_param", p.pooled_h(), p.pooled_w(), p.spatial_scale());
   std::vector<ValueId> columns = RegionColumns(l);
   const auto enlarged = [&](size_t axis, int64_t count) {
-    const std::string parts = StrCat("t0=", Number(pad_ratio), "*(x1-x0+1);t1=t0+(x1-x0+2*t0)/", 2 * count, ";");
-    return l.b().Pointwise(Strings{parts + "x0-t1", parts + "x1+t1"}, {columns[axis], columns[axis + 2]});
+    const std::vector<ValueId> ends{columns[axis], columns[axis + 2]};
+    const Term low = Term::Of(ends[0]);
+    const Term high = Term::Of(ends[1]);
+    const Term pad = Decimal(pad_ratio) * (high - low + 1);
+    const Term more = pad + (high - low + 2 * pad) / (2 * count);
+    return l.b().Pointwise(std::vector<Term>{low - more, high + more}, ends);
   };
   const std::vector<ValueId> x = enlarged(1, p.pooled_w());
   const std::vector<ValueId> y = enlarged(2, p.pooled_h());
@@ -53,47 +58,12 @@ void BuildRoiAlign(LayerBuilder& l) {
 }  // namespace
 
 LayerDef RoiAlignLayer() {
-  return {
-      .type = "ROIAlign",
-      .doc =
-          "The mean of bilinear samples in each of pooled_h x pooled_w bins of the regions in bottom 1 [R,5] (image, "
-          "x1, y1, x2, y2 in image pixels) of bottom 0 [N,C,H,W]; the top is [R,C,pooled_h,pooled_w]. Coordinates are "
-          "multiplied by spatial_scale and nothing is rounded. sampling_ratio (default 2) samples a bin along each "
-          "axis (0: as many as it has pixels). aligned: true shifts coordinates by half a pixel, as later code does; "
-          "false (default, as first published) does not, and a region has at least one pixel a side. pad_ratio "
-          "enlarges a region by that part of its side at each end. With roi_pooling_param in its place (MS-CNN, "
-          "Cascade "
-          "R-CNN) the corners of the bins are sampled and the top is [R,C,pooled_h+1,pooled_w+1].",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .build = BuildRoiAlign,
-      .page = {
-          .params = {"roi_align_param", "roi_pooling_param"},
-          .formula =
-              "Along an axis, for a region from a to b of n bins (n = pooled_h or pooled_w): `p = (b - a + 1) "
-              "pad_ratio`, `start = (a - p) spatial_scale - o`, `extent = (b + p) spatial_scale - o - start`, "
-              "with `o = 0.5` if aligned, else `o = 0` and extent at least 1; `step = extent / n`. Bin j has s "
-              "samples at `start + (j + (k + 0.5) / s) step`, k = 0..s-1, where s is sampling_ratio (default 2) "
-              "or, if that is not above 0, `ceil(step)`, at most the map's size. `y[r,c,i,j]` is the mean of "
-              "the bilinear samples of bin (i, j); one more than a pixel outside the map counts as 0, one less "
-              "far outside takes the edge. y is `[R,C,pooled_h,pooled_w]`.\n\nroi_pooling_param: `p` as above with its "
-              "pad_ratio, `o = 0.5`, one sample at each `start + j step`, j = 0..n; one more than half a pixel "
-              "outside the map counts as 0, so does a region with no extent.",
-          .gradient = "x: each dy is added to the pixels that were sampled, times their weights. The regions get none.",
-          .source = "He et al., \"Mask R-CNN\", 2017, arXiv 1703.06870, with the sampling of its published code "
-                    "(Detectron); `aligned: true` is that of Detectron2. `pad_ratio` is a field of a Caffe fork; "
-                    "roi_pooling_param gives the roi_align_layer of mscnn and "
-                    "cascade-rcnn.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
-layer { name: "rois" type: "Input" top: "rois" input_param { shape { dim: 4 dim: 5 } } }
-layer {
-  name: "pool"
-  type: "ROIAlign"
-  bottom: "x"
-  bottom: "rois"
-  top: "pool"
-  roi_align_param { pooled_h: 2 pooled_w: 2 spatial_scale: 0.5 sampling_ratio: 2 }
-})"}};
+  return {.type = "ROIAlign",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .build = BuildRoiAlign,
+          .needs = NeedRegions,
+          .params = {"roi_align_param", "roi_pooling_param"}};
 }
 
 }  // namespace moka

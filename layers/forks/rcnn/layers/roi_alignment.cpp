@@ -2,20 +2,18 @@
 // Bins are cut to the map first, so that of a bin which reaches beyond it the middle of the rest is sampled.
 #include "layers/forks/rcnn/layers/roi_fields.h"
 #include "layers/net/layer.h"
+#include "layers/shapes/shape_reader.h"
 
 namespace moka {
 namespace {
 
 // The middles [R,count] of the bins from `begin` to `end` (columns of the regions) on an axis of `size` pixels.
 ValueId Middles(const LayerBuilder& l, ValueId begin, ValueId end, int64_t count, int64_t size, double scale) {
-  const std::string last = StrCat(size - 1);
-  const std::string s = Number(scale);
-  Strings middles;
-  for (int64_t bin = 0; bin < count; ++bin) {
-    const auto edge = [&](int64_t i) { return StrCat("max(min(t0+", i, "*t1,", last, "),0)"); };
-    middles.push_back(
-        StrCat("t0=", s, "*x0;t1=max(", s, "*x1-t0+1,1)/", count, ";0.5*(", edge(bin), "+", edge(bin + 1), ")"));
-  }
+  const Term first = Decimal(scale) * Term::Of(begin);
+  const Term step = Max(Decimal(scale) * Term::Of(end) - first + 1, 1) / count;
+  const auto edge = [&](int64_t i) { return Max(Min(first + i * step, size - 1), 0); };
+  std::vector<Term> middles;
+  for (int64_t bin = 0; bin < count; ++bin) middles.push_back(0.5 * (edge(bin) + edge(bin + 1)));
   const std::vector<ValueId> columns = l.b().Pointwise(middles, {begin, end});
   return l.b().Add1("concat", columns, {{"axis", int64_t{1}}});
 }
@@ -54,36 +52,12 @@ void BuildRoiAlignment(LayerBuilder& l) {
 }  // namespace
 
 LayerDef RoiAlignmentLayer() {
-  return {
-      .type = "ROIAlignment",
-      .doc =
-          "One bilinear sample in the middle of each of pooled_h x pooled_w bins of the regions in bottom 1 [R,5] "
-          "(image, x1, y1, x2, y2 in image pixels) of bottom 0 [N,C,H,W]; the top is [R,C,pooled_h,pooled_w]. "
-          "Coordinates are multiplied by spatial_scale and not rounded; a region is one pixel longer than its ends "
-          "are apart, and bins are cut to the map before their middle is taken.",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .build = BuildRoiAlignment,
-      .page = {
-          .params = {"roi_alignment_param"},
-          .formula = "Along an axis of S pixels, for a region from a to b: `start = a spatial_scale`, `extent = "
-                     "max(b spatial_scale - start + 1, 1)`, `edge(j) = min(max(start + j extent / n, 0), S - 1)` "
-                     "with n = pooled_w or pooled_h; the sample of bin j lies at `(edge(j) + edge(j+1)) / 2`. "
-                     "y `[R,C,pooled_h,pooled_w]` is the bilinear sample of each bin's point.",
-          .gradient = "x: each dy is added to the four pixels around its point, times their weights (the original "
-                      "leaves out points more than a pixel outside the uncut region). The regions get none.",
-          .source = "Do, Nguyen, Reid, \"AffordanceNet\", ICRA 2018, arXiv 1709.07326: roi_alignment_layer, as "
-                    "TomatoNet has it. ROIAlign is the layer of Mask R-CNN's paper.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
-layer { name: "rois" type: "Input" top: "rois" input_param { shape { dim: 4 dim: 5 } } }
-layer {
-  name: "pool"
-  type: "ROIAlignment"
-  bottom: "x"
-  bottom: "rois"
-  top: "pool"
-  roi_alignment_param { pooled_h: 2 pooled_w: 2 spatial_scale: 0.5 }
-})"}};
+  return {.type = "ROIAlignment",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .build = BuildRoiAlignment,
+          .needs = NeedRegions,
+          .params = {"roi_alignment_param"}};
 }
 
 }  // namespace moka

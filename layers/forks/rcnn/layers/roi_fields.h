@@ -1,4 +1,4 @@
-// What the layers over regions read alike: the pooled size and scale, and the shapes of their two bottoms.
+// The fields that the layers over regions read alike: the pooled size and scale, and the shapes of their two bottoms.
 #pragma once
 
 #include <string>

@@ -3,6 +3,7 @@
 #include "layers/forks/rcnn/layers/region_values.h"
 #include "layers/forks/rcnn/layers/roi_fields.h"
 #include "layers/net/layer.h"
+#include "layers/shapes/shape_reader.h"
 
 namespace moka {
 namespace {
@@ -11,9 +12,11 @@ namespace {
 ValueId Enlarged(const LayerBuilder& l, double ratio) {
   std::vector<ValueId> columns = RegionColumns(l);
   for (size_t axis = 1; axis <= 2; ++axis) {
-    const std::string pad = StrCat("t0=", Number(ratio), "*(x1-x0+1);");
-    const std::vector<ValueId> ends =
-        l.b().Pointwise(Strings{pad + "x0-t0", pad + "x1+t0"}, {columns[axis], columns[axis + 2]});
+    const std::vector<ValueId> inputs{columns[axis], columns[axis + 2]};
+    const Term low = Term::Of(inputs[0]);
+    const Term high = Term::Of(inputs[1]);
+    const Term pad = Decimal(ratio) * (high - low + 1);
+    const std::vector<ValueId> ends = l.b().Pointwise(std::vector<Term>{low - pad, high + pad}, inputs);
     columns[axis] = ends[0];
     columns[axis + 2] = ends[1];
   }
@@ -79,45 +82,12 @@ void BuildRoiPooling(LayerBuilder& l) {
 }  // namespace
 
 LayerDef RoiPoolingLayer() {
-  return {
-      .type = "ROIPooling",
-      .doc =
-          "The maximum over each of pooled_h x pooled_w bins (or pooled_size, Intel) of the regions in bottom 1 [R,5] "
-          "(image, x1, y1, x2, y2 in image pixels) of bottom 0 [N,C,H,W]; the top is [R,C,pooled_h,pooled_w]. "
-          "Coordinates times spatial_scale are rounded, the last pixel belongs to the region, bins run from the floor "
-          "of their start to the ceiling of their end, and an empty bin is 0. pad_ratio (MS-CNN) enlarges a region by "
-          "that "
-          "part of its side, `x2 - x1 + 1`, at each end first. With pooled_l (R-C3D) the regions are windows in time "
-          "[R,3] (item, first frame, last frame) of bottom 0 [N,C,L,H,W], and the top is [R,C,pooled_l,pooled_h,"
-          "pooled_w]: frames times temporal_scale, and of every frame its first 7 x 7 pixels.",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .build = BuildRoiPooling,
-      .page = {
-          .params = {"roi_pooling_param"},
-          .formula = "For region (image n, x1, y1, x2, y2): `start = round(x1 * spatial_scale)`, `extent = "
-                     "max(round(x2 * spatial_scale) - start + 1, 1)`, `step = extent / pooled_w`; bin j covers pixels "
-                     "`start + floor(j step)` to `start + ceil((j + 1) step)` (excluded), cut to the map; rows "
-                     "likewise with pooled_h. `y[r,c,i,j]` is the maximum of channel c of image n over bin (i, j), 0 "
-                     "if the bin is empty. y is `[R,C,pooled_h,pooled_w]`; halves round away from 0.\n\npooled_l: "
-                     "bins of frames likewise with temporal_scale and pooled_l; rows and columns are 0 to 6 of the "
-                     "map, without spatial_scale. y is `[R,C,pooled_l,pooled_h,pooled_w]`.",
-          .gradient = "x: each dy is added to the pixel its bin took, the first maximum (rows first); an empty bin "
-                      "gives none. The regions get none.",
-          .source = "Girshick, \"Fast R-CNN\", 2015, arXiv 1504.08083; caffe-fast-rcnn's roi_pooling_layer. "
-                    "`pooled_size` is the field of Intel's Caffe, `pad_ratio` that of MS-CNN's; `pooled_l` and "
-                    "`temporal_scale` are R-C3D's (Xu, Das, Saenko, 2017, arXiv 1703.07814), whose layer reads no "
-                    "spatial_scale either.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
-layer { name: "rois" type: "Input" top: "rois" input_param { shape { dim: 4 dim: 5 } } }
-layer {
-  name: "pool"
-  type: "ROIPooling"
-  bottom: "x"
-  bottom: "rois"
-  top: "pool"
-  roi_pooling_param { pooled_h: 2 pooled_w: 2 spatial_scale: 0.5 }
-})"}};
+  return {.type = "ROIPooling",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .build = BuildRoiPooling,
+          .needs = NeedRegions,
+          .params = {"roi_pooling_param"}};
 }
 
 }  // namespace moka

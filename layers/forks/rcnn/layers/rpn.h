@@ -1,4 +1,4 @@
-// What the layers of region proposal networks have in common, whichever fork or module they come from.
+// The part that the layers of region proposal networks have in common, whichever fork or module they come from.
 #pragma once
 
 #include <vector>

@@ -44,43 +44,14 @@ void BuildSoftmaxWithLossOhem(LayerBuilder& l) {
 }  // namespace
 
 LayerDef SoftmaxWithLossOhemLayer() {
-  return {
-      .type = "SoftmaxWithLossOHEM",
-      .doc =
-          "SoftmaxWithLoss for online hard example mining (R-FCN). Bottoms: scores with K classes along "
-          "softmax_param.axis, labels; tops: the loss, optionally the probabilities, optionally each position's own "
-          "loss in the labels' shape (0 where the label is ignored), without gradient. loss_param has ignore_label and "
-          "the normalization (default VALID).",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .max_tops = 3,
-      .auto_tops = true,
-      .build = BuildSoftmaxWithLossOhem,
-      .page = {
-          .params = {"softmax_param", "loss_param"},
-          .formula = "`p = softmax(x)` along softmax_param.axis (default 1, K classes); bottom 1 has a label for each "
-                     "of the other positions. A position's loss is `-log(max(p[label], 1.17549435e-38))`, 0 where the "
-                     "label is ignore_label. `y = sum of these / Z`, a scalar.\n\nZ follows loss_param.normalization, "
-                     "or the older normalize (true: VALID, false: BATCH_SIZE): VALID (the default) the positions not "
-                     "ignored, at least 1; FULL all positions; BATCH_SIZE the product of the dimensions before axis; "
-                     "NONE 1; PRE_FIXED pre_fixed_normalizer. Top 1, if there is one, is p, of x's shape; top 2 the "
-                     "positions' losses, of the labels' shape. The loss weight is 1 unless given.",
-          .gradient = "`dx[k] = dy * (p[k] - 1[k = label]) / Z`, 0 where the label is ignored; the bound has no part "
-                      "in it. Labels get none, and none comes through top 2.",
-          .source = "Online hard example mining (Shrivastava, Gupta, Girshick, arXiv 1604.03540); R-FCN's Caffe (Dai "
-                    "et al., arXiv 1605.06409), softmax_loss_ohem_layer. PRE_FIXED is Intel's.",
-          .example = R"(layer { name: "score" type: "Input" top: "score" input_param { shape { dim: 4 dim: 3 } } }
-layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 4 } } }
-layer {
-  name: "loss"
-  type: "SoftmaxWithLossOHEM"
-  bottom: "score"
-  bottom: "label"
-  top: "loss"
-  top: "probability"
-  top: "each"
-  loss_param { ignore_label: -1 normalization: VALID }
-})"}};
+  return {.type = "SoftmaxWithLossOHEM",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .max_tops = 3,
+          .auto_tops = true,
+          .build = BuildSoftmaxWithLossOhem,
+          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .params = {"softmax_param", "loss_param"}};
 }
 
 }  // namespace moka

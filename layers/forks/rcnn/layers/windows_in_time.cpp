@@ -12,7 +12,7 @@
 namespace moka {
 namespace {
 
-// What is known of the strip: scores [1,2A,L,1,1] and where its cells lie.
+// The strip: scores [1,2A,L,1,1] and where its cells lie.
 struct Strip {
   int64_t anchors;
   int64_t length;

@@ -1,4 +1,4 @@
-// What a region proposal network learns (Ren et al. 2015, py-faster-rcnn's anchor_target_layer.py). Of the anchors
+// The targets of a region proposal network (Ren et al. 2015, py-faster-rcnn's anchor_target_layer.py). Of the anchors
 // inside the image those that overlap some true box by positive_overlap or more, and for each true box the best, are
 // positive (1); those below negative_overlap with all are negative (0); the others and what sampling leaves out count
 // as -1. Differing from it, a true box that no anchor overlaps makes none positive (there, every anchor without

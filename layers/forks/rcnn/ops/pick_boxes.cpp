@@ -1,5 +1,5 @@
-// Of each row's four numbers a class those of the best scored class: y[n] = boxes[n, 4c .. 4c+3] with c the first
-// largest of scores[n, first_class ..]. The choice has no gradient.
+// Picks, of each row's four numbers a class, those of the class that scores best: y[n] = boxes[n, 4c .. 4c+3] with c
+// the first largest of scores[n, first_class ..]. The choice has no gradient.
 #include "graph/op.h"
 #include "layers/forks/rcnn/ops/rois.h"
 #include "layers/ops/on_host.h"

@@ -75,7 +75,7 @@ std::vector<ProposalTargetsRegion> ProposalTargetsRegions(std::span<const RefTen
   return regions;
 }
 
-// Which regions are taken (positions in the list), foreground first.
+// The regions that are taken (positions in the list), foreground first.
 struct ProposalTargetsSample {
   std::vector<int64_t> foreground;
   std::vector<int64_t> background;

@@ -1,4 +1,5 @@
-// What the pooling ops over regions share: their attributes, the shapes of x [N,C,H,W] and rois [R,5], and test cases.
+// The part that the pooling ops over regions share: their attributes, the shapes of x [N,C,H,W] and rois [R,5], and
+// test cases.
 #pragma once
 
 #include <string_view>

@@ -2,7 +2,6 @@
 // map from a saliency map, and the normalised scanpath saliency. The former's gradient in the original treats its small
 // numbers otherwise than its value does.
 #include "core/text.h"
-#include "layers/net/fields.h"
 #include "layers/net/layer.h"
 #include "layers/types/loss/own_gradient.h"
 
@@ -38,64 +37,39 @@ void BuildKlDiv(LayerBuilder& l) {
   const ValueId whole = Magnitudes(l, s);
   const ValueId f = b.Pointwise("x0/(x1+1e-6)", {maps.fixation, Magnitudes(l, maps.fixation)});
   const ValueId sum = SumOf(l, "x1*log(x1/(x0/(x2+1e-6)+1e-6)+1e-6)", {s, f, whole});
-  const ValueId dx = b.Pointwise(StrCat("-x1*(x2-x0)/(x2*x0+1e-6)/", maps.count), {s, f, whole});
-  l.SetTop(0, WithGradients(l, b.Pointwise(StrCat("x0/", maps.count), {sum}), {{maps.saliency, dx}}));
+  const Term wanted = Term::Of(f);
+  const Term total = Term::Of(whole);
+  const Term slope = -wanted * (total - Term::Of(s)) / (total * Term::Of(s) + 1e-6);
+  const ValueId dx = Computed(b, slope / maps.count, {s, f, whole});
+  l.SetTop(0, WithGradients(l, Computed(b, Term::Of(sum) / maps.count), {{maps.saliency, dx}}));
   l.SetLoss(0, 1);
 }
 
 void BuildNss(LayerBuilder& l) {
   const Maps maps = ReadMaps(l);
   const ValueId sum = SumOf(l, "x0*x1/x2", {maps.saliency, maps.fixation, Magnitudes(l, maps.fixation)});
-  l.SetTop(0, l.b().Pointwise(StrCat("-x0/", maps.count), {sum}));
+  l.SetTop(0, -Term::Of(sum) / maps.count);
   l.SetLoss(0, 1);
 }
 
 }  // namespace
 
 LayerDef KlDivLossLayer() {
-  return {
-      .type = "KLDivLoss",
-      .doc =
-          "Bottoms: a saliency map and a fixation map, both [N,1,H,W]. Each is divided by the sum of its magnitudes; "
-          "the loss is the Kullback-Leibler divergence of the second from the first, its mean over the batch. No "
-          "fields.",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .auto_tops = true,
-      .build = BuildKlDiv,
-      .page = {
-          .params = {},
-          .formula = "With e = 1e-6, S and F the sums of |s| and |t| over an image, `f = t / (F + e)`: `y = sum "
-                     "of f log(f / (s / (S + e) + e) + e) / N`, a scalar. Its loss weight is 1 unless given.",
-          .gradient = "`ds = -dy f (S - s) / (S s + e) / N`, the derivative but for e. The fixation map gets "
-                      "none.",
-          .source = "A deep spatial contextual long-term recurrent convolutional network for saliency "
-                    "detection (Liu, Han, arXiv 1610.01708); DSCLRCN's Caffe, kldiv_loss_layer.",
-          .example = R"(layer { name: "s" type: "Input" top: "s" input_param { shape { dim: 2 dim: 1 dim: 4 dim: 5 } } }
-layer { name: "t" type: "Input" top: "t" input_param { shape { dim: 2 dim: 1 dim: 4 dim: 5 } } }
-layer { name: "loss" type: "KLDivLoss" bottom: "s" bottom: "t" top: "loss" })"}};
+  return {.type = "KLDivLoss",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .auto_tops = true,
+          .build = BuildKlDiv,
+          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true}};
 }
 
 LayerDef NssLossLayer() {
-  return {
-      .type = "NSSLoss",
-      .doc =
-          "Bottoms: a saliency map, meant to have mean 0 and variance 1 (MVN), and a fixation map, both [N,1,H,W]: "
-          "minus the mean saliency at the fixations, its mean over the batch. No fields.",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .auto_tops = true,
-      .build = BuildNss,
-      .page = {
-          .params = {},
-          .formula = "`y = -sum of s t / T / N`, a scalar, T the sum of |t| over an image; not a number where a "
-                     "fixation map is all 0. Its loss weight is 1 unless given.",
-          .gradient = "`ds = -dy t / T / N`. The fixation map gets none.",
-          .source = "A deep spatial contextual long-term recurrent convolutional network for saliency "
-                    "detection (Liu, Han, arXiv 1610.01708); DSCLRCN's Caffe, nss_loss_layer.",
-          .example = R"(layer { name: "s" type: "Input" top: "s" input_param { shape { dim: 2 dim: 1 dim: 4 dim: 5 } } }
-layer { name: "t" type: "Input" top: "t" input_param { shape { dim: 2 dim: 1 dim: 4 dim: 5 } } }
-layer { name: "loss" type: "NSSLoss" bottom: "s" bottom: "t" top: "loss" })"}};
+  return {.type = "NSSLoss",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .auto_tops = true,
+          .build = BuildNss,
+          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true}};
 }
 
 }  // namespace moka

@@ -60,33 +60,7 @@ void BuildSrnnFormat(LayerBuilder& l) {
 
 LayerDef SrnnFormatLayer() {
   return {
-      .type = "SRNNFormat",
-      .doc =
-          "FORMAT: maps [N,C,H,W] as sequences [W,N*H,C] of their rows, the marks [W,N*H] of their beginnings (LSTM's "
-          "cont) and the number H. UNFORMAT: such sequences and that number as maps again. The number's value must be "
-          "known when the net is built.",
-      .max_bottoms = 2,
-      .max_tops = 3,
-      .build = BuildSrnnFormat,
-      .page = {
-          .params = {"srnnformat_param"},
-          .formula =
-              "FORMAT: `y[w, n H + h, c] = x[n,c,h,w]`; top 1 is 0 at step 0 and 1 after it; top 2 is the scalar H. "
-              "UNFORMAT: `y[n,c,h,w] = x[w, n H + h, c]` with H bottom 1's number.",
-          .gradient = "x: dy moved back. The other tops and bottom 1 have none.",
-          .source = "A deep spatial contextual long-term recurrent convolutional network for saliency detection (Liu, "
-                    "Han, arXiv 1610.01708); DSCLRCN's Caffe, srnnformat_layer.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 5 } } }
-layer { name: "rows" type: "SRNNFormat" bottom: "x" top: "rows" top: "cont" top: "height" }
-layer { name: "lstm" type: "LSTM" bottom: "rows" bottom: "cont" top: "h" recurrent_param { num_output: 6 } }
-layer {
-  name: "maps"
-  type: "SRNNFormat"
-  bottom: "h"
-  bottom: "height"
-  top: "maps"
-  srnnformat_param { operation: UNFORMAT }
-})"}};
+      .type = "SRNNFormat", .max_bottoms = 2, .max_tops = 3, .build = BuildSrnnFormat, .params = {"srnnformat_param"}};
 }
 
 }  // namespace moka

@@ -8,8 +8,8 @@
 // batch and moves the running ones, r = momentum*r + (1-momentum)*batch (the variance biased), TEST uses them; frozen
 // uses them in TRAIN as well and trains neither slope nor bias.
 //
-// Which it is: a field that only one has, else the number of param entries, else four blobs (no public net leaves both
-// out).
+// The dialect is told by a field that only one has, else the number of param entries, else four blobs (no public net
+// leaves both out).
 #include "core/text.h"
 #include "layers/net/fields.h"
 #include "layers/net/layer.h"
@@ -81,9 +81,9 @@ void BuildTwoBlobs(LayerBuilder& l) {
 // The normalisation with running statistics, as one affine map.
 ValueId NormalizeRunning(const LayerBuilder& l, ValueId slope, ValueId bias, ValueId mean, ValueId variance,
                          double eps) {
-  const std::string scale = StrCat("x0/sqrt(x1+", Number(eps), ")");
-  const ValueId shift = l.b().Pointwise(StrCat("x2-x3*(", scale, ")"), {slope, variance, bias, mean});
-  return Affine(l, l.b().Pointwise(scale, {slope, variance}), shift);
+  const Term scale = Term::Of(slope) / Sqrt(Term::Of(variance) + Decimal(eps));
+  const ValueId shift = Computed(l.b(), Term::Of(bias) - Term::Of(mean) * scale, {slope, variance, bias, mean});
+  return Affine(l, Computed(l.b(), scale), shift);
 }
 
 void BuildFourBlobs(LayerBuilder& l) {
@@ -107,9 +107,12 @@ void BuildFourBlobs(LayerBuilder& l) {
   }
   const std::vector<ValueId> y = NormalizeBatch(l, slope, bias, eps);
   if (l.phase() == TEST) return l.SetTop(0, y[0]);
-  const std::string moved = StrCat("x0*", Number(kept), "+x1*", Number(1 - kept));
-  l.Assign(2, l.b().Pointwise(moved, {mean, l.b().Reshape(y[1], blob)}));
-  l.Assign(3, l.b().Pointwise(moved, {variance, l.b().Reshape(y[2], blob)}));
+  const auto moved = [&](ValueId average, ValueId batch) {
+    const ValueId now = l.b().Reshape(batch, blob);
+    return Computed(l.b(), Term::Of(average) * Decimal(kept) + Term::Of(now) * Decimal(1 - kept));
+  };
+  l.Assign(2, moved(mean, y[1]));
+  l.Assign(3, moved(variance, y[2]));
   l.SetTop(0, y[0]);
 }
 
@@ -126,47 +129,11 @@ void BuildBn(LayerBuilder& l) {
 }  // namespace
 
 LayerDef BnLayer() {
-  return {
-      .type = "BN",
-      .doc =
-          "Batch normalisation with scale and shift. With scale_filler, shift_filler or bn_mode (SegNet, ENet, "
-          "DeconvNet; or two param entries): blobs scale and shift [1,C,1,1]; the batch's statistics in both "
-          "phases, eps 1e-9, or with bn_mode INFERENCE scale*x + shift; further tops hold mean and variance. "
-          "Otherwise (PSPNet, temporal segment networks): blobs slope, bias, running mean and variance; TEST and "
-          "frozen use the running ones, TRAIN moves them: momentum*r + (1-momentum)*batch.",
-      .max_tops = 3,
-      .build = BuildBn,
-      .page = {
-          .params = {"bn_param"},
-          .formula =
-              "For x `[N,C,..]`, statistics per channel over the m other elements: `mean = sum(x) / m`, `variance = "
-              "sum((x - mean)^2) / m` (biased), `y = scale * (x - mean) / sqrt(variance + eps) + shift`, of the shape "
-              "of x.\n\nTwo blobs `[1,C,1,1]` (scale, shift; filled with 1 and 0): the batch's statistics in both "
-              "phases, eps is `var_eps` (1e-9); with `bn_mode: INFERENCE` `y = scale * x + shift`. Tops 1 and 2 (LEARN "
-              "only) are mean and variance `[1,C,1,1]`. Chosen by scale_filler, shift_filler, bn_mode or var_eps; or, "
-              "if no field of either kind is set, by one or two `param` entries.\n\nFour blobs `[1,C,1,1]` (slope, "
-              "bias, running mean, running variance; filled with 1, 0, 0, 0, the variance with 1 if frozen): TRAIN "
-              "uses the batch's statistics and then sets `running = momentum * running + (1 - momentum) * batch` "
-              "(momentum 0.9, eps 1e-5); TEST (unless `moving_average` is false), and both phases with `frozen`, use "
-              "the "
-              "running ones.",
-          .gradient =
-              "With the batch's statistics, z = (x - mean) / sqrt(variance + eps) and avg over the m elements: x: `dx "
-              "= scale / sqrt(variance + eps) * (dy - avg(dy) - z avg(dy z))`; scale: `sum(dy z)`, shift: `sum(dy)`. "
-              "Gradients of the tops mean and variance reach x as well. With running statistics or INFERENCE the layer "
-              "is an affine map and has its gradient. Running statistics get none, nor do slope and bias if frozen.",
-          .source = "Ioffe, Szegedy, \"Batch Normalization\", 2015, arXiv 1502.03167. Two blobs: SegNet's Caffe "
-                    "(Badrinarayanan et al., arXiv 1511.00561) and those of ENet and DeconvNet; four: PSPNet's Caffe "
-                    "(Zhao et al., arXiv 1612.01105) and that of temporal segment networks. Which it is follows from "
-                    "the fields, else from the number of param entries, else four blobs are taken.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
-layer {
-  name: "bn"
-  type: "BN"
-  bottom: "x"
-  top: "bn"
-  bn_param { slope_filler { type: "constant" value: 1 } bias_filler { type: "constant" value: 0 } momentum: 0.9 }
-})"}};
+  return {.type = "BN",
+          .max_tops = 3,
+          .build = BuildBn,
+          .traits = {.top_shape = TopShape::kOfBottoms},
+          .params = {"bn_param"}};
 }
 
 }  // namespace moka

@@ -34,32 +34,7 @@ void BuildBorderWeight(LayerBuilder& l) {
 }  // namespace
 
 LayerDef BorderWeightLayer() {
-  return {
-      .type = "BorderWeight",
-      .doc =
-          "From labels [N,1,H,W] a weight for each pixel, as U-Net's loss has: that of its class, and more between two "
-          "objects near each other, so that what parts them is learned. border_weight_param: class_weight, w0, sigma, "
-          "object_label, ignore_label. It is SoftmaxWithLoss's third bottom. No gradient.",
-      .build = BuildBorderWeight,
-      .page = {
-          .params = {"border_weight_param"},
-          .formula =
-              "Objects are the regions of pixels with `object_label`, each pixel with its 4 neighbours. `y = "
-              "class_weight[label]` (1 where there is none), and outside of objects `+ w0 * exp(-(d1 + d2)^2 / (2 "
-              "sigma^2))`, d1 and d2 the distances in pixels to the nearest pixel of the nearest object and of the "
-              "second nearest; nothing where there are no two within 4 sigma. 0 where the label is `ignore_label`.",
-          .gradient = "None.",
-          .source = "Ronneberger, Fischer, Brox, \"U-Net\", 2015, arXiv 1505.04597, equation 2; its weights were made "
-                    "before training and in files. The objects' own pixels have no second term here.",
-          .example =
-              R"(layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 2 dim: 1 dim: 8 dim: 8 } } }
-layer {
-  name: "weight"
-  type: "BorderWeight"
-  bottom: "label"
-  top: "weight"
-  border_weight_param { class_weight: 2 class_weight: 1 sigma: 3 }
-})"}};
+  return {.type = "BorderWeight", .build = BuildBorderWeight, .params = {"border_weight_param"}};
 }
 
 }  // namespace moka

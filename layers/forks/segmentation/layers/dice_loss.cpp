@@ -38,8 +38,10 @@ void BuildDiceLoss(LayerBuilder& l) {
   const ValueId both = sums("x0*x1", {kept, label});
   const ValueId area = sums(p.squared() ? "x0*x0" : "x0", {kept});
   const ValueId labelled = sums("x0", {label});
-  const std::string s = Number(smooth);
-  const ValueId dice = b.Pointwise(StrCat("gt(x2,0)*(2*x0+", s, ")/(x1+x2+", s, ")"), {both, area, labelled});
+  const Term s = Decimal(smooth);
+  const Term is_present = Term::Of(labelled) > 0;
+  const Term sum = Term::Of(area) + Term::Of(labelled) + s;
+  const ValueId dice = b.Pointwise(is_present * (2 * Term::Of(both) + s) / sum, {both, area, labelled});
   const ValueId present = b.Pointwise("gt(x0,0)", {labelled});
   l.SetTop(0, b.Pointwise("select(gt(x1,0),1-x0/max(x1,1),0)", {SumOf(l, "x0", {dice}), SumOf(l, "x0", {present})}));
   l.NoteUnequal("is a quotient of sums over a batch, which is a part of it on each rank");
@@ -49,37 +51,13 @@ void BuildDiceLoss(LayerBuilder& l) {
 }  // namespace
 
 LayerDef DiceLossLayer() {
-  return {
-      .type = "DiceLoss",
-      .doc =
-          "1 minus the mean Dice coefficient, over the classes that the batch's labels have, of softmax probabilities "
-          "and labels. Bottoms: scores [N,C,..] and a label for each position. dice_loss_param: ignore_label, smooth, "
-          "squared.",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .auto_tops = true,
-      .build = BuildDiceLoss,
-      .page = {
-          .params = {"dice_loss_param"},
-          .formula =
-              "With p the softmax of x along axis 1, t one-hot labels and sums over all positions of the batch whose "
-              "label is not ignored: `d_c = (2 sum(p_c t_c) + smooth) / (sum(p_c) + sum(t_c) + smooth)`, with squared "
-              "`sum(p_c^2)` in place of `sum(p_c)`; `y = 1 - mean of d_c` over the classes with `sum(t_c) > 0`, a "
-              "scalar; 0 where no label counts. Its loss weight is 1 unless given.",
-          .gradient = "x: that of the formula through the softmax; 0 at ignored labels. The labels get none.",
-          .source = "Milletari, Navab, Ahmadi, \"V-Net\", 2016, arXiv 1606.04797 (squared), for several classes as in "
-                    "Sudre et al., arXiv 1707.03237.",
-          .example =
-              R"(layer { name: "scores" type: "Input" top: "scores" input_param { shape { dim: 2 dim: 4 dim: 8 dim: 8 } } }
-layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 2 dim: 1 dim: 8 dim: 8 } } }
-layer {
-  name: "loss"
-  type: "DiceLoss"
-  bottom: "scores"
-  bottom: "label"
-  top: "loss"
-  dice_loss_param { ignore_label: 255 }
-})"}};
+  return {.type = "DiceLoss",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .auto_tops = true,
+          .build = BuildDiceLoss,
+          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .params = {"dice_loss_param"}};
 }
 
 }  // namespace moka

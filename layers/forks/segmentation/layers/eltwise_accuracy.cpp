@@ -24,33 +24,11 @@ void BuildEltwiseAccuracy(LayerBuilder& l) {
 }  // namespace
 
 LayerDef EltwiseAccuracyLayer() {
-  return {
-      .type = "EltwiseAccuracy",
-      .doc =
-          "The part of the pixels whose label is among the top_k best scores. Bottoms: scores [N,C,..] and a label for "
-          "each pixel; top [1,1,1,1]. ignore_label leaves labels out.",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .build = BuildEltwiseAccuracy,
-      .page = {
-          .params = {"eltwise_accuracy_param"},
-          .formula = "`y = hits / counted`, `[1,1,1,1]`, 0 if no label counts. A label c is a hit if at most top_k of "
-                     "the C scores of its pixel are not below `x[c]`, x[c] among them. Labels equal to ignore_label, "
-                     "if that is given, do not count.",
-          .gradient = "None: neither the scores nor the labels get one.",
-          .source = "The eltwise_accuracy_layer of DeconvNet's Caffe (Noh, Hong, Han, arXiv 1505.04366). There equal "
-                    "scores are ordered by class; here ties count against the label, as in Accuracy.",
-          .example =
-              R"(layer { name: "score" type: "Input" top: "score" input_param { shape { dim: 2 dim: 4 dim: 3 dim: 3 } } }
-layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 2 dim: 1 dim: 3 dim: 3 } } }
-layer {
-  name: "accuracy"
-  type: "EltwiseAccuracy"
-  bottom: "score"
-  bottom: "label"
-  top: "accuracy"
-  eltwise_accuracy_param { ignore_label: 255 }
-})"}};
+  return {.type = "EltwiseAccuracy",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .build = BuildEltwiseAccuracy,
+          .params = {"eltwise_accuracy_param"}};
 }
 
 }  // namespace moka

@@ -55,26 +55,6 @@ void BuildIcnetSubgraph(LayerBuilder& l) {
 
 }  // namespace
 
-LayerDef IcNetSubgraphLayer() {
-  return {
-      .type = "ICNetSubgraph",
-      .doc =
-          "A map [N,C,H,W] and, added to it, its means over four grids of windows, resized to its size: ICNet's "
-          "pyramid pooling for Cityscapes, whose maps are 33 x 65, in one layer. No fields; the top has the bottom's "
-          "shape.",
-      .build = BuildIcnetSubgraph,
-      .page = {
-          .params = {},
-          .formula = "`y = x + sum over b of resize(mean_b(x))`. mean_b is average pooling (AVE, sizes rounded up, "
-                     "the last windows ending with the map) with kernels 33 x 65, 17 x 33, 13 x 25 and 8 x 15 and "
-                     "strides 33 x 65, 16 x 32, 10 x 20 and 5 x 10; resize is bilinear to H x W with aligned "
-                     "corners, as Interp's.",
-          .gradient = "`dx` is dy and what comes back from the four branches.",
-          .source = "ICNet (Zhao et al., arXiv 1704.08545), icnet_subgraph_layer of Synopsys's Caffe, which has no "
-                    "gradient.",
-          .example =
-              R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 33 dim: 65 } } }
-layer { name: "sum" type: "ICNetSubgraph" bottom: "x" top: "sum" })"}};
-}
+LayerDef IcNetSubgraphLayer() { return {.type = "ICNetSubgraph", .build = BuildIcnetSubgraph}; }
 
 }  // namespace moka

@@ -5,6 +5,7 @@
 #include "core/text.h"
 #include "layers/net/fields.h"
 #include "layers/net/layer.h"
+#include "layers/shapes/shape_reader.h"
 
 namespace moka {
 namespace {
@@ -81,35 +82,12 @@ void BuildInterp(LayerBuilder& l) {
 }  // namespace
 
 LayerDef InterpLayer() {
-  return {
-      .type = "Interp",
-      .doc =
-          "Bilinear resizing of [N,C,H,W] with aligned corners: y(i,j) = x(i (H-1)/(h-1), j (W-1)/(w-1)). The size: "
-          "shrink_factor s, (H-1)/s + 1; zoom_factor z, H + (H-1)(z-1); height and width; both factors, shrink "
-          "first; or the second bottom's height and width. pad_beg and pad_end of at most 0 crop the bottom first.",
-      .max_bottoms = 2,
-      .build = BuildInterp,
-      .page = {
-          .params = {"interp_param"},
-          .formula = "x `[N,C,H,W]` is first cut by -pad_beg pixels at the start and -pad_end at the end of both axes "
-                     "(pads are at most 0); axes that x lacks are 1. y `[N,C,h,w]`: `y[n,c,i,j]` is the bilinear "
-                     "sample of the plane at row `i "
-                     "(H - 1) / (h - 1)`, column `j (W - 1) / (w - 1)` (0 where h or w is 1).\n\nh (w likewise): with "
-                     "`use_blob_size` bottom 1's; else, by what is given, shrink_factor s alone `floor((H - 1) / s) + "
-                     "1`; zoom_factor z alone `H + (H - 1)(z - 1)`; `height` and `width` (both must be set); both "
-                     "factors, shrink then zoom; none of these: bottom 1's.",
-          .gradient = "x: each dy is added to the four pixels it was sampled from, times their weights; pixels cut "
-                      "away get 0. Bottom 1 gets none.",
-          .source = "The interp_layer of DeepLab's Caffe (Chen et al., arXiv 1606.00915) and PSPNet's (Zhao et al., "
-                    "arXiv 1612.01105). `use_blob_size`, a later fork's field, puts the second bottom first.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
-layer {
-  name: "interp"
-  type: "Interp"
-  bottom: "x"
-  top: "interp"
-  interp_param { zoom_factor: 2 }
-})"}};
+  return {.type = "Interp",
+          .max_bottoms = 2,
+          .build = BuildInterp,
+          .traits = {.top_shape = TopShape::kAxes},
+          .needs = NeedPictures,
+          .params = {"interp_param"}};
 }
 
 }  // namespace moka

@@ -46,33 +46,7 @@ void BuildMergeCrop(LayerBuilder& l) {
 
 LayerDef MergeCropLayer() {
   return {
-      .type = "MergeCrop",
-      .doc =
-          "The second bottom [N,C2,..], cut to the centre of the first's size, stacked on the channels of the first "
-          "[N,C1,..] (STACK) or added to it (ADD). forward: 0 puts zeros in a bottom's place; backward: 0 stops its "
-          "gradient, and the second's is stopped unless backward is given for it.",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .build = BuildMergeCrop,
-      .page = {
-          .params = {"mergecrop_param"},
-          .formula = "With z the second bottom's part from `floor((size2 - size1) / 2)` on, of the first's size on "
-                     "each axis from 2 on: STACK, `y = [x, z]` along the channels `[N,C1+C2,..]`; ADD, `y = x + z`. "
-                     "A bottom whose `forward` is 0 counts as zeros.",
-          .gradient = "`dx` is dy's part for x. z's part of dy goes to the second bottom only if `backward` is given "
-                      "as 1 for it; a bottom whose `backward` or `forward` is 0 gets none.",
-          .source = "Greentea (Tschopp, \"Efficient convolutional neural networks for pixelwise classification on "
-                    "heterogeneous hardware systems\", arXiv 1509.03371), mergecrop_layer.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 4 dim: 4 } } }
-layer { name: "z" type: "Input" top: "z" input_param { shape { dim: 1 dim: 3 dim: 7 dim: 6 } } }
-layer {
-  name: "merge"
-  type: "MergeCrop"
-  bottom: "x"
-  bottom: "z"
-  top: "merge"
-  mergecrop_param { backward: 1 backward: 1 }
-})"}};
+      .type = "MergeCrop", .min_bottoms = 2, .max_bottoms = 2, .build = BuildMergeCrop, .params = {"mergecrop_param"}};
 }
 
 }  // namespace moka

@@ -30,21 +30,6 @@ void BuildPadding(LayerBuilder& l) {
 
 }  // namespace
 
-LayerDef PaddingLayer() {
-  return {
-      .type = "Padding",
-      .doc =
-          "[N,C,H,W] with padding_param.pad_beg zeros before and pad_end after its rows and columns; negative numbers "
-          "crop.",
-      .build = BuildPadding,
-      .page = {
-          .params = {"padding_param"},
-          .formula = "`y[n,c,i,j] = x[n,c, i - pad_beg, j - pad_beg]` inside the image, else 0; the top is `[N,C,H + "
-                     "pad_beg + pad_end, W + pad_beg + pad_end]`. Both numbers pad or both crop.",
-          .gradient = "`dx` is the part of dy where x lies, 0 for what was cropped.",
-          .source = "The padding_layer of DeepLab's first Caffe (Chen et al., arXiv 1412.7062).",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 6 dim: 5 } } }
-layer { name: "crop" type: "Padding" bottom: "x" top: "crop" padding_param { pad_beg: -1 pad_end: -2 } })"}};
-}
+LayerDef PaddingLayer() { return {.type = "Padding", .build = BuildPadding, .params = {"padding_param"}}; }
 
 }  // namespace moka

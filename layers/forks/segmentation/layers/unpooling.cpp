@@ -89,45 +89,7 @@ void BuildUnpooling(LayerBuilder& l) {
 }  // namespace
 
 LayerDef UnpoolingLayer() {
-  return {
-      .type = "Unpooling",
-      .doc =
-          "Of [N,C,H,W]. MAX: a map of zeros with each value at the place the second bottom (a Pooling's mask) names, "
-          "or without one at the first pixel of its window; AVE: each value spread evenly over its window; TILE: "
-          "repeated there; overlapping windows add up. kernel_size and stride (default 1) lay the windows; unpool_size "
-          "(unpool_h, unpool_w) is the size of the top; default max((H-1) stride + kernel, H stride + 1).",
-      .max_bottoms = 2,
-      .build = BuildUnpooling,
-      .page = {
-          .params = {"unpooling_param"},
-          .formula = "y `[N,C,h,w]` begins as zeros; window (i, j) covers rows `[i s, i s + k)` and columns `[j s, j s "
-                     "+ k)`, cut to y, for kernel k and stride s (default 1). h is unpool_size (or unpool_h), default "
-                     "`max((H - 1) s + k, H s + 1)`; w likewise.\n\nMAX with a mask (bottom 1, of the shape of x): "
-                     "`y[n,c, mask[n,c,i,j]] = x[n,c,i,j]` in a plane's index `row * w + column`, a later value "
-                     "overwriting an earlier one, masks outside the plane ignored. MAX without: x goes to its window's "
-                     "first pixel. AVE: `x / pixels of the window` is added to every pixel of the window, TILE: `x`.",
-          .gradient = "x: MAX `dx` is dy at the value's place (with a mask for overwritten ones as well); AVE the mean "
-                      "of dy over the window; TILE its sum. The mask gets none.",
-          .source = "Noh, Hong, Han, \"Learning Deconvolution Network for Semantic Segmentation\", 2015, arXiv "
-                    "1505.04366; the unpooling_layer of DeconvNet's Caffe. The fork's TILE has AVE's gradient; here it "
-                    "has its own. A pad must be 0.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 8 dim: 8 } } }
-layer {
-  name: "pool"
-  type: "Pooling"
-  bottom: "x"
-  top: "pool"
-  top: "mask"
-  pooling_param { pool: MAX kernel_size: 2 stride: 2 }
-}
-layer {
-  name: "unpool"
-  type: "Unpooling"
-  bottom: "pool"
-  bottom: "mask"
-  top: "unpool"
-  unpooling_param { unpool: MAX kernel_size: 2 stride: 2 unpool_size: 8 }
-})"}};
+  return {.type = "Unpooling", .max_bottoms = 2, .build = BuildUnpooling, .params = {"unpooling_param"}};
 }
 
 }  // namespace moka

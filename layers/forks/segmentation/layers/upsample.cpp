@@ -5,6 +5,7 @@
 #include "core/text.h"
 #include "layers/net/fields.h"
 #include "layers/net/layer.h"
+#include "layers/shapes/shape_reader.h"
 
 namespace moka {
 namespace {
@@ -83,66 +84,16 @@ void BuildUpsample(LayerBuilder& l) {
 }  // namespace
 
 LayerDef UpsampleLayer() {
-  return {
-      .type = "Upsample",
-      .doc =
-          "With a second bottom, the mask of a MAX Pooling (SegNet, ENet): a map of zeros with each value at the "
-          "place its mask names; the size is upsample_h and upsample_w, or scale (scale_h, scale_w) times the "
-          "bottom's, less 1 with pad_out_h, pad_out_w. With one bottom (YOLO): every pixel repeated scale (or "
-          "stride) times down and along.",
-      .max_bottoms = 2,
-      .build = BuildUpsample,
-      .page = {
-          .params = {"upsample_param"},
-          .formula =
-              "One bottom: `y[n,c,i,j] = x[n,c, floor(i / scale), floor(j / scale)]`, `[N,C,H scale,W scale]`; scale "
-              "(or `stride`) defaults to 2.\n\nWith a mask (bottom 1, of the shape of x): y begins as zeros and "
-              "`y[n,c, mask[n,c,i,j]] = x[n,c,i,j]`, in a plane's index `row * w + column`; a later value overwrites "
-              "an earlier one, masks outside the plane are ignored. y is `[N,C,upsample_h,upsample_w]`, or scale "
-              "(scale_h, scale_w) times H and W, one less with pad_out_h, pad_out_w (scale 2 only).",
-          .gradient = "x: one bottom: `dx` is the sum of dy over the pixel's repetitions; with a mask dy at the "
-                      "value's place, for overwritten ones as well. The mask gets none.",
-          .source = "With a mask the upsample_layer of SegNet's Caffe (Badrinarayanan et al., arXiv 1511.00561) and "
-                    "ENet's; with one bottom that of the Caffe forks for YOLOv3 (Redmon, Farhadi, arXiv 1804.02767). "
-                    "Which it is follows from the bottoms.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 8 dim: 8 } } }
-layer {
-  name: "pool"
-  type: "Pooling"
-  bottom: "x"
-  top: "pool"
-  top: "mask"
-  pooling_param { pool: MAX kernel_size: 2 stride: 2 }
-}
-layer {
-  name: "upsample"
-  type: "Upsample"
-  bottom: "pool"
-  bottom: "mask"
-  top: "upsample"
-  upsample_param { scale: 2 }
-})"}};
+  return {.type = "Upsample",
+          .max_bottoms = 2,
+          .build = BuildUpsample,
+          .traits = {.top_shape = TopShape::kAxes},
+          .needs = NeedPictures,
+          .params = {"upsample_param"}};
 }
 
 LayerDef UpsampleDarknetLayer() {
-  return {
-      .type = "UpsampleDarknet",
-      .doc = "Every pixel of [N,C,H,W] repeated stride times down and along (Synopsys, for YOLO v3).",
-      .build = BuildDarknet,
-      .page = {
-          .params = {"upsample_darknet_param"},
-          .formula = "`y[n,c,i,j] = x[n,c, floor(i / stride), floor(j / stride)]`, `[N,C,H stride,W stride]`; "
-                     "stride defaults to 1.",
-          .gradient = "x: dx is the sum of dy over the pixel's repetitions.",
-          .source = "The upsample layer of darknet as Synopsys' Caffe has it (Redmon, Farhadi, arXiv 1804.02767).",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 4 dim: 4 } } }
-layer {
-  name: "up"
-  type: "UpsampleDarknet"
-  bottom: "x"
-  top: "up"
-  upsample_darknet_param { stride: 2 }
-})"}};
+  return {.type = "UpsampleDarknet", .build = BuildDarknet, .params = {"upsample_darknet_param"}};
 }
 
 }  // namespace moka

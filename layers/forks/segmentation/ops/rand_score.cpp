@@ -1,6 +1,6 @@
-// The Rand scores of pictures cut into regions, restricted to the foreground of the labels (Arganda-Carreras et al.,
+// The Rand scores of images cut into regions, restricted to the foreground of the labels (Arganda-Carreras et al.,
 // "Crowdsourcing the creation of image segmentation algorithms for connectomics", Frontiers in Neuroanatomy 2015).
-// With n_ij the pixels of the labels' region i that lie in the predicted region j: split = sum n_ij^2 / sum_i (sum_j
+// Let n_ij be the pixels of the labels' region i that lie in the predicted region j: split = sum n_ij^2 / sum_i (sum_j
 // n_ij)^2 falls when regions are cut, merge = sum n_ij^2 / sum_j (sum_i n_ij)^2 when they run together, and the F-score
 // is their harmonic mean. Predicted borders have no width: their pixels join the nearest predicted region, in place of
 // the challenge's thinning.

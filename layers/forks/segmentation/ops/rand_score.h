@@ -1,4 +1,4 @@
-// Foreground-restricted Rand scores of pictures, for the op's reference (double) and its kernel (float).
+// Foreground-restricted Rand scores of images, for the op's reference (double) and its kernel (float).
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Connected regions of a picture's pixels, 4 neighbours each, and their growth over what lies between them.
+// Connected regions of an image's pixels, 4 neighbours each, and their growth over what lies between them.
 #pragma once
 
 #include <array>
@@ -7,7 +7,8 @@
 
 namespace moka {
 
-// Of one picture, row-major: 0 outside of all regions, else the region's number, from 1 in the order of first pixels.
+// The regions of one image, row-major: 0 outside of all regions, else the region's number, from 1 in the order of
+// first pixels.
 struct Regions {
   int64_t height = 0;
   int64_t width = 0;

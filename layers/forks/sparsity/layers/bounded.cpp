@@ -12,16 +12,17 @@ void BuildBReLU(LayerBuilder& l) {
   const double low = Finite(l, "brelu_param.minval", p.minval());
   const double high = Finite(l, "brelu_param.maxval", p.maxval());
   l.Check(low <= high, "brelu_param.minval", StrCat("minval ", low, " is above maxval ", high));
-  const std::string a = Number(low);
-  const std::string b = Number(high);
+  const Term x = l.Bottom(0);
+  const Term least = Decimal(low);
+  const Term most = Decimal(high);
   // At the bounds the gradient passes, as in the original.
-  l.SetTop(0,
-           l.b().Pointwise(StrCat("select(lt(x0,", a, "),", a, ",select(gt(x0,", b, "),", b, ",x0))"), {l.bottom(0)}));
+  l.SetTop(0, Select(x < least, least, Select(x > most, most, x)));
 }
 
 void BuildMinReLU(LayerBuilder& l) {
   const double slope = Finite(l, "minrelu_param.positive_slope", l.param().minrelu_param().positive_slope());
-  l.SetTop(0, l.b().Pointwise(StrCat("select(lt(x0,0),x0,", Number(slope), "*x0)"), {l.bottom(0)}));
+  const Term x = l.Bottom(0);
+  l.SetTop(0, Select(x < 0, x, Decimal(slope) * x));
 }
 
 void BuildOutputDecay(LayerBuilder& l) {
@@ -37,56 +38,12 @@ void BuildOutputDecay(LayerBuilder& l) {
 
 }  // namespace
 
-LayerDef BReLULayer() {
-  return {
-      .type = "BReLU",
-      .doc =
-          "min(max(x, minval), maxval): a ReLU with two bounds, for values such as a haze's transmission; both fields "
-          "of brelu_param must be given. The top has the bottom's shape.",
-      .build = BuildBReLU,
-      .page = {.params = {"brelu_param"},
-               .formula = "`y = min(max(x, minval), maxval)`.",
-               .gradient = "`dx = dy` where `minval <= x <= maxval`, else 0.",
-               .source = "DehazeNet (Cai et al., arXiv 1601.07661); the brelu_layer of a Caffe for dehazing nets.",
-               .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }
-layer { name: "bounded" type: "BReLU" bottom: "x" top: "bounded" brelu_param { minval: 0 maxval: 1 } })"}};
-}
+LayerDef BReLULayer() { return {.type = "BReLU", .build = BuildBReLU, .params = {"brelu_param"}}; }
 
-LayerDef MinReLULayer() {
-  return {.type = "MinReLU",
-          .doc =
-              "min(x, 0), or with minrelu_param.positive_slope (default 0) that much of x where it is positive. The "
-              "top has the bottom's shape.",
-          .build = BuildMinReLU,
-          .page = {.params = {"minrelu_param"},
-                   .formula = "`y = x` where `x < 0`, else `positive_slope * x`.",
-                   .gradient = "`dx = dy` where `x < 0`, else `positive_slope * dy`.",
-                   .source = "ALISCIFP's Caffe, minrelu_layer.",
-                   .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }
-layer { name: "y" type: "MinReLU" bottom: "x" top: "y" minrelu_param { positive_slope: 0.1 } })"}};
-}
+LayerDef MinReLULayer() { return {.type = "MinReLU", .build = BuildMinReLU, .params = {"minrelu_param"}}; }
 
 LayerDef OutputDecayLayer() {
-  return {.type = "OutputDecay",
-          .doc =
-              "The bottom itself, whose gradient gets a term that draws its values to zero: "
-              "output_decay_param.output_decay "
-              "times x (regularization_type L2) or times its sign (L1). Both fields must be given.",
-          .build = BuildOutputDecay,
-          .page = {.params = {"output_decay_param"},
-                   .formula = "`y = x`.",
-                   .gradient =
-                       "`dx = dy + output_decay * x` (L2) or `dy + output_decay * sign(x)` (L1), whatever the loss; "
-                       "it is not the derivative of the identity. Only where a gradient reaches the layer.",
-                   .source = "The output_decay_layer of a public Caffe; there it works in place.",
-                   .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }
-layer {
-  name: "decay"
-  type: "OutputDecay"
-  bottom: "x"
-  top: "y"
-  output_decay_param { regularization_type: "L1" output_decay: 1e-4 }
-})"}};
+  return {.type = "OutputDecay", .build = BuildOutputDecay, .params = {"output_decay_param"}};
 }
 
 }  // namespace moka

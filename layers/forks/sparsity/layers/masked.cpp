@@ -10,6 +10,8 @@
 //
 // Quantisation: the weights are used as they are. What its fork does in the first training iteration, fixing a part of
 // the weights at powers of two, is not part of Moka; training such a net is refused (optim/step/train_net.cpp).
+#include <numeric>
+
 #include "core/text.h"
 #include "layers/net/fields.h"
 #include "layers/net/layer.h"
@@ -32,16 +34,15 @@ struct Moments {
 };
 
 ValueId Total(const LayerBuilder& l, const std::string& expr, const std::vector<Blob>& blobs) {
-  std::string text;
-  std::vector<ValueId> sums;
+  std::vector<Term> sums;
   for (const Blob& blob : blobs) {
     Ints axes;
     for (int i = 0; i < l.b().shape(blob.value).rank(); ++i) axes.push_back(i);
     const ValueId sum = l.b().Add1("reduce_sum", {blob.value, blob.mask}, {{"expr", expr}, {"axes", axes}});
-    text += StrCat(sums.empty() ? "x" : "+x", sums.size());
-    sums.push_back(l.b().Reshape(sum, Shape{}));
+    sums.push_back(Term::Of(l.b().Reshape(sum, Shape{})));
   }
-  return l.b().Add1("stop_gradient", {l.b().Pointwise(text, sums)});
+  const Term total = std::accumulate(sums.begin() + 1, sums.end(), sums.front());
+  return l.b().Add1("stop_gradient", {Computed(l.b(), total)});
 }
 
 // The threshold t of the first run, kept for all later ones.
@@ -49,9 +50,11 @@ ValueId Threshold(LayerBuilder& l, const std::string& prefix, const DNSParameter
                   ValueId runs) {
   const ValueId kept = l.AddKept("threshold", {});
   const Moments m{Total(l, "gt(abs(x0*x1),0)", blobs), Total(l, "abs(x0*x1)", blobs), Total(l, "x0*x0*x1", blobs)};
-  const std::string rate = Number(Finite(l, prefix + "c_rate", p.c_rate()));
-  const std::string fresh = StrCat("t0=max(x0,1);t1=x1/t0;max(t1+", rate, "*sqrt(max(x2/t0-t1*t1,0)),0)");
-  const ValueId first = l.b().Pointwise(fresh, {m.count, m.sum, m.squares});
+  const Term rate = Decimal(Finite(l, prefix + "c_rate", p.c_rate()));
+  const Term count = Max(Term::Of(m.count), 1);
+  const Term mean = Term::Of(m.sum) / count;
+  const Term deviation = Sqrt(Max(Term::Of(m.squares) / count - mean * mean, 0));
+  const ValueId first = l.b().Pointwise(Max(mean + rate * deviation, 0), {m.count, m.sum, m.squares});
   const ValueId now = l.b().Pointwise("select(eq(x0,0),x1,x2)", {runs, first, kept});
   l.AssignKept(kept, now);
   return now;
@@ -65,15 +68,16 @@ void MoveMasks(LayerBuilder& l, const std::string& prefix, const DNSParameter& p
   const ValueId threshold = Threshold(l, prefix, p, blobs, runs);
   const double gamma = Finite(l, prefix + "gamma", p.gamma());
   l.Check(gamma >= 0, prefix + "gamma", StrCat(prefix, "gamma must not be negative, found ", gamma));
-  const std::string chance =
-      StrCat("pow(1+", Number(gamma), "*x0,", Number(-Finite(l, prefix + "power", p.power())), ")");
-  const ValueId moves = b.Pointwise(StrCat("gt(", chance, ",rand(x1,", RandomStreamOf(l), "))*lt(x0,",
-                                           Number(Finite(l, prefix + "iter_stop", p.iter_stop())), ")"),
-                                    {runs, l.RandomKey()});
-  const std::string low = Number(Finite(l, prefix + "alpha_low", p.alpha_low()));
-  const std::string high = Number(Finite(l, prefix + "alpha_high", p.alpha_high()));
-  const std::string moved = StrCat("select(x3,gt(abs(x1),select(gt(x0,0.5),", low, ",", high, ")*x2),x0)");
+  const Term power = Decimal(-Finite(l, prefix + "power", p.power()));
+  const Term stop = Decimal(Finite(l, prefix + "iter_stop", p.iter_stop()));
+  const Term run = Term::Of(runs);
+  const ValueId moves = Computed(b, (Pow(1 + Decimal(gamma) * run, power) > Uniform(l)) * (run < stop));
+  const Term low = Decimal(Finite(l, prefix + "alpha_low", p.alpha_low()));
+  const Term high = Decimal(Finite(l, prefix + "alpha_high", p.alpha_high()));
   for (Blob& blob : blobs) {
+    const Term mask = Term::Of(blob.mask);
+    const Term is_kept = Abs(Term::Of(blob.value)) > Select(mask > 0.5, low, high) * Term::Of(threshold);
+    const Term moved = Select(Term::Of(moves), is_kept, mask);
     blob.mask = b.Add1("stop_gradient", {b.Pointwise(moved, {blob.mask, blob.value, threshold, moves})});
     l.Assign(blob.index, blob.mask);
   }
@@ -176,118 +180,31 @@ void BuildInqInnerProduct(LayerBuilder& l) {
   BuildQuantized(l, InnerProductKind(l), "inq_inner_product_param.", l.param().inq_inner_product_param(), Multiply);
 }
 
-constexpr const char* kSurgeryFormula =
-    "As its namesake with the weights `w * mask_w` and the bias `b * mask_b`; the masks are the blobs after w and b, "
-    "of "
-    "their shapes, filled by weight_mask_filler and bias_mask_filler.\n\nIn TRAIN a mask is first moved, with the "
-    "probability `(1 + gamma * n)^-power` in run n (from 0) and not from iter_stop on: where it is 1, to 0 if `|w| <= "
-    "alpha_low * t`; where it is 0, to 1 if `|w| > alpha_high * t`. `t = max(mu + c_rate * sigma, 0)`, mu and sigma "
-    "the "
-    "mean and deviation of the absolute values of the weights and biases that are not masked, in the first run.";
-constexpr const char* kSurgerySource =
-    "Dynamic network surgery for efficient DNNs (Guo, Yao, Chen, arXiv 1608.04493), as 32l's Caffe has it on the GPU "
-    "(its "
-    "CPU code computes sigma with a slip). Whether masks move is drawn from the run's key; the runs and t are kept "
-    "with "
-    "the checkpoint.";
-constexpr const char* kQuantizedSource =
-    "Incremental network quantization (Zhou et al., arXiv 1702.03044), as 32l's Caffe has it, without its training: "
-    "fixing a part of the weights at powers of two is not part of Moka, and training a net with the layer is an error. "
-    "Weights trained there are computed with as they are.";
-
 }  // namespace
 
 LayerDef DnsConvolutionLayer() {
   return {
-      .type = "DNSConvolution",
-      .doc =
-          "Convolution whose weights and bias are multiplied with masks that training moves by their size, so that "
-          "small ones are cut off and may come back: convolution_param and dns_convolution_param.",
-      .build = BuildDnsConvolution,
-      .page = {
-          .params = {"convolution_param", "dns_convolution_param"},
-          .formula = kSurgeryFormula,
-          .gradient = "As Convolution's; w and b get the gradients of the masked values, so that those cut off "
-                      "go on learning. The masks get none.",
-          .source = kSurgerySource,
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 5 dim: 5 } } }
-layer {
-  name: "conv"
-  type: "DNSConvolution"
-  bottom: "x"
-  top: "conv"
-  convolution_param { num_output: 3 kernel_size: 3 weight_filler { type: "xavier" } }
-  dns_convolution_param { c_rate: 0.5 weight_mask_filler { value: 1 } bias_mask_filler { value: 1 } }
-})"}};
+      .type = "DNSConvolution", .build = BuildDnsConvolution, .params = {"convolution_param", "dns_convolution_param"}};
 }
 
 LayerDef DnsInnerProductLayer() {
-  return {
-      .type = "DNSInnerProduct",
-      .doc =
-          "InnerProduct whose weights and bias are multiplied with masks that training moves by their size, so that "
-          "small ones are cut off and may come back: inner_product_param and dns_inner_product_param.",
-      .build = BuildDnsInnerProduct,
-      .page = {.params = {"inner_product_param", "dns_inner_product_param"},
-               .formula = kSurgeryFormula,
-               .gradient = "As InnerProduct's; w and b get the gradients of the masked values, so that those cut off "
-                           "go on learning. The masks get none.",
-               .source = kSurgerySource,
-               .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 6 } } }
-layer {
-  name: "fc"
-  type: "DNSInnerProduct"
-  bottom: "x"
-  top: "fc"
-  inner_product_param { num_output: 3 weight_filler { type: "xavier" } }
-  dns_inner_product_param { c_rate: 0.5 weight_mask_filler { value: 1 } bias_mask_filler { value: 1 } }
-})"}};
+  return {.type = "DNSInnerProduct",
+          .build = BuildDnsInnerProduct,
+          .params = {"inner_product_param", "dns_inner_product_param"}};
 }
 
 LayerDef InqConvolutionLayer() {
-  return {
-      .type = "INQConvolution",
-      .doc =
-          "Convolution with masks for its weights and bias as further blobs, which say what is fixed at powers of "
-          "two. They play no part in what is computed, and training with the layer is an error.",
-      .build = BuildInqConvolution,
-      .page = {
-          .params = {"convolution_param", "inq_convolution_param"},
-          .formula = "As Convolution. The blobs after w and b are their masks (weight_mask_filler, "
-                     "bias_mask_filler): 0 where a value is fixed.",
-          .gradient = "As Convolution's; the masks get none.",
-          .source = kQuantizedSource,
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 5 dim: 5 } } }
-layer {
-  name: "conv"
-  type: "INQConvolution"
-  bottom: "x"
-  top: "conv"
-  convolution_param { num_output: 3 kernel_size: 3 }
-  inq_convolution_param { portion: 0 portion: 0.5 weight_mask_filler { value: 1 } bias_mask_filler { value: 1 } }
-})"}};
+  return {.type = "INQConvolution",
+          .build = BuildInqConvolution,
+          .traits = {.untrainable = "fixes weights at powers of two"},
+          .params = {"convolution_param", "inq_convolution_param"}};
 }
 
 LayerDef InqInnerProductLayer() {
   return {.type = "INQInnerProduct",
-          .doc =
-              "InnerProduct with masks for its weights and bias as further blobs, which say what is fixed at powers of "
-              "two. They play no part in what is computed, and training with the layer is an error.",
           .build = BuildInqInnerProduct,
-          .page = {.params = {"inner_product_param", "inq_inner_product_param"},
-                   .formula = "As InnerProduct. The blobs after w and b are their masks (weight_mask_filler, "
-                              "bias_mask_filler): 0 where a value is fixed.",
-                   .gradient = "As InnerProduct's; the masks get none.",
-                   .source = kQuantizedSource,
-                   .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 6 } } }
-layer {
-  name: "fc"
-  type: "INQInnerProduct"
-  bottom: "x"
-  top: "fc"
-  inner_product_param { num_output: 3 }
-  inq_inner_product_param { portion: 0 portion: 0.5 weight_mask_filler { value: 1 } bias_mask_filler { value: 1 } }
-})"}};
+          .traits = {.untrainable = "fixes weights at powers of two"},
+          .params = {"inner_product_param", "inq_inner_product_param"}};
 }
 
 }  // namespace moka

@@ -14,8 +14,9 @@ void BuildSparsify(LayerBuilder& l) {
   l.Check(coef >= 0, "sparsify_param.coef", StrCat("coef must not be negative, found ", coef));
   ValueId y = l.bottom(0);
   if (threshold > 0) {
-    const std::string t = Number(threshold);
-    y = l.b().Pointwise(StrCat("select(gt(x0,", t, "),x0-", t, ",select(lt(x0,-", t, "),x0+", t, ",0))"), {y});
+    const Term t = Decimal(threshold);
+    const Term x = l.Bottom(0);
+    y = Computed(l.b(), Select(x > t, x - t, Select(x < -t, x + t, 0)));
   }
   if (l.phase() == TRAIN && coef > 0) y = l.b().Add1("output_decay", {y}, {{"decay", coef}, {"l1", true}});
   l.SetTop(0, y);
@@ -23,21 +24,6 @@ void BuildSparsify(LayerBuilder& l) {
 
 }  // namespace
 
-LayerDef SparsifyLayer() {
-  return {
-      .type = "Sparsify",
-      .doc =
-          "Values shrunk by sparsify_param.thre (default 0), to zero at the least, with an L1 regularisation of them "
-          "in training, sparsify_param.coef (default 0). The top has the bottom's shape.",
-      .build = BuildSparsify,
-      .page = {.params = {"sparsify_param"},
-               .formula = "`y = sign(x) * max(|x| - thre, 0)`: x itself for thre 0.",
-               .gradient =
-                   "TRAIN: `dx = dy + coef * sign(y)`, which with thre above 0 is 0 where y is. The regularisation "
-                   "is in the gradient alone, whatever the loss weights.",
-               .source = "The sparsify_layer of Wen's Caffe for sparse nets; what its field display logs is not shown.",
-               .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }
-layer { name: "sparse" type: "Sparsify" bottom: "x" top: "sparse" sparsify_param { thre: 0.2 coef: 1e-4 } })"}};
-}
+LayerDef SparsifyLayer() { return {.type = "Sparsify", .build = BuildSparsify, .params = {"sparsify_param"}}; }
 
 }  // namespace moka

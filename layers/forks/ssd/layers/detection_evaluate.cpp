@@ -46,8 +46,8 @@ void BuildDetectionEvaluate(LayerBuilder& l) {
           "use_polygon goes with two bottoms, found 3");
   l.Check(!p.has_lm() || (!is_cascade && !p.use_polygon()), "detection_evaluate_param.has_lm",
           "has_lm goes with two bottoms of boxes");
-  // With the images' sizes Caffe compares boxes in pixels of the images, which differs by the one pixel it adds to each
-  // side.
+  // If it has the images' sizes, Caffe compares boxes in pixels of the images, which differs by the one pixel it adds
+  // to each side.
   if (!p.name_size_file().empty()) {
     LogWarning(StrCat("layer \"", l.param().name(), "\": boxes are compared ",
                       is_cascade ? "in pixels of the net's input" : "as fractions of the image",
@@ -72,48 +72,12 @@ void BuildDetectionEvaluate(LayerBuilder& l) {
 }  // namespace
 
 LayerDef DetectionEvaluateLayer() {
-  return {
-      .type = "DetectionEvaluate",
-      .doc =
-          "Detections [1,1,R,7] (of DetectionOutput) and ground truth [1,1,G,8] to rows [1,1,K+R,5]. The first K: one "
-          "a class but the background, (-1, class, objects of it, -1, -1). Then one a detection, by image, class and "
-          "falling score: (image, class, score, right, wrong). A detection is right when the object of its class it "
-          "overlaps most is overlapped by overlap_threshold and not taken yet; on a difficult object it is neither "
-          "unless evaluate_difficult_gt. Unused rows are -1. With three bottoms, the third the images' sizes, they "
-          "are Cascade R-CNN's: detections [R,7] of FrcnnOutput and objects [G,8] of EvalData in pixels, and the top "
-          "is [K+R,5,1,1]. use_polygon (TextBoxes++): rows of 15 and 16 columns, of which the polygons' are not "
-          "looked at.",
-      .min_bottoms = 2,
-      .max_bottoms = 3,
-      .build = BuildDetectionEvaluate,
-      .page = {
-          .params = {"detection_evaluate_param"},
-          .formula = "The top is [1,1,K+R,5], K the classes but the background. Row c of the first K is (-1, class, "
-                     "objects of the class, -1, -1), difficult objects counted only with evaluate_difficult_gt "
-                     "(default true). Then (image, class, score, right, wrong) for each detection that is neither "
-                     "unused (image or class -1) nor background, by image, class and falling score (in the order "
-                     "given where the image has no object of the class); the remaining rows are -1.\n\nA detection is "
-                     "compared with the object of its image and class of the highest intersection over union. If that "
-                     "is below overlap_threshold (default 0.5), there is no object, or the object is taken already, "
-                     "it is wrong (0, 1); otherwise it is right (1, 0) and takes the object. On a difficult object it "
-                     "is neither (0, 0) without evaluate_difficult_gt.",
-          .gradient = "None: neither bottom gets one.",
-          .source = "SSD's Caffe (Liu et al., arXiv 1512.02325). Caffe's top grows with the detections; here it has "
-                    "the largest size and rows that are not used are -1. name_size_file is not read: boxes are "
-                    "compared as fractions of the image, Cascade R-CNN's in pixels of the net's input. use_polygon is "
-                    "TextBoxes++'s; has_lm: true (yuqj1991's landmarks) takes the first 7 of 17 and 8 of 19 columns.",
-          .example =
-              R"(layer { name: "det" type: "Input" top: "det" input_param { shape { dim: 1 dim: 1 dim: 6 dim: 7 } } }
-layer { name: "truth" type: "Input" top: "truth" input_param { shape { dim: 1 dim: 1 dim: 4 dim: 8 } } }
-layer {
-  name: "evaluation"
-  type: "DetectionEvaluate"
-  bottom: "det"
-  bottom: "truth"
-  top: "evaluation"
-  # Class 2 is the background; 0 and 1 are objects.
-  detection_evaluate_param { num_classes: 3 background_label_id: 2 overlap_threshold: 0.5 }
-})"}};
+  return {.type = "DetectionEvaluate",
+          .min_bottoms = 2,
+          .max_bottoms = 3,
+          .build = BuildDetectionEvaluate,
+          .traits = {.gives_detections = true},
+          .params = {"detection_evaluate_param"}};
 }
 
 }  // namespace moka

@@ -1,9 +1,9 @@
 // DetectionOutput: boxes out of an SSD net. Caffe's top grows with what was found; here it has the largest size and
-// rows that are not used are -1. Result files (save_output_param) and windows (visualize) are not a net's business: the
-// fields are accepted, with a warning.
+// rows that are not used are -1. Result files (save_output_param) and windows (`visualize`) are not a net's business:
+// the fields are accepted, with a warning.
 //
 // Forks' inputs are brought into SSD's form: Synopsys' maps as the convolutions leave them (no_permute), OpenVINO's
-// regions in pixels (normalized: false). YOLO v2's port by BirdeeChen has another layer of this name.
+// regions in pixels (`normalized: false`). YOLO v2's port by BirdeeChen has another layer of this name.
 #include <atomic>
 #include <cfloat>
 
@@ -88,7 +88,7 @@ ValueId RegionPriors(const LayerBuilder& l, const DetectionOutputParameter& p) {
   const ValueId rows = b.Reshape(l.bottom(2), {count / 5, 5});
   const std::vector<ValueId> columns = b.Add("slice", {rows}, {{"axis", int64_t{1}}, {"sizes", Ints{1, 1, 1, 1, 1}}});
   const auto part = [&](size_t i, int64_t size) {
-    return b.Pointwise(StrCat("x0*", Number(1.0 / static_cast<double>(size))), {columns[i]});
+    return Computed(b, Term::Of(columns[i]) * Decimal(1.0 / static_cast<double>(size)));
   };
   const int64_t w = p.input_width();
   const int64_t h = p.input_height();
@@ -139,14 +139,16 @@ void BuildYolo(LayerBuilder& l) {
                                {"nms", Finite(l, "detection_output_param.nms_threshold", p.nms_threshold())}});
   const std::vector<ValueId> column =
       b.Add("slice", {rows}, {{"axis", int64_t{3}}, {"sizes", Ints{1, 1, 1, 1, 1, 1, 1}}});
-  const auto used = [&](const std::string& expression, std::vector<ValueId> inputs) {
-    inputs.insert(inputs.begin(), column[1]);
-    return b.Pointwise(StrCat("select(gt(x0,0),", expression, ",-1)"), inputs);
+  const auto at = [&](size_t i) { return Term::Of(column[i]); };
+  const auto used = [&](const Term& value, std::vector<ValueId> inputs = {}) {
+    return Computed(b, Select(at(1) > 0, value, -1), std::move(inputs));
+  };
+  const auto side = [&](size_t begin, size_t end) {
+    return used(at(end) - at(begin), {column[1], column[begin], column[end]});
   };
   l.SetTop(0, b.Add1("concat",
-                     {column[0], used("x0-1", {}), column[2], used("(x1+x2)/2", {column[3], column[5]}),
-                      used("(x1+x2)/2", {column[4], column[6]}), used("x2-x1", {column[3], column[5]}),
-                      used("x2-x1", {column[4], column[6]})},
+                     {column[0], used(at(1) - 1), column[2], used((at(3) + at(5)) / 2), used((at(4) + at(6)) / 2),
+                      side(3, 5), side(4, 6)},
                      {{"axis", int64_t{3}}}));
 }
 
@@ -196,76 +198,10 @@ void BuildDetectionOutput(LayerBuilder& l) {
 }  // namespace
 
 LayerDef DetectionOutputLayer() {
-  return {
-      .type = "DetectionOutput",
-      .doc =
-          "Locations [N,P*4] (P*C*4 unless share_location), probabilities [N,P*C] and priors [1,2,P*4] to detections "
-          "[1,1,N*R,7]: rows of image, label, score, xmin, ymin, xmax, ymax, image by image, label by label, the "
-          "highest score first. For each class but the background, boxes above confidence_threshold go through "
-          "non-maximum suppression (nms_param: nms_threshold, top_k, eta); the best keep_top_k of an image stay. R is "
-          "keep_top_k, or less if there cannot be as many (-1: all there can be); unused rows are -1, and when "
-          "nothing is found the first N rows hold just the image. No result file is written. Bottoms 3 and 4 are the "
-          "first stage of RefineDet: confidences [N,P*2], locations [N,P*4]; another fourth bottom is not used. "
-          "Forks: use_polygon (locations [N,P*12], rows of 15), no_permute (2 or 3 bottoms a map), normalized: false "
-          "(regions in pixels as priors), classes and biases (YOLO v2's map as the one bottom).",
-      .max_bottoms = -1,
-      .build = BuildDetectionOutput,
-      .page = {
-          .params = {"detection_output_param"},
-          .formula =
-              "A prior with centre (cx, cy), sides (w, h), variances v and the location t gives the box: CENTER_SIZE "
-              "centre `(cx + v_0 t_0 w, cy + v_1 t_1 h)` and sides `(w exp(v_2 t_2), h exp(v_3 t_3))`; CORNER "
-              "(default) each corner coordinate plus `v_k t_k`; CORNER_SIZE plus `v_k t_k` times w or h. With "
-              "variance_encoded_in_target v is 1.\n\nFor each class but background_label_id (default 0) the scores "
-              "above confidence_threshold (default: all), the best nms_param.top_k, are looked at from the highest: a "
-              "box goes if its intersection over union with one kept before is above nms_threshold (default 0.3), "
-              "which is multiplied by eta at each box kept while above 0.5. Of an image's boxes the best keep_top_k "
-              "stay, of equal scores the earlier. The top [1,1,N*R,7] has `R = max(1, min(keep_top_k, min(top_k, P) * "
-              "object classes))`, -1 meaning no bound.\n\nno_permute with n = nbottom maps: bottoms 0 to n-1 are "
-              "confidences [N,C,B,H*W] and n to 2n-1 locations [N,4B,H,W] of B boxes a cell, the rest priors, in one "
-              "or n bottoms. normalized: false: bottom 2 is rows (image, xmin, ymin, xmax, ymax) in pixels of "
-              "input_width x input_height. With classes or biases the bottom is YOLO v2's [N, num_box (5 + classes), "
-              "H, W] and the top YoloDetectionOutput's, its labels from 0 and its boxes (centre x, centre y, width, "
-              "height).\n\nuse_polygon: a prior's location is t and eight numbers u: corner k of a polygon, clockwise "
-              "from the upper left one, is the prior's own plus `(v_0 w u_2k, v_1 h u_2k+1)`. Boxes alone are "
-              "suppressed; the top [1,1,N*R,15] has the corners x1, y1, ..., x4, y4 after each box. It needs "
-              "CENTER_SIZE.",
-          .gradient = "None: no bottom gets one.",
-          .source =
-              "SSD's Caffe (Liu et al., arXiv 1512.02325), with RefineDet's first stage (Zhang et al., arXiv "
-              "1711.06897): its locations move the priors, and a prior below objectness_score in its confidences is "
-              "background. Caffe's top grows with what was found; here it has the largest size and rows that are not "
-              "used are -1. no_permute and nbottom are Synopsys', normalized OpenVINO's, do_state_prediction "
-              "TL-SSD's, whose top is the same with it; the YOLO layer is BirdeeChen's, which suppresses boxes in the "
-              "order of their cells, and here from the highest score on. use_polygon is TextBoxes++'s (Liao, Shi, "
-              "Bai, arXiv 1801.02765), whose default it is; its rotated boxes (use_polygon: false) are refused. "
-              "save_output_param and visualize are accepted with a warning and do nothing.",
-          .example =
-              R"(layer { name: "map" type: "Input" top: "map" input_param { shape { dim: 2 dim: 8 dim: 2 dim: 2 } } }
-layer { name: "loc" type: "Input" top: "loc" input_param { shape { dim: 2 dim: 16 } } }
-layer { name: "conf" type: "Input" top: "conf" input_param { shape { dim: 2 dim: 12 } } }
-layer {
-  name: "prior"
-  type: "PriorBox"
-  bottom: "map"
-  top: "prior"
-  prior_box_param { min_size: 20 img_size: 64 }
-}
-layer {
-  name: "found"
-  type: "DetectionOutput"
-  bottom: "loc"
-  bottom: "conf"
-  bottom: "prior"
-  top: "found"
-  detection_output_param {
-    num_classes: 3
-    code_type: CENTER_SIZE
-    nms_param { nms_threshold: 0.45 top_k: 4 }
-    keep_top_k: 5
-    confidence_threshold: 0.3
-  }
-})"}};
+  return {.type = "DetectionOutput",
+          .max_bottoms = -1,
+          .build = BuildDetectionOutput,
+          .params = {"detection_output_param"}};
 }
 
 }  // namespace moka

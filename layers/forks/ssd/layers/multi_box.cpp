@@ -1,7 +1,10 @@
+// The layer's checks and the losses; which prior learns which object is chosen by op multibox_match, which has no
+// gradient.
 #include "layers/forks/ssd/layers/multi_box.h"
 #include "layers/forks/ssd/layers/box_code.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/text.h"
 #include "layers/net/fields.h"
@@ -12,7 +15,7 @@
 namespace moka {
 namespace {
 
-constexpr std::string_view kMultiBoxParam = "multibox_loss_param";
+constexpr std::string_view kParam = "multibox_loss_param";
 
 bool CountsFor(const LayerBuilder& l, int bottom) {
   return bottom >= l.param().propagate_down_size() || l.param().propagate_down(bottom);
@@ -28,9 +31,7 @@ void CheckPolygon(const LayerBuilder& l, const MultiBoxLossParameter& p) {
 }
 
 Attributes MatchAttributes(const LayerBuilder& l, const MultiBoxLossParameter& p) {
-  const auto number = [&](std::string_view name, float value) {
-    return Finite(l, StrCat(kMultiBoxParam, ".", name), value);
-  };
+  const auto number = [&](std::string_view name, float value) { return Finite(l, StrCat(kParam, ".", name), value); };
   const auto mining = [&]() -> std::string {
     if (p.mining_type() == MultiBoxLossParameter::NONE) return "none";
     return p.mining_type() == MultiBoxLossParameter::MAX_NEGATIVE ? "max_negative" : "hard_example";
@@ -88,7 +89,7 @@ ValueId Bounded(const LayerBuilder& l, ValueId loss) {
 }  // namespace
 
 void CheckMultiBox(const LayerBuilder& l, const MultiBoxLossParameter& p) {
-  const auto field = [](std::string_view name) { return StrCat(kMultiBoxParam, ".", name); };
+  const auto field = [](std::string_view name) { return StrCat(kParam, ".", name); };
   l.Check(p.num_classes() >= 1, field("num_classes"), "num_classes must be given, at least 1");
   l.Check(p.background_label_id() < p.num_classes(), field("background_label_id"),
           StrCat("background_label_id ", p.background_label_id(), " must be one of the ", p.num_classes(), " classes"));
@@ -102,7 +103,7 @@ void CheckMultiBox(const LayerBuilder& l, const MultiBoxLossParameter& p) {
           field("map_object_to_agnostic"), "map_object_to_agnostic needs num_classes 2 and background_label_id 0");
   l.Check(p.mining_type() != MultiBoxLossParameter::HARD_EXAMPLE || p.sample_size() > 0, field("sample_size"),
           StrCat("sample_size must be above 0, found ", p.sample_size()));
-  // Without it Caffe reads 0 and selects nothing at all.
+  // If top_k is not given, Caffe reads 0 and selects nothing at all.
   l.Check(!mines || !p.has_nms_param() || p.nms_param().nms_threshold() <= 0 || p.nms_param().has_top_k(),
           field("nms_param"), "nms_param.top_k must be given here: it bounds the examples looked at");
   CheckPolygon(l, p);
@@ -147,17 +148,17 @@ void SetMultiBoxLoss(LayerBuilder& l, const MultiBoxChoice& chosen, const std::v
   const Shape code = l.b().shape(chosen.code);
   const LossCounts counts{.batch = code[0], .positions = code[0] * code[1], .valid = chosen.matches};
   const bool is_bounded = l.param().multibox_loss_param().use_polygon() && CountsFor(l, 0);
-  std::vector<ValueId> sums;
-  std::string expr;
+  std::vector<Term> sums;
   for (const MultiBoxPart& part : parts) {
     if (!CountsFor(l, part.bottom) || (is_bounded && part.bottom == 0)) continue;
-    expr += StrCat(sums.empty() ? "x" : "+x", sums.size(), part.weight == 1 ? "" : StrCat("*", Number(part.weight)));
-    sums.push_back(part.sum);
+    const Term sum = Term::Of(part.sum);
+    sums.push_back(part.weight == 1 ? sum : sum * Decimal(part.weight));
   }
-  const ValueId loss = sums.empty() ? l.b().Full(Shape{}, 0) : l.b().Pointwise(expr, sums);
+  const ValueId loss = sums.empty() ? l.b().Full(Shape{}, 0)
+                                    : Computed(l.b(), std::accumulate(sums.begin() + 1, sums.end(), sums.front()));
   ValueId top = Normalized(l, loss, counts, LossParameter::VALID);
   if (is_bounded) {
-    const ValueId places = l.b().Pointwise(StrCat("x0*", Number(parts[0].weight)), {parts[0].sum});
+    const ValueId places = Computed(l.b(), Term::Of(parts[0].sum) * Decimal(parts[0].weight));
     top = l.b().Pointwise("x0+x1", {top, Bounded(l, Normalized(l, places, counts, LossParameter::VALID))});
   }
   l.SetTop(0, top);

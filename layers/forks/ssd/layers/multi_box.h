@@ -1,4 +1,4 @@
-// What MultiBoxLoss and its forks share: matching, mining and the losses of what they chose.
+// The part that MultiBoxLoss and its forks share: matching, mining and the losses of what they chose.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace moka {
 
-// What op multibox_match chose.
+// The choice of op multibox_match.
 struct MultiBoxChoice {
   ValueId code;     // [N,P,L,4], [N,P,L,12] with polygons
   ValueId weight;   // of each difference
@@ -25,7 +25,7 @@ struct MultiBoxPart {
 // Errors: kConfig at fields of multibox_loss_param that contradict each other.
 void CheckMultiBox(const LayerBuilder& l, const MultiBoxLossParameter& p);
 
-// Of bottoms 0 to 3, and 4 and 5 of RefineDet if `stages`. Requires: CheckMultiBox.
+// Adds the op over bottoms 0 to 3, and 4 and 5 of RefineDet if `stages`. Requires: CheckMultiBox.
 MultiBoxChoice ChooseBoxes(const LayerBuilder& l, const MultiBoxLossParameter& p, bool stages);
 
 MultiBoxPart LocPart(const LayerBuilder& l, const MultiBoxLossParameter& p, const MultiBoxChoice& chosen);

@@ -262,7 +262,7 @@ void CheckForm(const LayerBuilder& l, const PriorBoxParameter& p) {
           "density and fixed_ratio need a fixed_size");
   l.Check(p.fixed_ratio_size() == 0 || p.aspect_ratio_size() == 0, "prior_box_param.fixed_ratio",
           "give fixed_ratio or aspect_ratio, not both");
-  // With several the fork's own layer writes more boxes than its top has room for.
+  // Given several, the fork's own layer writes more boxes than its top has room for.
   l.Check(p.fixed_ratio_size() <= 1, "prior_box_param.fixed_ratio",
           StrCat("fixed_ratio takes one value, found ", p.fixed_ratio_size()));
   const int dialects = (p.use_default() ? 0 : 1) + (p.offset_w_size() + p.offset_h_size() > 0 ? 1 : 0) +
@@ -293,98 +293,11 @@ void BuildClustered(LayerBuilder& l) {
 }  // namespace
 
 LayerDef PriorBoxLayer() {
-  return {
-      .type = "PriorBox",
-      .doc =
-          "Default boxes of every cell of bottom 0 [N,C,H,W]: [1,2,H*W*n*4], row 0 (xmin, ymin, xmax, ymax) as "
-          "fractions of the image (bottom 1, or img_size), row 1 the variances. Each min_size gives a square of it, "
-          "one of sqrt(min_size*max_size) if there are max_sizes, and a box of its area for each aspect_ratio "
-          "(1/ratio too with flip); sizes are truncated to whole pixels. Centres lie at (cell + offset) * step. "
-          "Forks: use_default: false, offset_w and offset_h, tf, yx_order, faceboxes, textboxes, denser_prior_boxes, "
-          "and fixed_size with density.",
-      .max_bottoms = 2,
-      .build = BuildPriorBox,
-      .page = {
-          .params = {"prior_box_param"},
-          .formula =
-              "For cell (h, w), in row-major order, and each min_size m with its max_size M, boxes of width and "
-              "height `m, m`; `sqrt(m M), sqrt(m M)` if there are max_sizes; `m sqrt(a), m / sqrt(a)` for each "
-              "aspect_ratio a other than 1, each followed by 1/a with flip (default true); m and M are truncated to "
-              "whole pixels. Centres are `(w + offset) * step_w, (h + offset) * step_h` pixels, offset 0.5 by "
-              "default; step is by default the image's size divided by the map's.\n\nRow 0 of the top [1,2,H*W*n*4] "
-              "holds the corners xmin, ymin, xmax, ymax divided by the image's width and height (clip: bounded to [0, "
-              "1]; default not), row 1 the variances of each coordinate: four, or one for all, default 0.1. The "
-              "image's size is img_size, or img_h and img_w, or bottom 1's.\n\nuse_default: false has no squares; "
-              "each ratio a other than 1 gives a box of m and, if there are max_sizes, one of sqrt(m M). offset_w and "
-              "offset_h: boxes of the ratios of m alone, no squares, at each pair of offsets. tf: the square of "
-              "sqrt(m M) comes after the ratios, and an m of 60 has sides of 60 pixels less a tenth of the image's. "
-              "faceboxes: 16 squares of m = 32, at -16, -8, 0 and 8 pixels from the centre in each direction, 4 of m "
-              "= 64 at -16 and 0, one of any other m; sides are m - 1. textboxes: each box is followed by itself half "
-              "a cell lower, denser_prior_boxes: on the cell's lower edge. yx_order: ymin, xmin, ymax, "
-              "xmax.\n\nfixed_size f with a density d (both truncated, in this form instead of min_size): for each "
-              "ratio a of 1, the aspect_ratios and their inverses, or of fixed_ratio alone, d x d boxes of width `f "
-              "sqrt(a)` and height `f / sqrt(a)`, row by row, at `g/2 - floor(f/2) + k g` pixels from the centre in "
-              "each direction, `g = floor(f/d)`, k = 0..d-1. Their xmin and ymin are at least 0, xmax and ymax at "
-              "most 1. f is truncated where it is a side only for a of 1 in aspect_ratio.",
-          .gradient = "None: the top is a constant of shapes and fields.",
-          .source =
-              "SSD's Caffe (Liu et al., arXiv 1512.02325); use_default is BDIG's, offset_w and offset_h TL-SSD's "
-              "(Mueller, Dietmayer, arXiv 1805.02523), tf, yx_order and faceboxes are Synopsys' names, the latter for "
-              "the layer of FaceBoxes (Zhang et al., arXiv 1708.05234); fixed_size, fixed_ratio and density are of "
-              "zihaozhang9's FaceBoxes (several fixed_ratio, which its layer counts wrongly, are refused), "
-              "denser_prior_boxes of TextBoxes++ (Liao et al., arXiv 1801.02765). FaceBoxes' and TextBoxes' (Liao et "
-              "al., arXiv 1611.06779) own files do not say that they mean other boxes: faceboxes or textboxes must be "
-              "added to them.",
-          .example =
-              R"(layer { name: "im" type: "Input" top: "im" input_param { shape { dim: 2 dim: 3 dim: 64 dim: 64 } } }
-layer { name: "map" type: "Input" top: "map" input_param { shape { dim: 2 dim: 8 dim: 4 dim: 4 } } }
-layer {
-  name: "prior"
-  type: "PriorBox"
-  bottom: "map"
-  bottom: "im"
-  top: "prior"
-  prior_box_param {
-    min_size: 20
-    max_size: 30
-    aspect_ratio: 2
-    variance: 0.1
-    variance: 0.1
-    variance: 0.2
-    variance: 0.2
-  }
-})"}};
+  return {.type = "PriorBox", .max_bottoms = 2, .build = BuildPriorBox, .params = {"prior_box_param"}};
 }
 
 LayerDef PriorBoxClusteredLayer() {
-  return {
-      .type = "PriorBoxClustered",
-      .doc =
-          "Default boxes of given sides for every cell of bottom 0 [N,C,H,W]: [1,2,H*W*n*4] as PriorBox's, a box for "
-          "each pair of prior_box_param.width and height (pixels, not truncated). The image is bottom 1, or img_size.",
-      .max_bottoms = 2,
-      .build = BuildClustered,
-      .page = {
-          .params = {"prior_box_param"},
-          .formula =
-              "For cell (h, w), in row-major order, and each pair of width a and height b the box with the centre `(w "
-              "+ offset) * step_w, (h + offset) * step_h` (offset 0.5, step the image's size divided by the map's by "
-              "default) and the sides a, b. Row 0 of the top [1,2,H*W*n*4] holds xmin, ymin, xmax, ymax divided by "
-              "the image's width and height (clip: bounded to [0, 1]), row 1 the variances: four, or one for all, "
-              "default 0.1.",
-          .gradient = "None: the top is a constant of shapes and fields.",
-          .source = "The layer of that name in Intel's OpenVINO and its fork of SSD's Caffe.",
-          .example =
-              R"(layer { name: "im" type: "Input" top: "im" input_param { shape { dim: 2 dim: 3 dim: 64 dim: 64 } } }
-layer { name: "map" type: "Input" top: "map" input_param { shape { dim: 2 dim: 8 dim: 4 dim: 4 } } }
-layer {
-  name: "prior"
-  type: "PriorBoxClustered"
-  bottom: "map"
-  bottom: "im"
-  top: "prior"
-  prior_box_param { width: 9.4 height: 15 width: 25.1 height: 39.6 step: 16 variance: 0.1 }
-})"}};
+  return {.type = "PriorBoxClustered", .max_bottoms = 2, .build = BuildClustered, .params = {"prior_box_param"}};
 }
 
 }  // namespace moka

@@ -1,3 +1,5 @@
+// The codes are affine or logarithmic in centre and size (Liu et al., SSD, 2016), with a variance for each number;
+// Decode is Encode's inverse to rounding.
 #include "layers/forks/ssd/ops/boxes.h"
 
 #include <algorithm>
@@ -84,7 +86,7 @@ namespace {
 // The prior's corners in the order of a polygon's.
 Polygon CornersOf(const Box& b) { return {b.xmin, b.ymin, b.xmax, b.ymin, b.xmax, b.ymax, b.xmin, b.ymax}; }
 
-// What one unit of a polygon's code is, horizontally and vertically.
+// Returns the length of one unit of a polygon's code, horizontally and vertically.
 std::array<double, 2> PolygonUnits(const Box& prior, const BoxCode& variance) {
   return {variance[0] * (prior.xmax - prior.xmin), variance[1] * (prior.ymax - prior.ymin)};
 }

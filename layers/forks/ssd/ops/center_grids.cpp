@@ -20,7 +20,7 @@ struct Settings {
   bool softmax;
   bool landmarks;
   Doubles sizes;
-  double height;  // pixels of the picture
+  double height;  // pixels of the image
   double width;
   double confidence;
   double nms;
@@ -65,7 +65,7 @@ std::vector<TensorType> InferCenterGrids(const Attributes& a, std::span<const Te
   return {PlainType(DType::kFloat32, {1, 1, (Size(in[0].shape[0]) * std::max<int64_t>(rows, 1)).value(), s.Columns()})};
 }
 
-// Adds what a map shows of one picture.
+// Adds what a map shows of one image.
 void AddMap(const Settings& s, const RefTensor& x, int64_t image, double size, std::vector<FoundFace>& found) {
   const Shape& shape = x.type.shape;
   const int64_t plane = shape[2] * shape[3];

@@ -1,3 +1,4 @@
+// Scores are sorted and cut by top_k before suppression, so that a class costs O(k^2) overlaps at most.
 #include "layers/forks/ssd/ops/detection.h"
 
 #include <algorithm>

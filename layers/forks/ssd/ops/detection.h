@@ -1,4 +1,4 @@
-// What is found in one image: predicted boxes decoded, suppressed class by class, the best of all classes kept. Keeps
+// The detections of one image: predicted boxes decoded, suppressed class by class, the best of all classes kept. Keeps
 // its memory from image to image. One thread.
 #pragma once
 

@@ -1,3 +1,5 @@
+// A detection takes the object that it overlaps most, once; difficult objects count neither way. This is PASCAL VOC's
+// rule, as SSD's code has it.
 #include "layers/forks/ssd/ops/evaluation.h"
 
 #include <algorithm>

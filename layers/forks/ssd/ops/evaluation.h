@@ -1,4 +1,4 @@
-// Which detections are right: SSD's DetectionEvaluate. Keeps its memory from batch to batch. One thread.
+// Tells which detections are right: SSD's DetectionEvaluate. Keeps its memory from batch to batch. One thread.
 #pragma once
 
 #include <vector>

@@ -1,3 +1,5 @@
+// Bipartite matching is greedy by overlap, with the best pair kept for each object and looked for again only when its
+// box is taken. Mining sorts negatives by their loss.
 #include "layers/forks/ssd/ops/multibox.h"
 
 #include <algorithm>
@@ -51,7 +53,7 @@ void MultiboxMatcher::FindMatches(const MultiboxImage& image, std::span<const Bo
   }
 }
 
-// Only objects of `only_label`, or all (-1).
+// Matches objects of `only_label` only, or all (-1).
 void MultiboxMatcher::MatchBoxes(std::span<const Box> boxes, int64_t only_label, Matches& matches) {
   matches.object.assign(boxes.size(), kFree);
   matches.overlap.assign(boxes.size(), 0.0);
@@ -288,7 +290,8 @@ int64_t MultiboxMatcher::Match(const MultiboxImage& image, std::span<const Box> 
   const int64_t numbers = count * s_.location_classes() * s_.location_numbers();
   targets.loc.Fill(0, numbers, 0);
   targets.loc_weight.Fill(0, numbers, 0);
-  // Without mining every prior counts, as background until matched (a sigmoid's background has no class of its own).
+  // If nothing is mined, every prior counts, as background until matched (a sigmoid's background has no class of its
+  // own).
   const double uncounted = s_.softmax ? static_cast<double>(s_.background) : 0;
   const bool mines = s_.mining != MultiboxSettings::Mining::kNone;
   targets.conf.Fill(0, count * (s_.softmax ? 1 : s_.classes), mines ? -1 : uncounted);

@@ -77,7 +77,7 @@ class MultiboxMatcher {
     int64_t object;
     double overlap;
   };
-  // What each box of one location class matches: an object, kFree or kIgnored; and its best overlap.
+  // The match of each box of one location class: an object, kFree or kIgnored; and its best overlap.
   struct Matches {
     std::vector<int64_t> object;
     std::vector<double> overlap;

@@ -1,3 +1,5 @@
+// Splits the rows of ground truth by image and runs one matcher over all images, whose buffers are kept from batch to
+// batch.
 #include "layers/forks/ssd/ops/multibox_batch.h"
 
 #include <algorithm>

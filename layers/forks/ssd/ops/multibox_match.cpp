@@ -1,5 +1,6 @@
-// What SSD's MultiBoxLoss learns from: for every prior the code of its object, whether it counts, and its class. The
-// losses themselves are pointwise ops over these, so that gradients come from them; nothing flows through the choice.
+// The targets from which SSD's MultiBoxLoss learns: for every prior the code of its object, whether it counts, and its
+// class. The losses themselves are pointwise ops over these, so that gradients come from them; nothing flows through
+// the choice.
 #include <algorithm>
 
 #include "core/size.h"

@@ -1,4 +1,4 @@
-// Default boxes of one feature map: a constant that depends on shapes and fields only. The front layer says which boxes
+// Default boxes of one feature map: a constant that depends on shapes and fields only. The layer type says which boxes
 // a cell has; here they are laid over the cells.
 #include <algorithm>
 #include <cmath>

@@ -3,6 +3,8 @@
 #include "core/text.h"
 #include "layers/net/fields.h"
 #include "layers/net/layer.h"
+#include "layers/shapes/bottom_shapes.h"
+#include "layers/shapes/shape_reader.h"
 #include "layers/types/recurrent/recurrence.h"
 
 namespace moka {
@@ -160,13 +162,25 @@ LstmCell Step(const GraphBuilder& b, ValueId gates, ValueId c, ValueId going, co
   inputs.push_back(c);
   inputs.push_back(going);
   inputs.insert(inputs.end(), peepholes.begin(), peepholes.end());
-  const auto gate = [&](int i) {
-    return peepholes.empty() ? StrCat("sigmoid(x", i, ")") : StrCat("sigmoid(x", i, "+x4*x", 6 + i, ")");
+  const auto gate = [&](size_t i) {
+    const Term sum = Term::Of(inputs[i]);
+    return Sigmoid(peepholes.empty() ? sum : sum + Term::Of(c) * Term::Of(peepholes[i]));
   };
-  const auto bent = [&](const std::string& x) { return is_relu ? StrCat("max(", x, ",0)") : StrCat("tanh(", x, ")"); };
-  const std::string next = StrCat(gate(0), "*", bent("x3"), "+select(eq(x5,0),0,x5*", gate(1), "*x4)");
-  const std::vector<ValueId> outs = b.Pointwise(Strings{next, StrCat(gate(2), "*", bent(next))}, inputs);
+  const auto bent = [&](const Term& x) { return is_relu ? Max(x, 0) : Tanh(x); };
+  const Term mark = Term::Of(going);
+  const Term kept = Select(mark == 0, 0, mark * gate(1) * Term::Of(c));
+  const Term next = gate(0) * bent(Term::Of(inputs[3])) + kept;
+  const std::vector<ValueId> outs = b.Pointwise(std::vector<Term>{next, gate(2) * bent(next)}, inputs);
   return {.c = outs[0], .h = outs[1]};
+}
+
+// Returns the shape of the bottom that is the same in every step, [N,C,H,W].
+Shape FixedShape(const LayerBuilder& l, const Shape& x) {
+  const Shape s = l.shape(2);
+  const Shape maps = s.rank() == 5 ? Part(s, 1, 5) : s;
+  l.Check(s.Count() == maps.Count() && maps.rank() == 4 && maps.With(1, x[2]) == Part(x, 1, 5), "bottom[2]",
+          StrCat("x_static must be [1,", x[1], ",channels,", x[3], ",", x[4], "], found ", s.ToString()));
+  return maps;
 }
 
 void BuildCell(LayerBuilder& l, bool is_relu) {
@@ -188,11 +202,7 @@ void BuildCell(LayerBuilder& l, bool is_relu) {
     const ValueId maps = b.Reshape(l.bottom(0), {x[0] * x[1], x[2], x[3], x[4]});
     steps = StepsOf(l, b.Add1("convolution", {maps, w}, input.attributes), x[0]);
     if (in.has_fixed) {
-      const Shape s = l.shape(2);
-      const Shape maps_of_s = s.rank() == 5 ? Part(s, 1, 5) : s;
-      l.Check(s.Count() == maps_of_s.Count() && maps_of_s.rank() == 4 && maps_of_s.With(1, x[2]) == Part(x, 1, 5),
-              "bottom[2]",
-              StrCat("x_static must be [1,", x[1], ",channels,", x[3], ",", x[4], "], found ", s.ToString()));
+      const Shape maps_of_s = FixedShape(l, x);
       const ValueId w_fixed = AddWeight(l, index++, fields.input, input, fields.channels, maps_of_s[1]);
       fixed = b.Add1("convolution", {b.Reshape(l.bottom(2), maps_of_s), w_fixed}, input.attributes);
     }
@@ -211,12 +221,11 @@ void BuildCell(LayerBuilder& l, bool is_relu) {
     const ValueId going = b.Reshape(marks[t], {x[1], 1, 1, 1});
     std::vector<ValueId> inputs{Continued(b, cell.h, going)};
     inputs.insert(inputs.end(), parameters.begin(), parameters.end());
-    std::vector<ValueId> terms{b.Add1("convolution", inputs, hidden.attributes)};
-    std::string sum = "x0";
-    if (!steps.empty()) terms.push_back(steps[t]);
-    if (fixed != kNoId) terms.push_back(fixed);
-    for (size_t i = 1; i < terms.size(); ++i) sum += StrCat("+x", i);
-    const ValueId gates = terms.size() == 1 ? terms[0] : b.Pointwise(sum, terms);
+    const ValueId of_state = b.Add1("convolution", inputs, hidden.attributes);
+    Term sum = Term::Of(of_state);
+    if (!steps.empty()) sum = sum + Term::Of(steps[t]);
+    if (fixed != kNoId) sum = sum + Term::Of(fixed);
+    const ValueId gates = steps.empty() && fixed == kNoId ? of_state : Computed(b, sum);
     cell = Step(b, gates, cell.c, going, peepholes, is_relu);
     outputs.push_back(cell.h);
   }
@@ -231,65 +240,42 @@ void BuildCell(LayerBuilder& l, bool is_relu) {
   }
 }
 
-LayerDef Row(const std::string& type, const std::string& bend, void (*build)(LayerBuilder&)) {
-  const std::string fields = R"(
-  lstm_conv_param { num_output: 2 kernel_size: 3 pad: 1 weight_filler { type: "gaussian" std: 0.1 } }
-})";
-  return {
-      .type = type,
-      .doc = StrCat(
-          "Long short-term memory over maps x [T,N,D,H,W] with cont [T,N] (0 where a new sequence begins) and "
-          "optionally "
-          "x_static [1,N,S,H,W]; h [T,N,C,H,W], C = lstm_conv_param.num_output. As LSTM with convolutions that keep "
-          "the "
-          "maps' size for its products, peepholes from the cell before each step (lstm_debug_param.disable_hadamard: "
-          "none), and ",
-          bend,
-          " for the cell's input and output. lstm_conv_param is given once, or once with type \"input\" and once with "
-          "\"hidden\". ignore_x leaves x's convolution out. With expose_hidden h_0 and c_0 [1,N,C,H,W] are bottoms and "
-          "h_T and c_T tops; without, the last state is kept and begins the next run."),
-      .min_bottoms = 2,
-      .max_bottoms = 5,
-      .max_tops = 3,
-      .build = build,
-      .page = {
-          .params = {"lstm_conv_param", "lstm_debug_param", "recurrent_param"},
-          .formula = StrCat(
-              "With h', c' the state before step t and m = cont[t] of each stream: `[i f o g] = W_x * x_t + W_s * "
-              "x_static + W_h * (m h') + b` (convolutions; parts of C channels), `i, f, o = sigmoid(i + P_i c'), "
-              "sigmoid(f + P_f c'), sigmoid(o + P_o c')`, `c = m f c' + i ",
-              bend, "(g)`, `h = o ", bend,
-              "(c)`. Blobs: W_x [4C,D,kernel..] (not with ignore_x), W_s with x_static, W_h [4C,C,kernel..], b [4C] "
-              "(not with bias_term: false), P_i, P_f, P_o, which begin as 1 and have the num_axes_hadamard dimensions "
-              "of [T,N,C,H,W] from axis_hadamard on ([H,W])."),
-          .gradient = "x, x_static, all blobs: through all steps of this run back to its first; with expose_hidden h_0 "
-                      "and c_0 too. cont and the kept state get none.",
-          .source =
-              StrCat("Shi et al., \"Convolutional LSTM Network\", 2015, arXiv 1506.04214; agethen's ConvLSTM for Caffe",
-                     type == "ConvLSTM" ? "" : " in t2mhanh/caffe_convLSTM_WTA",
-                     ". As there, the output's peephole sees the cell before the step, and peepholes see it whatever "
-                     "the mark."),
-          .example = StrCat(
-              R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 3 dim: 2 dim: 2 dim: 4 dim: 4 } } }
-layer { name: "cont" type: "Input" top: "cont" input_param { shape { dim: 3 dim: 2 } } }
-layer {
-  name: "lstm"
-  type: ")",
-              type, R"("
-  bottom: "x"
-  bottom: "cont"
-  top: "h")",
-              fields)}};
+// Maps [T,C,H,W] have streams, or, with as many streams as a state [1,N,C,H,W], channels; the state says their size,
+// the marks how many steps there are.
+void NeedsOfConvLstm(const ShapeReader& reader) {
+  const Shape* x = reader.bottom(0);
+  if (x == nullptr || reader.bottom_count() < 2) return;
+  if (x->rank() != 4) return NeedSteps(reader);
+  NeedStreamsOfWords(reader);
+  const Shape* marks = reader.bottom(1);
+  const Shape* state = reader.bottom(2);
+  const bool has_state = state != nullptr && state->rank() == 5;
+  const int64_t steps = marks != nullptr && marks->rank() > 0 ? (*marks)[0] : (*x)[0];
+  const int64_t streams = has_state ? (*state)[1] : reader.needs().streams();
+  const int64_t channels = has_state && (*x)[1] == streams ? 1 : (*x)[1];
+  reader.Require(0, {steps, streams, channels, has_state ? (*state)[3] : (*x)[2], has_state ? (*state)[4] : (*x)[3]});
+  reader.Require(1, {steps, streams});
+}
+
+LayerDef Row(const std::string& type, void (*build)(LayerBuilder&)) {
+  return {.type = type,
+          .min_bottoms = 2,
+          .max_bottoms = 5,
+          .max_tops = 3,
+          .build = build,
+          .needs = NeedsOfConvLstm,
+          .bottoms = BottomsOfRecurrence,
+          .params = {"lstm_conv_param", "lstm_debug_param", "recurrent_param"}};
 }
 
 }  // namespace
 
 LayerDef ConvLstmLayer() {
-  return Row("ConvLSTM", "tanh", [](LayerBuilder& l) { BuildCell(l, false); });
+  return Row("ConvLSTM", [](LayerBuilder& l) { BuildCell(l, false); });
 }
 
 LayerDef ConvLstmReluLayer() {
-  return Row("ConvLSTMReLU", "relu", [](LayerBuilder& l) { BuildCell(l, true); });
+  return Row("ConvLSTMReLU", [](LayerBuilder& l) { BuildCell(l, true); });
 }
 
 }  // namespace moka

@@ -42,30 +42,6 @@ void BuildSpatialWta(LayerBuilder& l) {
 
 }  // namespace
 
-LayerDef SpatialWtaLayer() {
-  return {
-      .type = "SpatialWta",
-      .doc =
-          "Of each window of each plane of [N,C,H,W] only the value of the largest magnitude stays, the others "
-          "become 0: windows of kernel_size and stride, or the whole plane with global_wta.",
-      .build = BuildSpatialWta,
-      .page = {
-          .params = {"spatial_wta_param"},
-          .formula = "`y[n,c,i,j] = x[n,c,i,j]` where |x| is the largest of some window, the first winning, "
-                     "else 0. Window k of an axis covers `[k*stride, k*stride + kernel)`; those that would "
-                     "leave the image are not there.",
-          .gradient = "x: dy where y took x, else 0.",
-          .source = "Makhzani, Frey, \"Winner-Take-All Autoencoders\", 2014, arXiv 1409.2752; "
-                    "t2mhanh/caffe_convLSTM_WTA, spatial_wta_layer. Its second top, the winners' indices, "
-                    "is not made.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
-layer {
-  name: "wta"
-  type: "SpatialWta"
-  bottom: "x"
-  top: "wta"
-  spatial_wta_param { kernel_size: 2 stride: 2 }
-})"}};
-}
+LayerDef SpatialWtaLayer() { return {.type = "SpatialWta", .build = BuildSpatialWta, .params = {"spatial_wta_param"}}; }
 
 }  // namespace moka

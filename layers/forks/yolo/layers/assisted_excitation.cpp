@@ -37,39 +37,11 @@ void BuildAssistedExcitation(LayerBuilder& l) {
 }  // namespace
 
 LayerDef AssistedExcitationLayer() {
-  return {
-      .type = "AssistedExcitation",
-      .doc =
-          "A map [N,C,H,W] raised where boxes of the label are, less and less as training goes on. Bottoms: the map, "
-          "lists of boxes [N,..,5] (label, x, y, w, h; x 0 ends a list) and the map's mean over channels [N,H,W]. "
-          "TEST: the map as it is.",
-      .min_bottoms = 3,
-      .max_bottoms = 3,
-      .build = BuildAssistedExcitation,
-      .page = {
-          .params = {"assisted_excitation_param"},
-          .formula =
-              "TRAIN: `y[n,c,i,j] = x[n,c,i,j] + alpha * e[i,j] * mean[n,i,j]` for the first image (n = 0), and x "
-              "for the others. e is 1 in cells from `floor((x - w/2) W)` to, not with, `floor((x + w/2) W + "
-              "0.95)`, at least one, and rows likewise, of any box. `alpha = max(cos(pi/2 * t / (3/4 "
-              "max_iter)), 0)`, t the runs so far; 1 with max_iter 0. `moka train` sets max_iter to the solver's "
-              "where it is not given.",
-          .gradient = "`dx = dy`. The other bottoms get none.",
-          .source = "Derakhshani et al., \"Assisted Excitation of Activations\", 2019, arXiv 1906.05388; eric612's "
-                    "MobileNet-YOLO, assisted_excitation_layer, where too only the first image of a batch is raised: "
-                    "the others' boxes are marked where nothing reads them. In TEST its iteration is not set.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
-layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 2 dim: 1 dim: 3 dim: 5 } } }
-layer { name: "mean" type: "Input" top: "mean" input_param { shape { dim: 2 dim: 4 dim: 4 } } }
-layer {
-  name: "excited"
-  type: "AssistedExcitation"
-  bottom: "x"
-  bottom: "label"
-  bottom: "mean"
-  top: "excited"
-  assisted_excitation_param { max_iter: 1000 }
-})"}};
+  return {.type = "AssistedExcitation",
+          .min_bottoms = 3,
+          .max_bottoms = 3,
+          .build = BuildAssistedExcitation,
+          .params = {"assisted_excitation_param"}};
 }
 
 }  // namespace moka

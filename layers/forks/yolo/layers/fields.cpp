@@ -1,3 +1,5 @@
+// A layer whose training follows a slope made by hand shows the loss as its top and gives the slope to the bottom
+// through a gradient of its own.
 #include "layers/forks/yolo/layers/fields.h"
 
 #include "core/text.h"

@@ -1,4 +1,4 @@
-// What YOLO's layers share: anchors, and a loss whose gradient is a rule of its own.
+// The part that YOLO's layers share: anchors, and a loss whose gradient is a rule of its own.
 #pragma once
 
 #include <string>

@@ -1,7 +1,6 @@
 // Python layers of Synopsys's Caffe, which its nets translated from TensorFlow and darknet have.
 #include "core/text.h"
 #include "layers/forks/yolo/layers/reorganised.h"
-#include "layers/net/fields.h"
 #include "layers/net/layer.h"
 #include "layers/types/maths/broadcast.h"
 #include "layers/types/python/python.h"
@@ -29,12 +28,15 @@ void BuildEltwise(LayerBuilder& l, const PythonFields& fields) {
   const int64_t operation = fields.Count("operation", int64_t{0});
   l.Check(operation <= 4, kField, StrCat(kField, ": 'operation' must be from 0 to 4, found ", operation));
   if (operation != 1) {
-    const char* const expressions[] = {"x0*x1", "", "max(x0,x1)", "x0/x1", "min(x0,x1)"};
-    return l.SetTop(0, Broadcast(l, l.bottom(1), "bottom[1]", expressions[operation]));
+    const Term a = Term::Input(0);
+    const Term c = Term::Input(1);
+    const Term formulas[] = {a * c, 0, Max(a, c), a / c, Min(a, c)};
+    return l.SetTop(0, Broadcast(l, l.bottom(1), "bottom[1]", formulas[operation]));
   }
   const std::vector<double> coeff = fields.Numbers("coeff", {});
   l.Check(coeff.size() == 2, kField, StrCat(kField, ": 'coeff' must be two numbers, found ", coeff.size()));
-  l.SetTop(0, Broadcast(l, l.bottom(1), "bottom[1]", StrCat(Number(coeff[0]), "*x0+", Number(coeff[1]), "*x1")));
+  const Term sum = Decimal(coeff[0]) * Term::Input(0) + Decimal(coeff[1]) * Term::Input(1);
+  l.SetTop(0, Broadcast(l, l.bottom(1), "bottom[1]", sum));
 }
 
 }  // namespace

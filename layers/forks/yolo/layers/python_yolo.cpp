@@ -1,7 +1,6 @@
 // pycaffe-yolo's Python layers (Zehaos): YOLO's loss of 2016 (Redmon et al., arXiv 1506.02640) and its loader's shapes.
 #include "core/text.h"
 #include "layers/forks/rcnn/layers/region_values.h"
-#include "layers/net/fields.h"
 #include "layers/types/loss/own_gradient.h"
 #include "layers/types/python/python.h"
 
@@ -21,7 +20,7 @@ Fields FieldsOf(const LayerBuilder& l, const PythonFields& fields) {
           fields.Flag("sqrt", true)};
 }
 
-// What the loss reads, a row a cell of the batch.
+// The values that the loss reads, a row a cell of the batch.
 struct Cells {
   ValueId classes;              // [cells,C]
   ValueId scores;               // [cells,B]
@@ -53,7 +52,7 @@ Cells CellsOf(const LayerBuilder& l, const Fields& f) {
   const ValueId numbers = b.Add1("filter_index", {b.Full(Shape{f.side}, 1)});
   const auto corner = [&](const Shape& along) {
     const ValueId grid = b.Add1("expand", {b.Reshape(numbers, along)}, {{"shape", Ints{x[0], f.side, f.side}}});
-    return b.Pointwise(StrCat("x0/", f.side), {b.Reshape(grid, Shape{cells, 1})});
+    return Computed(b, Term::Of(b.Reshape(grid, Shape{cells, 1})) / f.side);
   };
   Cells c{.classes = b.Reshape(parts[0], Shape{cells, f.classes}),
           .scores = b.Reshape(parts[1], Shape{cells, f.boxes}),
@@ -69,16 +68,25 @@ Cells CellsOf(const LayerBuilder& l, const Fields& f) {
 // Overlap and squared distance of every box and its cell's true box, both from the cell's corner, [cells,B] each.
 std::vector<ValueId> Matches(const GraphBuilder& b, const Cells& c, const Fields& f) {
   const auto centre = [&](size_t axis) { return b.Pointwise("x0-x1", {c.truth[axis], c.corner[axis]}); };
-  const std::string side = StrCat(f.side);
-  const std::string box =
-      StrCat("t0=x0/", side, ";t1=x1/", side, f.has_roots ? ";t2=x2*x2;t3=x3*x3;" : ";t2=x2;t3=x3;");
-  const std::string overlap =
-      box +
-      "t4=min(t0+0.5*t2,x4+0.5*x6)-max(t0-0.5*t2,x4-0.5*x6);t5=min(t1+0.5*t3,x5+0.5*x7)-max(t1-0.5*t3,x5-0.5*x7);"
-      "t6=select(min(ge(t4,0),ge(t5,0)),t4*t5,0);t6/(t2*t3+x6*x7-t6)";
-  const std::string distance = box + "(t0-x4)*(t0-x4)+(t1-x5)*(t1-x5)+(t2-x6)*(t2-x6)+(t3-x7)*(t3-x7)";
-  return b.Pointwise(Strings{overlap, distance},
-                     {c.box[0], c.box[1], c.box[2], c.box[3], centre(0), centre(1), c.truth[2], c.truth[3]});
+  const std::vector<ValueId> inputs{c.box[0],  c.box[1],  c.box[2],   c.box[3],
+                                    centre(0), centre(1), c.truth[2], c.truth[3]};
+  const auto input = [&](size_t i) { return Term::Of(inputs[i]); };
+  // Two ways of each box: the centre along an axis, and the side.
+  const Term place[] = {input(0) / f.side, input(1) / f.side};
+  const Term size[] = {f.has_roots ? Square(input(2)) : input(2), f.has_roots ? Square(input(3)) : input(3)};
+  const Term wanted[] = {input(4), input(5)};
+  const Term wanted_size[] = {input(6), input(7)};
+  const auto common = [&](size_t i) {
+    return Min(place[i] + 0.5 * size[i], wanted[i] + 0.5 * wanted_size[i]) -
+           Max(place[i] - 0.5 * size[i], wanted[i] - 0.5 * wanted_size[i]);
+  };
+  const Term width = common(0);
+  const Term height = common(1);
+  const Term both = Select(Min(width >= 0, height >= 0), width * height, 0);
+  const Term overlap = both / (size[0] * size[1] + wanted_size[0] * wanted_size[1] - both);
+  const Term distance = Square(place[0] - wanted[0]) + Square(place[1] - wanted[1]) + Square(size[0] - wanted_size[0]) +
+                        Square(size[1] - wanted_size[1]);
+  return b.Pointwise(std::vector<Term>{overlap, distance}, inputs);
 }
 
 // The value is the sum of squared differences, the gradient the differences over the batch.
@@ -88,32 +96,37 @@ void BuildLoss(LayerBuilder& l, const PythonFields& fields) {
   const Cells c = CellsOf(l, f);
   const Shape x = l.shape(0);
   const int64_t cells = b.shape(c.scores)[0];
-  const std::string object = Number(fields.Number("object_scale", 1));
-  const std::string no_object = Number(fields.Number("noobject_scale", 0.5));
-  const std::string kind = Number(fields.Number("class_scale", 1));
-  const std::string place = Number(fields.Number("coord_scale", 5));
+  const Term object = Decimal(fields.Number("object_scale", 1));
+  const Term no_object = Decimal(fields.Number("noobject_scale", 0.5));
+  const Term kind = Decimal(fields.Number("class_scale", 1));
+  const Term place = Decimal(fields.Number("coord_scale", 5));
   const std::vector<ValueId> match = Matches(b, c, f);
   const auto first = [&](ValueId value) {
     return b.Add1("top_k_mask", {value}, {{"axis", int64_t{1}}, {"k", int64_t{1}}});
   };
-  // Of a cell with an object the box of the largest overlap learns it; without any overlap the nearest.
+  // In a cell with an object the box of the largest overlap learns it; if no box overlaps it, the nearest does.
   const ValueId overlapping = b.Reshape(b.ReduceSum(b.Pointwise("gt(x0,0)", {match[0]}), {1}), Shape{cells, 1});
   const ValueId own = b.Pointwise("select(x3,select(x2,x0,x1),0)",
                                   {first(match[0]), first(b.Pointwise("-x0", {match[1]})), overlapping, c.has_object});
+  // The difference times a scale where the condition holds.
+  const auto where = [&](ValueId condition, const Term& scale, ValueId found, const Term& wanted, const Term& other) {
+    return Select(Term::Of(condition), scale * (Term::Of(found) - wanted), other);
+  };
   const ValueId classes =
-      b.Pointwise(StrCat("select(x2,", kind, "*(x0-x1),0)"), {c.classes, c.truth_classes, c.has_object});
-  const ValueId scores =
-      b.Pointwise(StrCat("select(x2,", object, "*(x0-x1),", no_object, "*x0)"), {c.scores, match[0], own});
+      Computed(b, where(c.has_object, kind, c.classes, Term::Of(c.truth_classes), 0), {c.classes, c.truth_classes});
+  const ValueId scores = Computed(b, where(own, object, c.scores, Term::Of(match[0]), no_object * Term::Of(c.scores)),
+                                  {c.scores, match[0]});
   std::vector<ValueId> sides;
   for (size_t i = 0; i < 4; ++i) {
-    const std::string target = i >= 2 && f.has_roots ? "sqrt(x1)" : "x1";
-    const ValueId side = b.Pointwise(StrCat("select(x2,", place, "*(x0-", target, "),0)"), {c.box[i], c.truth[i], own});
+    const Term truth = Term::Of(c.truth[i]);
+    const Term target = i >= 2 && f.has_roots ? Sqrt(truth) : truth;
+    const ValueId side = Computed(b, where(own, place, c.box[i], target, 0), {c.box[i], c.truth[i]});
     sides.push_back(b.Reshape(side, Shape{cells * f.boxes, 1}));
   }
   const auto item = [&](ValueId value) { return b.Reshape(value, Shape{x[0], b.shape(value).Count() / x[0]}); };
   const ValueId difference = Beside(b, {item(classes), item(scores), item(Beside(b, sides))});
   const ValueId loss = SumOf(l, "x0*x0", {difference});
-  const ValueId dx = b.Pointwise(StrCat("x0/", x[0]), {difference});
+  const ValueId dx = Computed(b, Term::Of(difference) / x[0]);
   l.SetTop(0, b.Reshape(WithGradients(l, loss, {{l.bottom(0), dx}}), Shape{1}));
 }
 

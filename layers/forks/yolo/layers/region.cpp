@@ -31,32 +31,6 @@ void BuildRegion(LayerBuilder& l) {
 
 }  // namespace
 
-LayerDef RegionLayer() {
-  return {
-      .type = "Region",
-      .doc =
-          "YOLO v2's map [N, boxes_of_each_grid*(5+classes), H, W] as a row (x, y, w, h, objectness, classes) for each "
-          "box of each cell, the objectness through a sigmoid and, with softmax, the classes through a softmax. The "
-          "top has the bottom's shape and the rows in memory order. Converters from darknet write num for "
-          "boxes_of_each_grid.",
-      .build = BuildRegion,
-      .page = {
-          .params = {"region_param"},
-          .formula = "The top's memory is [N, H W, boxes, 5 + classes]: `y[n, h W + w, k, c] = x[n, k (5 + classes) + "
-                     "c, h, w]`, with `1 / (1 + exp(-x))` for c = 4 and, with softmax, the softmax over the "
-                     "classes for c > 4.",
-          .gradient = "That of the formula (the original has none).",
-          .source = "BirdeeChen's Caffe port of YOLO v2 (Redmon, Farhadi, arXiv 1612.08242), where the field softmax "
-                    "is in the schema but never read; here it is. anchors and biases are not used, as there.",
-          .example =
-              R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 14 dim: 2 dim: 3 } } }
-layer {
-  name: "region"
-  type: "Region"
-  bottom: "x"
-  top: "region"
-  region_param { classes: 2 boxes_of_each_grid: 2 softmax: true }
-})"}};
-}
+LayerDef RegionLayer() { return {.type = "Region", .build = BuildRegion, .params = {"region_param"}}; }
 
 }  // namespace moka

@@ -114,65 +114,20 @@ void BuildRegionLoss(LayerBuilder& l) {
                                             {"thresh", number("thresh", p.thresh())},
                                             {"bias_match", p.bias_match() != 0},
                                             {"rescore", p.rescore() != 0}});
-  // Of rows the top is the sum over the batch, while the slope is a mean.
+  // If labels are rows, the top is the sum over the batch, while the slope is a mean.
   SetSlopedLoss(l, l.bottom(0), form == "rows" ? SumOfRanks(l, y[0]) : y[0], y[1]);
 }
 
 }  // namespace
 
 LayerDef RegionLossLayer() {
-  return {
-      .type = "RegionLoss",
-      .doc =
-          "YOLO v2's loss on a map [N, num*(5+num_class), H, W] with anchors `biases` in cells. Labels are Intel's "
-          "rows [1,1,M,8] (image, label from 1, instance, box corners, difficult; image -1: none) or darknet's lists "
-          "[N, 5 T] (label from 0, x, y, w, h; w 0 ends a list). The top is the sum of squares of the rule by which "
-          "the map is trained (for lists divided by N); the gradient is that rule divided by N, times the loss "
-          "weight, not the derivative of the top. Each object pulls the anchor of its cell that fits it best towards "
-          "its box (coord_scale), its objectness (object_scale) and class (class_scale); other anchors' objectness is "
-          "pushed down (noobject_scale) unless they overlap an object by more than thresh. softmax_tree, for rows, is "
-          "a file of lines \"name parent\" that makes the classes a tree; class_map a file of each label's class; both "
-          "may be missing where a net is only looked at.",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .auto_tops = true,
-      .build = BuildRegionLoss,
-      .page = {
-          .params = {"region_loss_param"},
-          .formula =
-              "With s the sigmoid and q the softmax of the classes, an anchor (a, b) of `biases` (in cells) in cell "
-              "(row, column) has the box with centre `((column + s(x)) / W, (row + s(y)) / H)`, sides `(exp(w) a / W, "
-              "exp(h) b / H)` and objectness p = s(o). The rule g: for every anchor's o `noobject_scale * p * p "
-              "(1-p)`, or 0 if its box overlaps an object by more than thresh. Each object then sets g for the anchor "
-              "of its cell whose own size (bias_match, default) or predicted size overlaps its size most.\n\nThere, "
-              "for x, y, w, h `-coord_scale * k * r`, r the distance to the goal of s(x), s(y), w, h (times `s (1-s)` "
-              "for x and y; goals of w and h are log(object / anchor)); for the classes `-class_scale * (t - q)`, t "
-              "one-hot; for o `-object_scale * u * p (1-p)`. Rows: r is bounded to [-1, 1], k = 1, `u = 2 (1-p)^3`. "
-              "Lists: k is 1 with rescore (default) and 2 - (the object's area) without; `u = overlap - p` with "
-              "rescore, 1 - p without. The top is the scalar `sum g^2`, for lists divided by N.\n\nsoftmax_tree: "
-              "classes one after another in the file that have one parent have a softmax of their own, and the rule "
-              "for the classes is that of the object's class in its group and of each of its ancestors in theirs. "
-              "Labels of rows are then counted from 0. An object whose centre is beyond 100000 in both directions is "
-              "of the whole image: nothing else of the image counts, the classes' rule is that of the anchor with the "
-              "highest `p` times the product of the q from the class to the top, and its `g = -object_scale * max(0.3 "
-              "- p, 0) * p (1-p)` for o. class_map: a label n stands for the class in line n (from 0) of the file, "
-              "but for an object of a whole image.",
-          .gradient = "`dx = loss_weight * g / N`: the rule itself, not the derivative of the top. None for the "
-                      "labels.",
-          .source = "YOLO v2 (Redmon, Farhadi, arXiv 1612.08242) in the rules of two Caffe ports told apart by their "
-                    "labels: rows are Intel's, which is choasup's with its trees of classes, lists eric612's. side, "
-                    "softmax, jitter, absolute and random are not used.",
-          .example =
-              R"(layer { name: "map" type: "Input" top: "map" input_param { shape { dim: 2 dim: 14 dim: 4 dim: 4 } } }
-layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 2 dim: 10 } } }
-layer {
-  name: "loss"
-  type: "RegionLoss"
-  bottom: "map"
-  bottom: "label"
-  top: "loss"
-  region_loss_param { num_class: 2 num: 2 biases: 1 biases: 1.5 biases: 2.5 biases: 1 }
-})"}};
+  return {.type = "RegionLoss",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .auto_tops = true,
+          .build = BuildRegionLoss,
+          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .params = {"region_loss_param"}};
 }
 
 }  // namespace moka

@@ -51,27 +51,6 @@ ValueId Reorganised(const LayerBuilder& l, int64_t stride, const std::string& fi
   return b.Reshape(moved, {x[0], (Size(x[1]) * s * s).value(), x[2] / s, x[3] / s});
 }
 
-LayerDef ReorgLayer() {
-  return {
-      .type = "Reorg",
-      .doc =
-          "Space to depth, [N,C,H,W] to [N, C s^2, H/s, W/s] for a stride s (default 2), in darknet's order (the "
-          "bottom is read as [C/s^2, H s, W s], so C must divide by s^2); reverse: depth to space, to [N, C/s^2, H s, "
-          "W s].",
-      .build = BuildReorg,
-      .page = {
-          .params = {"reorg_param"},
-          .formula =
-              "For stride s (default 2) and t = C/s^2, x is read as [t, H s, W s] for each item: with `r(o t + c, h, "
-              "w) = x(c, h s + o div s, w s + o mod s)` for 0 <= o < s^2, r has C channels of H x W and is "
-              "then seen, in memory order, as [C s^2, H/s, W/s], the top. C must divide by s^2, H and W by "
-              "s.\n\nreverse: `y(c, h s + o div s, w s + o mod s) = x(o t + c, h, w)`, the top being [N, "
-              "C/s^2, H s, W s].",
-          .gradient = "`dx` is `dy` with each element put back to its place.",
-          .source = "YOLO v2's pass-through layer (Redmon, Farhadi, arXiv 1612.08242) in the order of darknet's "
-                    "reorg, as its Caffe ports have it.",
-          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 8 dim: 4 dim: 6 } } }
-layer { name: "reorg" type: "Reorg" bottom: "x" top: "reorg" reorg_param { stride: 2 } })"}};
-}
+LayerDef ReorgLayer() { return {.type = "Reorg", .build = BuildReorg, .params = {"reorg_param"}}; }
 
 }  // namespace moka

@@ -66,87 +66,17 @@ void BuildDetection(LayerBuilder& l) {
 }  // namespace
 
 LayerDef Yolov3DetectionOutputLayer() {
-  return {
-      .type = "Yolov3DetectionOutput",
-      .doc =
-          "Boxes from maps [N, num_box*(5+num_classes), H, W] of YOLO v3, mask_group_num of them: biases are all "
-          "anchors in pixels, mask names num_box of them a map, anchors_scale is the side of each map's cells in "
-          "pixels. Every class of an anchor whose objectness times probability is above confidence_threshold, less "
-          "what a better box of any class overlaps by nms_threshold or more. gaussian_box: maps are [N, "
-          "num_box*(9+num_classes), H, W], each of x, y, w, h followed by its uncertainty. Rows as in "
-          "YoloDetectionOutput. No gradient.",
-      .max_bottoms = 16,
-      .build = BuildYolov3DetectionOutput,
-      .page = {
-          .params = {"yolov3_detection_output_param"},
-          .formula = "With s the sigmoid, the anchor (a, b) pixels that `mask` names, in cell (row, column) of a map "
-                     "H x W whose cells have S = anchors_scale pixels, has the box with centre `((column + s(x)) / W, "
-                     "(row + s(y)) / H)`, sides `(exp(w) a / (W S), exp(h) b / (H S))` and for each class c the score "
-                     "`s(o) s(c)`. With gaussian_box the channels are x, y, w, h, each followed by its uncertainty, "
-                     "and the score is multiplied by 1 - the mean of the four uncertainties' sigmoids.\n\nScores "
-                     "above confidence_threshold (default 0.01) are looked at from the highest on, all maps and "
-                     "classes of an image together: a box goes if its intersection over union with one kept before is "
-                     "nms_threshold (default 0.45) or more, so at most one class of an anchor stays. The top "
-                     "[1,1,K,7], K = N times the anchors of all cells and maps, has rows (image, label from 1, score, "
-                     "left, top, right, bottom) as parts of the image; unused rows are -1.",
-          .gradient = "None: no bottom gets one.",
-          .source = "eric612's Caffe port of YOLO v3 (Redmon, Farhadi, arXiv 1804.02767); gaussian_box is Choi et "
-                    "al., arXiv 1904.04620. The fork gives as many rows as there are boxes; here the top has a row "
-                    "for every anchor, unused ones -1. The fork's correction for letterboxed images compares a map "
-                    "with itself and so changes nothing; it is left out.",
-          .example =
-              R"(layer { name: "map" type: "Input" top: "map" input_param { shape { dim: 2 dim: 14 dim: 2 dim: 2 } } }
-layer { name: "fine" type: "Input" top: "fine" input_param { shape { dim: 2 dim: 14 dim: 4 dim: 4 } } }
-layer {
-  name: "found"
-  type: "Yolov3DetectionOutput"
-  bottom: "map"
-  bottom: "fine"
-  top: "found"
-  yolov3_detection_output_param {
-    num_classes: 2
-    num_box: 2
-    mask_group_num: 2
-    biases: 10 biases: 14 biases: 23 biases: 27 biases: 37 biases: 58 biases: 81 biases: 82
-    mask: 2 mask: 3 mask: 0 mask: 1
-    anchors_scale: 32 anchors_scale: 16
-    confidence_threshold: 0.3
-  }
-})"}};
+  return {.type = "Yolov3DetectionOutput",
+          .max_bottoms = 16,
+          .build = BuildYolov3DetectionOutput,
+          .params = {"yolov3_detection_output_param"}};
 }
 
 LayerDef Yolov3DetectionLayer() {
-  return {
-      .type = "Yolov3Detection",
-      .doc =
-          "Yolov3DetectionOutput under another name, without gaussian_box and with a default nms_threshold of 0.4: "
-          "boxes from maps [N, num_box*(5+num_classes), H, W] as rows [1,1,K,7] of image, label from 1, score and "
-          "corners; unused rows are -1.",
-      .max_bottoms = 16,
-      .build = BuildDetection,
-      .page = {
-          .params = {"yolov3_detection_output_param"},
-          .formula = "As Yolov3DetectionOutput; nms_threshold is 0.4 by default.",
-          .gradient = "None: no bottom gets one.",
-          .source = "yuqj1991's Caffe, Yolov3DetectionLayer, after YOLO v3 (Redmon, Farhadi, arXiv 1804.02767). It is "
-                    "made for one image: of a batch it suppresses all images' boxes together and calls all of them "
-                    "image 0. Here each image is looked at alone and has its number.",
-          .example =
-              R"(layer { name: "map" type: "Input" top: "map" input_param { shape { dim: 1 dim: 12 dim: 2 dim: 2 } } }
-layer {
-  name: "found"
-  type: "Yolov3Detection"
-  bottom: "map"
-  top: "found"
-  yolov3_detection_output_param {
-    num_classes: 1
-    num_box: 2
-    mask_group_num: 1
-    biases: 10 biases: 14 biases: 23 biases: 27
-    mask: 0 mask: 1
-    anchors_scale: 32
-  }
-})"}};
+  return {.type = "Yolov3Detection",
+          .max_bottoms = 16,
+          .build = BuildDetection,
+          .params = {"yolov3_detection_output_param"}};
 }
 
 }  // namespace moka

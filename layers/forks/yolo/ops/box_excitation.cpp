@@ -1,6 +1,6 @@
-// What assisted excitation (arXiv 1906.05388) adds to a map, in eric612's form: the mean of its channels where a box of
-// the label is, times alpha = cos(pi/2 * runs / (3/4 max_iter)), at least 0. As in the fork only the first image of a
-// batch is excited: the others' boxes are marked where nothing reads them.
+// The term that assisted excitation (arXiv 1906.05388) adds to a map, in eric612's form: the mean of its channels where
+// a box of the label is, times alpha = cos(pi/2 * runs / (3/4 max_iter)), at least 0. As in the fork only the first
+// image of a batch is excited: the others' boxes are marked where nothing reads them.
 #include <algorithm>
 #include <cmath>
 #include <numbers>

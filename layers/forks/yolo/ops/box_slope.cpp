@@ -1,3 +1,5 @@
+// Intersection, union and hull are piecewise linear in the edges; the quotient rule gives the overlaps' slopes from
+// theirs, as darknet composes them.
 #include "layers/forks/yolo/ops/box_slope.h"
 
 #include <algorithm>
@@ -31,7 +33,7 @@ Edges SumBoxSlope(const Edges& a, const Edges& b) {
   return {a.top + b.top, a.bottom + b.bottom, a.left + b.left, a.right + b.right};
 }
 
-// What the terms share: the areas of intersection and union and their derivatives by the box's edges.
+// The values that the terms share: the areas of intersection and union and their derivatives by the box's edges.
 struct Areas {
   double common = 0;
   double joined = 0;

@@ -1,3 +1,4 @@
+// Objects are read from the two forms of labels, rows and lists of a fixed length, and those of no class are left out.
 #include "layers/forks/yolo/ops/boxes.h"
 
 namespace moka {

@@ -3,7 +3,7 @@
 // weighted squares behind it, each kind over its number: of the objects learnt, or of the other anchors for the
 // objectness of those. So there is no gradient here, and the layer gives slope to the bottom.
 //
-// With p the sigmoid of the objectness: every anchor is drawn to 0, none if it overlaps an object by more than thresh
+// Let p be the sigmoid of the objectness. Every anchor is drawn to 0, none if it overlaps an object by more than thresh
 // (version 3: and to an object that it overlaps by more than truth_thresh). Each object then rules an anchor of its
 // cell, the one whose size fits best: of the map's (version 2), or of all maps' if this one has it (version 3). As long
 // as `seen` is below 12800, version 2 draws all boxes a little to their anchors'.
@@ -139,7 +139,7 @@ class CellsLoss {
             std::exp(values_[grid_.Channel(at, 2)]) * size.w, std::exp(values_[grid_.Channel(at, 3)]) * size.h};
   }
 
-  // What every anchor of every cell learns.
+  // Sets the slope of an anchor by the objects of its image: every anchor of every cell has one.
   void RuleAnchor(int64_t image, int64_t place, int64_t cell, const std::vector<YoloBox>& objects) {
     const size_t at = At(image, place, cell);
     const YoloBox box = Predicted(at, place, cell);
@@ -183,7 +183,7 @@ class CellsLoss {
     ++ruled_;
   }
 
-  // By size; the first where none overlaps.
+  // The anchor that fits the object's size best; the first where none overlaps.
   int64_t BestAnchor(const YoloBox& object) const {
     int64_t best = 0;
     double most = 0;
@@ -215,7 +215,7 @@ class CellsLoss {
     }
   }
 
-  // Of version 3 a second object of an anchor changes its own class alone.
+  // In version 3 a second object of an anchor changes its own class alone.
   void RuleClasses(size_t at, double label) {
     const double scale = is_v3_ ? 1 : a_.Float("class_scale");
     const int64_t classes = a_.Int("classes");

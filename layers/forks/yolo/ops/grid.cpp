@@ -1,3 +1,4 @@
+// The index arithmetic of [N, anchors * length, H, W] maps, and the softmax and slope of a cell's classes.
 #include "layers/forks/yolo/ops/grid.h"
 
 #include "core/text.h"

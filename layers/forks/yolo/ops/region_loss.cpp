@@ -2,15 +2,15 @@
 // by hand: for each anchor of each cell what is to be subtracted from its channels; the loss that is told is the sum of
 // its squares, whose derivative it is not. So this op has no gradient; the layer gives slope to the bottom.
 //
-// With p the sigmoid of the objectness: every anchor gets noobject_scale * p * p(1-p), none if it overlaps an object by
-// more than thresh. Each object then rules the anchor of its cell whose size fits best: box, objectness, classes.
+// Let p be the sigmoid of the objectness. Every anchor gets noobject_scale * p * p(1-p), none if it overlaps an object
+// by more than thresh. Each object then rules the anchor of its cell whose size fits best: box, objectness, classes.
 // The two ports ("rows", Intel; "lists", eric612's) read labels from different forms and differ in the object's rules:
 // Intel bounds each residual of the box by 1 and pulls the objectness with 2 (1-p)^3 p(1-p), the other has plain
 // residuals (times 2 - w h without rescore) and pulls it to the overlap (rescore) or 1.
 //
-// With a tree of classes (choasup's port; rows) each group has a softmax of its own and an object rules its class's
-// group and those of the class's ancestors. An object whose centre is beyond 100000 has a class alone: it rules the
-// anchor of the image that most holds it to be there, and nothing else of the image counts.
+// If there is a tree of classes (choasup's port; rows), each group has a softmax of its own and an object rules its
+// class's group and those of the class's ancestors. An object whose centre is beyond 100000 has a class alone: it rules
+// the anchor of the image that most holds it to be there, and nothing else of the image counts.
 #include <algorithm>
 #include <cmath>
 
@@ -109,7 +109,7 @@ class RegionLoss {
     return attributes_.Float("noobject_scale") * p * p * (1 - p);
   }
 
-  // Of a class and its ancestors.
+  // Returns the probability of a class, which is the product over it and its ancestors.
   double Probability(size_t at, int64_t c) const {
     double p = 1;
     for (; c >= 0; c = tree_.parent(c)) p *= values_[grid_.Channel(at, 5 + c)];
@@ -177,7 +177,7 @@ class RegionLoss {
     return best;
   }
 
-  // What an object asks of the anchor it rules.
+  // Adds the slope that an object gives the anchor it rules.
   void Rule(int64_t image, const YoloObject& object, std::vector<double>& slope) const {
     const double x = object.box.x * static_cast<double>(grid_.width);
     const double y = object.box.y * static_cast<double>(grid_.height);
@@ -224,7 +224,7 @@ void RegionLossReference(const Attributes& attributes, std::span<const RefTensor
   const int64_t images = in[0].type.shape[0];
   const Ints& map = attributes.Get<Ints>("class_map");
   const int64_t labels = map.empty() ? attributes.Int("classes") : static_cast<int64_t>(map.size());
-  // With a tree labels are counted from 0, and an object without a place names a class as the net has it.
+  // If there is a tree, labels are counted from 0, and an object without a place names a class as the net has it.
   const bool has_tree = !attributes.Get<Ints>("parents").empty();
   const bool has_rows = attributes.String("form") == "rows";
   std::vector<double>& slope = out[1].values;

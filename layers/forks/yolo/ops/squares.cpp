@@ -1,3 +1,4 @@
+// Indices into yeahkun's flat rows: classes, then objectness, then boxes, each by square.
 #include "layers/forks/yolo/ops/squares.h"
 
 #include "core/error.h"

@@ -36,9 +36,9 @@ class Squares {
   size_t Corner(int64_t item, int64_t k, int64_t o, int64_t square) const {
     return Plane(item, classes_ + objects_ + 4 * k + o, square);
   }
-  // A predicted box in parts of the picture.
+  // A predicted box in parts of the image.
   YoloBox Predicted(const std::vector<double>& x, int64_t item, int64_t k, int64_t square) const;
-  // What x, y, w, h of a prediction for this box in this square are to be.
+  // Returns the goal for x, y, w, h of a prediction for this box in this square.
   std::vector<double> Goal(const YoloBox& box, int64_t square) const;
   // An item's objects, those of no class left out.
   std::vector<SquareObject> Objects(const std::vector<double>& label, int64_t item) const;

@@ -91,7 +91,8 @@ class Decoder {
  private:
   int64_t ScoreChannel() const { return is_gaussian_ ? 8 : 4; }
   double Value(size_t at, int64_t channel) const { return values_[grid_.Channel(at, channel)]; }
-  // With Gaussian boxes (arXiv 1904.04620) less the mean of the four uncertainties.
+  // Returns the objectness; with Gaussian boxes (arXiv 1904.04620) it is multiplied by 1 less the mean of the four
+  // uncertainties.
   double Objectness(size_t at) const {
     double p = YoloSigmoid(Value(at, ScoreChannel()));
     double certainty = 4;
@@ -114,7 +115,7 @@ class Decoder {
   bool is_softmax_;
 };
 
-// Those that no better one overlaps.
+// Returns the detections that no better one overlaps.
 std::vector<YoloDetectionsDetection> Suppressed(std::vector<YoloDetectionsDetection> sorted, double threshold) {
   std::ranges::stable_sort(
       sorted, [](const YoloDetectionsDetection& a, const YoloDetectionsDetection& b) { return a.score > b.score; });

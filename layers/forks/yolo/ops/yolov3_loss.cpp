@@ -2,9 +2,9 @@
 // region_loss training follows `slope`, of which the loss told is the sum of squares (with an overlap loss, those of
 // objectness and classes and the mean of 1 - overlap); so there is no gradient and the layer gives slope to the bottom.
 //
-// With p the sigmoid of the objectness: an anchor whose box overlaps no object by more than thresh gets p. Each object
-// rules in its cell the anchor of all maps that fits its size best, if this map has it, and every further one of this
-// map that fits better than iou_thresh: box (mean squares, or the slope of an overlap, bounded by max_delta),
+// Let p be the sigmoid of the objectness. An anchor whose box overlaps no object by more than thresh gets p. Each
+// object rules in its cell the anchor of all maps that fits its size best, if this map has it, and every further one of
+// this map that fits better than iou_thresh: box (mean squares, or the slope of an overlap, bounded by max_delta),
 // objectness towards 1, classes towards the smoothed label. As in the port the best anchor takes part in the further
 // ones too unless its number among all anchors equals its place in this map.
 #include <algorithm>
@@ -81,7 +81,7 @@ class Yolov3Loss {
     return Loss();
   }
 
-  // What the fork's use_logic_gradient multiplies the slope with on the way back.
+  // Multiplies the slope by p (1 - p), as the fork's use_logic_gradient does on the way back.
   void MultiplySigmoids() {
     grid_.Visit([&](int64_t image, int64_t anchor, int64_t row, int64_t column) {
       const size_t at = grid_.At(image, anchor, row, column);

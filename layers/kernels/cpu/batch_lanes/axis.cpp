@@ -1,3 +1,5 @@
+// Solves, for each tap, which outputs read an input and which fall into the padding, once before the loops: the loops
+// themselves have no test for borders.
 #include "layers/kernels/cpu/batch_lanes/axis.h"
 
 #include <algorithm>
@@ -63,6 +65,7 @@ int64_t Axis::InputOf(int64_t output, int64_t tap) const {
   return input < inputs ? input : -1;
 }
 
+// Taps that reach an output form an arithmetic progression, so first, step and count say all.
 Taps TapsOf(const Axis& axis, int64_t output) {
   Taps taps;
   for (int64_t tap = 0; tap < axis.taps; ++tap) {
@@ -80,6 +83,7 @@ Taps TapsOf(const Axis& axis, int64_t output) {
   return taps;
 }
 
+// In a gradient outputs of one remainder modulo the stride meet the same taps, so runs are made remainder by remainder.
 std::vector<Reachable> RunsOf(const Axis& axis, int64_t tap_begin, int64_t tap_end) {
   const int64_t step = axis.is_gradient ? axis.stride : 1;
   std::map<int64_t, std::vector<Reach>> groups;  // by outputs modulo step

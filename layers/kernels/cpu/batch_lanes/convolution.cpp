@@ -22,10 +22,11 @@ using batch_lanes::Product;
 using batch_lanes::Reachable;
 using batch_lanes::Taps;
 
-// Of a row's inputs that are read once for each of its runs: what stays in the second-level cache meanwhile.
+// A row's inputs are read once for each of its runs; this much of them stays in the second-level cache meanwhile.
 constexpr int64_t kCachedBytes = 256 << 10;
 constexpr int64_t kFewestSteps = 24;  // of a tile, before its sums go to memory and come back
 
+// Forward and gradient differ in their axes (axis.cpp) and in how weights are read; the sums are the same.
 class BatchLanesKernel final : public Kernel {
  public:
   BatchLanesKernel(const batch_lanes::Problem& p, bool is_gradient, bool has_bias, bool is_relu)
@@ -50,6 +51,8 @@ class BatchLanesKernel final : public Kernel {
     }
     is_one_run_ = runs_.size() == 1 && runs_[0].count == columns_.outputs;
     passes_channels_ = channels_;
+    // Columns at the borders lack taps, so a row falls into runs of positions with equal taps. Where there are several
+    // runs, channels are taken in passes, so that the rows of x which the runs share stay in the second level.
     if (!is_one_run_) {
       const int64_t fitting = kCachedBytes / (most_rows * columns_.inputs * p.lanes * int64_t{sizeof(float)});
       passes_channels_ = std::clamp(std::max(fitting, kFewestSteps / most_rows), int64_t{1}, channels_);
@@ -94,6 +97,7 @@ class BatchLanesKernel final : public Kernel {
   }
 
   // A tile's weights as [channel][row tap][column tap][output].
+  // In the order in which the products read them, so that a step's weights are one cache line.
   void PackTile(int64_t group, int64_t tile) const {
     const int64_t begin = TileBegin(tile);
     const int64_t end = TileBegin(tile + 1);
@@ -181,6 +185,7 @@ class BatchLanesKernel final : public Kernel {
     }
   }
 
+  // With several runs a sum is complete only after the last of them, so the ReLU comes at the end.
   void Rectify(const Product& p, float* y) const {
     for (int64_t o = 0; o < p.outputs; ++o) {
       float* row = y + o * p.y_output;

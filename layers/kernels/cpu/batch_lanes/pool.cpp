@@ -14,6 +14,7 @@ namespace {
 using batch_lanes::Functions;
 using batch_lanes::PoolPlane;
 
+// A plane of one channel of a block of images is independent of all others.
 class PoolKernel final : public BoundKernel {
  public:
   PoolKernel(const TensorType& x, const TensorType& y, const Geometry& g, bool is_backward)

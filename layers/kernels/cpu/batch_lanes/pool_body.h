@@ -15,6 +15,7 @@ struct Largest;
 template <class V>
 struct Chosen;
 
+// Positions are kept as floats' bits, so that AVX2 blends both values by one mask; they are packed to bytes at the end.
 template <>
 struct Largest<winograd::Lanes8> {
   __m256 value;
@@ -52,6 +53,7 @@ struct Chosen<winograd::Lanes8> {
 };
 
 #if defined(__AVX512F__)
+// AVX-512 has masks of their own kind, so positions stay integers.
 template <>
 struct Largest<winograd::Lanes16> {
   __m512 value;
@@ -95,6 +97,7 @@ struct Inside {
       : begin(start < 0 ? -start : 0), end(start + kernel > size ? size - start : kernel) {}
 };
 
+// Every lane is an image: no lane looks at its neighbours, and the argmax is one byte an image.
 template <class V>
 void PoolForward(const PoolPlane& p) {
   float* y = p.y;
@@ -120,6 +123,8 @@ void PoolForward(const PoolPlane& p) {
 }
 
 // dx of one plane; windows that meet are added up.
+// Each position of the window is written: dy where it is the argmax, 0 elsewhere, which needs no scatter by lanes.
+// Windows that do not meet are stored without being read.
 template <class V, bool kMeet>
 MOKA_INLINE void PoolBackwardAll(const PoolPlane& p) {
   const float* dy = p.dy;

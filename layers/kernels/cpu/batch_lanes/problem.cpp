@@ -1,3 +1,5 @@
+// The measured rule by which images in lanes are proposed, and the refusals. Blocks of 8 or 16 images lie innermost, so
+// that a vector is one pixel of one channel and no number of channels is padded.
 #include "layers/kernels/cpu/batch_lanes/problem.h"
 
 #include <algorithm>
@@ -74,6 +76,7 @@ int64_t LanesOf(const TensorType& data) {
   return 0;
 }
 
+// The gradient with respect to x exchanges the roles of x's and y's extents; Axis::InputOf knows the rest.
 Axis Problem::AxisOf(int dimension, bool is_gradient) const {
   const auto d = static_cast<size_t>(dimension);
   const int64_t of_x = x.shape[dimension + 2];
@@ -133,6 +136,8 @@ std::string Refuse(const KernelQuery& query) {
   return {};
 }
 
+// Images that lie in blocks already stay so, whatever the channels: a reorder on each side would cost more than the
+// padding.
 std::optional<LayoutProposal> Propose(const KernelQuery& query) {
   if (!RefuseShapes(query).empty()) return {};
   const int64_t images = query.inputs[0].shape[0];
@@ -155,11 +160,13 @@ std::optional<LayoutProposal> Propose(const KernelQuery& query) {
 
 int64_t PartsOf(int64_t count, int64_t most) { return CeilDiv(count, most).value(); }
 
+// A full block's mask, then that of the last one: the bias is multiplied by it, so that padding lanes stay 0.
 void FillLaneMasks(const Problem& p, float* masks) {
   const int64_t images = p.x.shape[0] - (p.blocks() - 1) * p.lanes;  // of the last block
   for (int64_t i = 0; i < 2 * p.lanes; ++i) masks[i] = i - p.lanes < images ? 1.0F : 0.0F;
 }
 
+// Rows in the padding are transformed as rows of width 0, which gives zeros.
 void TransformPlane(const Problem& p, const Transforms& transforms, int64_t plane, const float* x, float* v) {
   const int64_t height = p.x.shape[2];
   const int64_t width = p.x.shape[3];

@@ -1,4 +1,4 @@
-// What the rows "batch_lanes" share: the layout, the instructions, and what they do not cover.
+// The part that the rows "batch_lanes" share: the layout, the instructions, and what they do not cover.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 #include "graph/kernel.h"
 #include "layers/kernels/cpu/batch_lanes/axis.h"
 #include "layers/kernels/cpu/batch_lanes/tile.h"
-#include "layers/kernels/cpu/batch_lanes/winograd.h"
+#include "layers/kernels/cpu/batch_lanes/transforms.h"
 #include "layers/ops/geometry.h"
 
 namespace moka::batch_lanes {
@@ -42,7 +42,7 @@ struct Problem {
 // Requires: the query is of one of the three ops.
 Problem ReadProblem(const KernelQuery& query);
 
-// What no layout would change; empty: nothing.
+// Returns why the node cannot run whatever its layouts are; empty: nothing forbids it.
 std::string RefuseShapes(const KernelQuery& query);
 // Why the node cannot run as its tensors lie; empty: it can.
 std::string Refuse(const KernelQuery& query);

@@ -29,6 +29,7 @@ MOKA_INLINE void AddRow(V* sums, const V* x, V w, Indices<kP...> /*positions*/) 
   ((sums[kP] = Fma(x[kP], w, sums[kP])), ...);
 }
 
+// One tap of one channel: kPositions loads of x and kOutputs broadcasts feed kOutputs * kPositions multiply-adds.
 template <class V, int kPositions, int... kO, int... kP>
 MOKA_INLINE void AddStep(V* sums, const float* x, int64_t x_step, const float* w, Indices<kO...> /*outputs*/,
                          Indices<kP...> positions) {
@@ -37,6 +38,7 @@ MOKA_INLINE void AddStep(V* sums, const float* x, int64_t x_step, const float* w
   (AddRow(sums + kO * kPositions, in, V::Broadcast(w + kO), positions), ...);
 }
 
+// kDense says at compile time that positions are neighbours, so that their addresses are constants.
 template <class V, int kOutputs, int kPositions, bool kDense, int... kI>
 MOKA_INLINE void MultiplyAll(const Product& p, Indices<kI...> /*accumulators*/) {
   const int64_t x_step = kDense ? V::kLanes : p.x_step;
@@ -72,6 +74,7 @@ void MultiplyTile(const Product& p) {
 }
 
 using ProductFunction = void (*)(const Product&);
+// A table of all tile widths: the loop's shape must be known to the compiler, its use is known at run time only.
 template <class V, int kOutputs, int... kP>
 MOKA_INLINE ProductFunction ProductFunctionOf(int64_t positions, Indices<kP...> /*positions*/) {
   static constexpr ProductFunction kFunctions[] = {MultiplyTile<V, kOutputs, kP + 1>...};
@@ -90,6 +93,8 @@ void Multiply(const Product& p) {
   }
 }
 
+// The gradient of weights: the same tile with taps in place of positions; dy is loaded as a vector, since lanes are
+// images here.
 template <class V, int kTaps, int... kO, int... kT>
 MOKA_INLINE void CorrelateStep(V* sums, const float* x, int64_t x_tap, const float* dy, int64_t dy_output,
                                Indices<kO...> /*outputs*/, Indices<kT...> taps) {
@@ -98,6 +103,7 @@ MOKA_INLINE void CorrelateStep(V* sums, const float* x, int64_t x_tap, const flo
   (AddRow(sums + kO * kTaps, in, V::Load(dy + kO * dy_output), taps), ...);
 }
 
+// Sums are added to memory at the end: bands and blocks of images follow each other.
 template <class V, int kOutputs, int kTaps, bool kDense, int... kI>
 MOKA_INLINE void CorrelateAll(const Correlation& c, Indices<kI...> /*accumulators*/) {
   const int64_t x_tap = kDense ? V::kLanes : c.x_tap;
@@ -142,6 +148,7 @@ void Correlate(const Correlation& c) {
   }
 }
 
+// dy of several outputs is interleaved, so that the loads of a step lie in one or two cache lines.
 template <class V>
 void Gather(const float* dy, int64_t step, int64_t outputs, int64_t positions, float* to) {
   for (int64_t o = 0; o < outputs; ++o) {
@@ -151,6 +158,7 @@ void Gather(const float* dy, int64_t step, int64_t outputs, int64_t positions, f
   }
 }
 
+// Four chains hide the latency of additions; they are joined in a fixed order.
 template <class V>
 MOKA_INLINE V SumOf(const float* x, int64_t length) {
   if (length == 1) return V::Load(x);
@@ -164,6 +172,7 @@ MOKA_INLINE V SumOf(const float* x, int64_t length) {
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
+// Four vectors at a time are summed over their lanes, which costs as many shuffles as one alone.
 template <class V>
 void Sum(const float* x, int64_t count, int64_t length, float* to) {
   const int64_t step = length * V::kLanes;

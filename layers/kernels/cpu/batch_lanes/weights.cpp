@@ -78,7 +78,7 @@ class BatchLanesWeights final : public BoundKernel {
   int64_t in_plane() const { return rows_.inputs * columns_.inputs * p_.lanes; }
   int64_t out_plane() const { return rows_.outputs * columns_.outputs * p_.lanes; }
 
-  // What rows of taps of one tile and the same input channels need.
+  // The share of work in rows of taps of one tile and the same input channels.
   struct Share {
     int64_t first_channel;  // of x
     int64_t channels;
@@ -92,6 +92,7 @@ class BatchLanesWeights final : public BoundKernel {
     int64_t group_channel;  // first_channel within the group
   };
 
+  // Units are numbered with the row of taps fastest, so that a slot's neighbouring units share their dy.
   Share ShareOf(int64_t unit, int64_t end, float* memory) const {
     const int64_t part = unit / rows_.taps % parts_;
     const int64_t tile = unit / rows_.taps / parts_ % tiles_;
@@ -109,6 +110,8 @@ class BatchLanesWeights final : public BoundKernel {
     return s;
   }
 
+  // dy of a band is gathered once and read by all channels and taps of the share. Lanes are images, so a sum over
+  // images is as many partial sums as there are lanes until WriteWeights adds them at the very end.
   void RunUnits(int64_t unit, int64_t end, float* memory) const {
     const Share s = ShareOf(unit, end, memory);
     const int64_t tap_sums = columns_.taps * s.outputs * p_.lanes;
@@ -142,6 +145,7 @@ class BatchLanesWeights final : public BoundKernel {
   };
 
   // Adds output rows [begin, end) at one row of taps.
+  // Output rows whose input row lies in the padding are cut off at both ends of the band.
   void AddBand(const float* x, const Gradients& gradients, int64_t tap, int64_t begin, int64_t end, int64_t outputs,
                float* sums) const {
     const int64_t band = begin;
@@ -169,6 +173,7 @@ class BatchLanesWeights final : public BoundKernel {
     }
   }
 
+  // Lanes are added, and [channel][tap][output] is turned into the weights' own order.
   void WriteWeights(const Share& s) const {
     const int64_t window = s.taps * columns_.taps;
     functions_.sum(s.sums, s.channels * window * s.outputs, 1, s.sums);
@@ -183,6 +188,7 @@ class BatchLanesWeights final : public BoundKernel {
     }
   }
 
+  // Done by the thread that has a tile's first channels and taps: once for each output.
   void WriteBias(int64_t output, int64_t outputs) const {
     auto* db = out<float>(1) + output;
     std::fill_n(db, outputs, 0.0F);

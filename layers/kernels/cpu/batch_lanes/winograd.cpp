@@ -1,7 +1,5 @@
 // Row "batch_lanes_winograd" of convolution: windows of five columns and stride 1 over blocks of images. At each of the
 // eight points of a row of tiles the products are a convolution of one column, which the direct kernel's registers sum.
-#include "layers/kernels/cpu/batch_lanes/winograd.h"
-
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -12,6 +10,7 @@
 #include "graph/kernel.h"
 #include "graph/op.h"
 #include "layers/kernels/cpu/batch_lanes/problem.h"
+#include "layers/kernels/cpu/batch_lanes/transforms.h"
 
 namespace moka {
 namespace {
@@ -41,6 +40,7 @@ void TransformRow(const float* w, float* u, int64_t u_stride) {
   u[7 * u_stride] = w[4];
 }
 
+// F(4,5) along rows: 8 products in place of 20 for four results (Lavin and Gray, arXiv 1509.09308, section 4.1).
 class WinogradRows final : public Kernel {
  public:
   WinogradRows(const batch_lanes::Problem& p, bool has_bias, bool is_relu)
@@ -108,12 +108,13 @@ class WinogradRows final : public Kernel {
   }
 
  private:
-  // Of one point: a block of images, the products of a band, all weights.
+  // Floats of one point: a block of images, the products of a band, all weights.
   int64_t point_floats() const { return channels_ * in_rows_ * columns_ * p_.lanes; }
   int64_t product_floats() const { return functions_.outputs * band_ * columns_ * p_.lanes; }
   int64_t weight_floats() const { return outputs_ * channels_ * taps_; }
 
   // u[point][tile of outputs][channel][row tap][output].
+  // Weights of a tile of outputs are interleaved, as the direct kernel's products read them.
   void TransformWeights(int64_t part) const {
     const int64_t begin = outputs_ * part / parts_;
     const int64_t end = outputs_ * (part + 1) / parts_;
@@ -125,6 +126,8 @@ class WinogradRows final : public Kernel {
     }
   }
 
+  // At each of the eight points a product of transformed rows and weights, a tile of outputs x positions in registers;
+  // then the output transform of the band, while its products are in the nearer caches.
   void RunBand(int64_t block, int64_t part, int64_t first_row, float* m) const {
     const int64_t rows = std::min(band_, height_ - first_row);
     const int64_t first = outputs_ * part / parts_;

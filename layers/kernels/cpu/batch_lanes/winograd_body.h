@@ -1,7 +1,7 @@
 // The transforms of winograd.h for one width of registers. Included by one source for each width.
 #pragma once
 
-#include "layers/kernels/cpu/batch_lanes/winograd.h"
+#include "layers/kernels/cpu/batch_lanes/transforms.h"
 #include "layers/kernels/cpu/winograd/vector.h"
 
 #if defined(__AVX2__) && defined(__FMA__)
@@ -17,6 +17,8 @@ MOKA_INLINE void InputPair(const V (&d)[kPoints], float a, float s, float q, flo
   Fnma(V::All(a), odd, even).Store(v + v_stride);
 }
 
+// B^T d for the points 0, 1, -1, 2, -2, 1/2, -1/2 and infinity: 5.25 = 1 + 4 + 1/4 is the sum of the squares of the
+// three pairs.
 template <class V>
 MOKA_INLINE void InputTile(const V (&d)[kPoints], float* v, int64_t v_stride) {
   const V most = V::All(5.25F);
@@ -27,6 +29,7 @@ MOKA_INLINE void InputTile(const V (&d)[kPoints], float* v, int64_t v_stride) {
   (Fma(most, d[3] - d[5], d[7]) - d[1]).Store(v + 7 * v_stride);
 }
 
+// Tiles overlap by four inputs: a tile of four outputs reads eight. Positions outside the row are zeros.
 template <class V>
 void WinogradInput(const float* x, int64_t width, int64_t pad, int64_t tiles, float* v, int64_t v_stride) {
   for (int64_t t = 0; t < tiles; ++t, v += V::kLanes) {
@@ -40,6 +43,7 @@ void WinogradInput(const float* x, int64_t width, int64_t pad, int64_t tiles, fl
   }
 }
 
+// A^T m: output k takes the k-th power of each point. Rows that are no multiple of four write what they have.
 template <class V>
 void WinogradOutput(const float* m, int64_t m_stride, int64_t width, float bias, const float* lanes, float floor,
                     float* y) {
@@ -65,6 +69,8 @@ void WinogradOutput(const float* m, int64_t m_stride, int64_t width, float bias,
   }
 }
 
+// The filter's transform for four taps, which dy's elements are here: the polynomial dy at the points a and -a, times
+// n, one over the product of the point's distances to the others.
 template <class V>
 MOKA_INLINE void GradientPair(const V (&d)[kTileWidth], float a, float n, float* to, int64_t point_stride) {
   const V even = Fma(V::All(a * a), d[2], d[0]) * V::All(n);

@@ -12,7 +12,7 @@
 #include "graph/op.h"
 #include "layers/kernels/bound_kernel.h"
 #include "layers/kernels/cpu/batch_lanes/problem.h"
-#include "layers/kernels/cpu/batch_lanes/winograd.h"
+#include "layers/kernels/cpu/batch_lanes/transforms.h"
 
 namespace moka {
 namespace {
@@ -24,6 +24,8 @@ using batch_lanes::PartsOf;
 
 constexpr int64_t kChannelsTogether = 10;  // that read the same dy after each other
 
+// F(5,4): 8 products in place of 20 for the five taps of a row from four elements of dy. The sum over tiles, rows and
+// images is taken at the points, before the inverse transform, which is linear.
 class WinogradRowsWeights final : public BoundKernel {
  public:
   WinogradRowsWeights(const batch_lanes::Problem& p, bool has_bias)
@@ -74,7 +76,7 @@ class WinogradRowsWeights final : public BoundKernel {
   // Floats of one point of a block of images.
   int64_t x_point() const { return channels_ * in_rows_ * columns_ * p_.lanes; }
   int64_t dy_point() const { return outputs_ * height_ * columns_ * p_.lanes; }
-  // Of a thread: one channel's sums at one point, and the sums of their lanes for all channels of a part.
+  // Floats of a thread: one channel's sums at one point, and the sums of their lanes for all channels of a part.
   int64_t sums() const { return taps_ * functions_.outputs * p_.lanes; }
   int64_t results() const {
     return RoundUp(PartsOf(channels_, channel_parts_) * taps_ * functions_.outputs, p_.lanes).value();
@@ -100,6 +102,8 @@ class WinogradRowsWeights final : public BoundKernel {
   }
 
   // A part of the outputs with a part of the channels.
+  // For each point and channel: sums over all blocks and positions in registers, lanes added at once, so that only one
+  // number a tap and output waits for the inverse transform.
   void RunUnit(int64_t part, int64_t channel_part, float* sums, float* results) const {
     const int64_t first = channels_ * channel_part / channel_parts_;
     const int64_t channels = channels_ * (channel_part + 1) / channel_parts_ - first;
@@ -141,6 +145,7 @@ class WinogradRowsWeights final : public BoundKernel {
   }
 
   // The five taps of a row from its eight points.
+  // Tap k takes the k-th power of each point (0, 1, -1, 2, -2, 1/2, -1/2, and infinity for the highest).
   static void WriteRow(const float* points, int64_t step, float* dw) {
     const auto at = [&](int64_t p) { return points[p * step]; };
     const float sum_1 = at(1) + at(2);

@@ -16,7 +16,7 @@
 namespace moka {
 namespace {
 
-// What is known of a node with labels.
+// The lines of a node with labels.
 struct Lines {
   AxisSplit x;
   bool has_ignore = false;
@@ -94,6 +94,7 @@ class SoftmaxLossKernel final : public LabelKernel {
   // The loss of a line (never negative), or why its label does not count.
   double OneLine(int64_t line) const {
     const int64_t label = lines().Label(in<float>(1)[line]);
+    // If nobody wants the probabilities, a line that does not count needs none.
     if (label < 0 && output_count() < 3) return static_cast<double>(label);
     const double p = Probability(line, std::max<int64_t>(label, 0));
     if (label < 0) return static_cast<double>(label);
@@ -101,7 +102,7 @@ class SoftmaxLossKernel final : public LabelKernel {
     return loss < 0 ? 0 : loss;  // a NaN stays one: a loss of 0 would hide that the training diverged
   }
 
-  // Of a class; all of the line's are kept if they are a result.
+  // Returns the probability of a class; all of the line's are kept if they are a result.
   double Probability(int64_t line, int64_t label) const {
     const auto [outer, classes, step] = lines().x;
     const float* x = in<float>(0) + lines().First(line);
@@ -110,6 +111,7 @@ class SoftmaxLossKernel final : public LabelKernel {
     return double{Strided(x, p, classes, step, label)};
   }
 
+  // Scores are shifted by their maximum, so that no exponential overflows; the sum is in double.
   static float Strided(const float* x, float* p, int64_t classes, int64_t step, int64_t label) {
     float max = x[0];
     for (int64_t c = 1; c < classes; ++c) max = std::max(max, x[c * step]);
@@ -127,6 +129,7 @@ class SoftmaxLossKernel final : public LabelKernel {
   SoftmaxRow row_ = BestSoftmaxRow();
 };
 
+// dx = (p - 1 at the label) * scale, the scale being dloss, in which the graph has put the normalisation.
 class SoftmaxLossBackwardKernel final : public LabelKernel {
  public:
   using LabelKernel::LabelKernel;
@@ -151,6 +154,8 @@ class SoftmaxLossBackwardKernel final : public LabelKernel {
   }
 };
 
+// A label is among the best k if at most k scores, its own among them, are not below its own: ties count against it, as
+// in Caffe.
 class AccuracyKernel final : public LabelKernel {
  public:
   AccuracyKernel(const Lines& l, int64_t top_k) : LabelKernel(l), top_k_(top_k) {}
@@ -177,9 +182,11 @@ class AccuracyKernel final : public LabelKernel {
     const float own = x[label * step];
     int64_t not_below = 0;
     for (int64_t c = 0; c < classes; ++c) not_below += x[c * step] < own ? 0 : 1;
+    // ~label is negative, and ~ gives the label back.
     return not_below <= top_k_ ? label : ~label;
   }
 
+  // Counts are whole numbers, so their order does not matter; the division by class comes last.
   void Sum(const int64_t* results, int64_t* valid_of) {
     const int64_t classes = lines().x.size;
     auto* right_of = out<float>(1);
@@ -207,6 +214,7 @@ class AccuracyKernel final : public LabelKernel {
 };
 
 // The top_k of each line by as many sweeps, so that nothing has to be kept: top_k is small.
+// Without an axis a line is a whole image.
 class ArgmaxKernel final : public BoundKernel {
  public:
   ArgmaxKernel(const Attributes& a, const Shape& x)
@@ -242,6 +250,7 @@ class ArgmaxKernel final : public BoundKernel {
   void OneLine(int64_t line) const {
     const float* x = in<float>(0) + (line / x_.inner * x_.size * x_.inner + line % x_.inner);
     auto* y = out<float>(0);
+    // The walk begins before everything: above all values, with an index beyond all.
     Item item{std::numeric_limits<float>::infinity(), x_.size};
     for (int64_t j = 0; j < top_k_; ++j) {
       item = Next(x, item);

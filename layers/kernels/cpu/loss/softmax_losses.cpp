@@ -27,6 +27,7 @@ AxisSplit SplitOf(const KernelQuery& query) {
 }
 
 // Visits labels in parallel and remembers a wrong one.
+// Any one of several wrong labels is reported: threads write the same atomic, and the run fails in any case.
 class LineKernel : public BoundKernel {
  public:
   explicit LineKernel(const AxisSplit& x) : x_(x) {}
@@ -54,6 +55,7 @@ class LineKernel : public BoundKernel {
   std::atomic<int64_t> wrong_ = -1;
 };
 
+// Label smoothing (Szegedy et al., arXiv 1512.00567, section 7) gives every class the share s/C of the target.
 class SoftmaxLossesKernel final : public LineKernel {
  public:
   SoftmaxLossesKernel(const KernelQuery& query, bool backward)
@@ -105,7 +107,7 @@ class SoftmaxLossesKernel final : public LineKernel {
     out<float>(0)[line] = static_cast<float>(loss);
   }
 
-  // Of classes that lie apart.
+  // Computes the probabilities of classes that lie apart.
   void Softmax(const float* scores, float* p) const {
     const int64_t classes = x().size;
     const int64_t step = x().inner;
@@ -138,6 +140,8 @@ class SoftmaxLossesKernel final : public LineKernel {
   SoftmaxRow softmax_ = BestSoftmaxRow();
 };
 
+// Predictions are found in parallel, counts are made by one thread: a count needs one increment a line, a prediction a
+// pass over its classes.
 class ClassCountsKernel final : public LineKernel {
  public:
   explicit ClassCountsKernel(const KernelQuery& query)
@@ -164,6 +168,7 @@ class ClassCountsKernel final : public LineKernel {
   }
 
  private:
+  // The last of equal scores wins, as in DeepLab's SegAccuracy (layers/ops/loss/class_counts.cpp).
   void Predict(int64_t line, int64_t* pair) {
     const float* scores = in<float>(0) + First(line);
     const int64_t step = x().inner;

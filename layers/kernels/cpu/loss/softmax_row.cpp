@@ -12,6 +12,7 @@ constexpr int64_t kLanes = 16;
 
 MOKA_INLINE float Larger(float a, float b) { return a > b ? a : (a != a ? a : b); }
 
+// Sixteen lanes, as in one chain each comparison would wait for the one before it.
 MOKA_INLINE float Largest(const float* x, int64_t n) {
   float lanes[kLanes];
   for (int64_t j = 0; j < kLanes; ++j) lanes[j] = x[0];

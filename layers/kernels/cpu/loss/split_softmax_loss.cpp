@@ -17,7 +17,7 @@
 namespace moka {
 namespace {
 
-// What both directions know of their matrix: the rows of all ranks of this rank's columns.
+// The matrix of both directions: all ranks' rows of the columns that this rank has.
 class SplitLossKernel : public BoundKernel {
  public:
   explicit SplitLossKernel(const KernelQuery& query)
@@ -52,6 +52,7 @@ class SplitLossKernel : public BoundKernel {
   LabelRule rule_;
 };
 
+// Every rank sums its columns of all rows, but computes the loss of its own rows alone.
 class ForwardKernel final : public SplitLossKernel {
  public:
   explicit ForwardKernel(const KernelQuery& query)
@@ -61,7 +62,7 @@ class ForwardKernel final : public SplitLossKernel {
         layer_(query.node.origin.layer),
         softmax_(BestSoftmaxRow()) {}
 
-  // Of each rank: the largest scores of all rows, their sums, the scores of labels.
+  // The scratch holds, of each rank, the largest scores of all rows, their sums and the scores of labels.
   int64_t scratch_bytes() const override { return ranks_ * OfRank() * static_cast<int64_t>(sizeof(float)); }
   bool CanFault() const override { return true; }
   std::string TakeFault() override {
@@ -97,6 +98,7 @@ class ForwardKernel final : public SplitLossKernel {
       if (label == kWrongLabel) wrong_ = row;
       if (label < 0) continue;
       const auto [max, sum, score] = OfRow(row);
+      // The probability is held at FLT_MIN, as softmax_loss holds it.
       loss -= std::log(std::max(std::exp(score - max) / sum, double{FLT_MIN}));
       ++valid;
     }
@@ -113,6 +115,8 @@ class ForwardKernel final : public SplitLossKernel {
   int64_t OfRank() const { return 3 * rows_; }
   float* Maxima(int64_t rank) const { return scratch<float>() + rank * OfRank(); }
 
+  // This rank's softmax as if its columns were all; ScaleRow corrects it by the other ranks' maxima and sums (the rule
+  // of the online softmax, Milakov and Gimelshein, arXiv 1805.02867).
   void SumRow(int64_t row) {
     const float* x = in<float>(0) + row * columns_;
     const int64_t at = std::max_element(x, x + columns_) - x;
@@ -125,6 +129,7 @@ class ForwardKernel final : public SplitLossKernel {
   }
 
   // Over all columns; a rank that has not told is left out.
+  // Each rank's sum is brought to the largest maximum of all before it is added.
   RowSums OfRow(int64_t row) const {
     RowSums sums{-std::numeric_limits<double>::infinity(), 0, 0};
     const auto has_told = [this](int64_t r) { return collectives_ != nullptr || r == rank_; };
@@ -154,6 +159,7 @@ class ForwardKernel final : public SplitLossKernel {
   std::atomic<int64_t> wrong_ = -1;
 };
 
+// A rank needs no exchange here: it has the probabilities of its columns and all rows' labels and gradients.
 class BackwardKernel final : public SplitLossKernel {
  public:
   using SplitLossKernel::SplitLossKernel;

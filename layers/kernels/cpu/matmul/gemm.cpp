@@ -32,6 +32,9 @@ class Multiplication {
   Multiplication(const Plan& plan, const Matrix& a, const Matrix& b, const float* bias, float* y, float* scratch)
       : plan_(plan), p_(plan.product), a_(a), b_(b), bias_(bias), y_(y), shared_(scratch) {}
 
+  // The blocking is that of Goto and van de Geijn ("Anatomy of High-Performance Matrix Multiplication", ACM TOMS 2008)
+  // with one change: k is the outermost loop, so that blocks of b stay in the second level while tiles of a pass
+  // through the first. Panels are [k][columns] and tiles [k][rows], both read in order by the inner loop.
   void PackShared(int64_t begin, int64_t end) const {
     const int64_t width = plan_.tiles->columns;
     for (int64_t item = begin; item < end; ++item) {
@@ -51,11 +54,14 @@ class Multiplication {
   int64_t SharedPieces() const {
     return plan_.cuts_rows ? Ceil(p_.n, kGroup * plan_.tiles->columns) : Ceil(TileCount(), kGroup);
   }
+  // Packing is cut into pieces of kGroup panels, which lie next to each other in b: a thread then reads whole pages.
   int64_t SharedItems() const { return plan_.cuts_rows && p_.packed_b ? 0 : SharedPieces() * Ceil(p_.k, plan_.depth); }
 
   int64_t Units() const { return plan_.cuts_rows ? TileCount() : Ceil(p_.n, plan_.tiles->columns); }
 
   // Tiles of rows, or panels of columns, from begin to end.
+  // The first block of k writes y (with the bias), later ones add to it, the last one applies the ReLU: an element's
+  // additions have one order whatever thread takes its tile.
   void Multiply(int64_t begin, int64_t end, float* own) const {
     const int64_t width = plan_.tiles->columns;
     Block block;
@@ -83,6 +89,8 @@ class Multiplication {
   };
 
   // Tiles as even as can be.
+  // m = 13 rows with registers for 12 are two tiles of 6 and 7 rows and not of 12 and 1: a tile's time is nearly that
+  // of its loads of b, which a tile of one row would not use.
   int64_t TileCount() const { return Ceil(p_.m, plan_.tiles->rows); }
   int64_t TileBegin(int64_t tile) const { return p_.m * tile / TileCount(); }
   float* SharedA(int64_t k, int64_t i, int64_t depth) const { return shared_ + k * p_.m + i * depth; }
@@ -118,6 +126,8 @@ class Multiplication {
   void Multiply(const Block& block, float* own) const {
     const int64_t width = plan_.tiles->columns;
     const int64_t panels = Ceil(block.columns, width);
+    // The inner loop is over panels of b, which stay in the second level: a tile of a, once packed, is used for all
+    // panels of the block from the first level.
     const bool packs_a = plan_.cuts_rows && block.j == 0;
     const bool packs_b = !plan_.cuts_rows && !p_.packed_b;
     const int64_t group = a_.row_stride == 1 ? kGroup : 1;
@@ -153,6 +163,7 @@ class Multiplication {
     }
   }
 
+  // y is written in place between blocks of k: kLongestDepth makes that once in 512 products an element.
   TileArgs Args(const Block& block, int64_t i, int64_t at) const {
     const bool is_first = block.k == 0;
     return {.depth = block.depth,
@@ -188,6 +199,7 @@ class Multiplication {
 
   // A tile with fewer columns than the registers have, by way of a whole one.
   void Narrow(TileArgs args, int64_t rows, int64_t columns) const {
+    // The largest tiles have 16 rows and 32 columns.
     alignas(64) float whole[16 * 32] = {};
     alignas(64) float bias[32] = {};
     const int64_t width = plan_.tiles->columns;
@@ -214,6 +226,7 @@ class Multiplication {
 
 }  // namespace
 
+// The tables are empty where the compiler or the processor lacks the instructions.
 const Tiles& BestTiles() {
   if (const Tiles* tiles = Avx512Tiles()) return *tiles;
   if (const Tiles* tiles = Avx2Tiles()) return *tiles;
@@ -246,6 +259,7 @@ Plan MakePlan(const Product& product, const Tiles& tiles) {
 
 void Run(const Plan& plan, const Matrix& a, const Matrix& b, const float* bias, float* y, float* scratch) {
   const Multiplication run(plan, a, b, bias, y, scratch);
+  // The end of the first ParallelFor is the barrier: no tile is multiplied before all shared panels are there.
   WorkQueue pieces(run.SharedItems(), 1, plan.parts);
   ParallelFor(run.SharedItems() > 0 ? plan.parts : 0, 1, [&](int64_t, int64_t, int) {
     for (int64_t begin = 0, end = 0; pieces.Take(begin, end);) run.PackShared(begin, end);

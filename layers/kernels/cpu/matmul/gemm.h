@@ -73,6 +73,7 @@ struct Plan {
   int64_t scratch_bytes() const { return (shared_floats + parts * part_floats) * static_cast<int64_t>(sizeof(float)); }
 };
 
+// Chooses blocks, parts and scratch for a product by its sizes and the number of threads.
 Plan MakePlan(const Product& product, const Tiles& tiles);
 // scratch: plan.scratch_bytes(), aligned to 64 bytes. bias may be null. Of a packed b only the data counts.
 void Run(const Plan& plan, const Matrix& a, const Matrix& b, const float* bias, float* y, float* scratch);

@@ -33,6 +33,7 @@ inline void Exchange(V& upper, V& lower, Indices<kIndex...>) {
 }
 
 // Transposes a square: first its quarters, then theirs.
+// log2(L) rounds of L/2 exchanges: 64 shuffles of registers for 16 x 16, and no store is scattered.
 template <int kStep, class V>
 inline void TurnSquare(V* rows) {
 #pragma GCC unroll 16
@@ -105,6 +106,7 @@ inline void Zero(float* from, const float* to) {
   for (; from < to; ++from) *from = 0.0F;
 }
 
+// Panels of kWidth columns, padded with zeros, so that the tile's loop knows no edge.
 template <class V, int kWidth>
 void PackPanels(const Matrix& b, int64_t k, int64_t n, float* packed) {
   for (int64_t at = 0; at < n && b.column_stride != 1; at += kWidth) {
@@ -129,6 +131,7 @@ void PackPanels(const Matrix& b, int64_t k, int64_t n, float* packed) {
   }
 }
 
+// Tiles of a are not padded: the tile function exists for every number of rows.
 template <class V>
 void PackRows(const Matrix& a, int64_t rows, int64_t k, float* packed) {
   if (a.column_stride == 1) return Turn<V>(a.data, a.row_stride, rows, k, packed, rows);

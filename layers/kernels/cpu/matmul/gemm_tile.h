@@ -28,6 +28,7 @@ inline void Store(float* to, const V& v) {
 }
 
 // C [kRows, kVectors vectors] = A B. a [depth,kRows], b [depth, kVectors vectors].
+// The loop over k is the only one that is not unrolled. What comes after it (bias, sum, ReLU) works on registers.
 template <class V, int kVectors, int kRows>
 void TileOf(const TileArgs& t) {
   constexpr int kWidth = sizeof(V) / sizeof(float);

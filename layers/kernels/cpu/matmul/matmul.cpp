@@ -14,6 +14,7 @@ struct Operands {
   bool transpose_b = false;
 };
 
+// A transposed operand is the same memory with its strides swapped; only packing notices.
 Operands ReadOperands(const KernelQuery& query) {
   const Attributes& attributes = query.node.attributes;
   const Shape& a = query.inputs[0].shape;

@@ -1,3 +1,5 @@
+// Panels are proposed as a layout: the reorder of a constant weight is then a constant itself, made once, and the
+// product skips the packing that gemm.cpp would do in each run.
 #include "layers/kernels/cpu/matmul/panels.h"
 
 #include <vector>
@@ -10,6 +12,7 @@
 namespace moka {
 namespace {
 
+// [n / columns][k][columns] in memory, whether b is [k,n] or its transpose.
 Layout Panels(bool transposed) {
   const int columns = gemm::BestTiles().columns;
   return Layout::Parse(transposed ? StrCat("Ab", columns, "a") : StrCat("Ba", columns, "b"));
@@ -21,6 +24,7 @@ bool LiesInPanels(const TensorType& b, bool transposed) {
   return b.shape.rank() == 2 && !b.layout.is_plain() && b.layout == Panels(transposed);
 }
 
+// Panels count as plain here; all else must be plain.
 std::string RefuseUnlessPlainOrPanels(const KernelQuery& query, size_t b, bool transposed) {
   std::vector<TensorType> inputs(query.inputs.begin(), query.inputs.end());
   if (LiesInPanels(inputs[b], transposed)) inputs[b].layout = {};
@@ -31,6 +35,8 @@ LayoutProposal ProposePlain(const KernelQuery& query) {
   return {std::vector<Layout>(query.inputs.size()), std::vector<Layout>(query.outputs.size())};
 }
 
+// Only weights that no step changes are worth a layout of their own: a reorder in every run would cost what packing
+// does.
 LayoutProposal ProposePanels(const KernelQuery& query, size_t b, bool transposed) {
   LayoutProposal proposal = ProposePlain(query);
   const bool wanted = query.node.attributes.Bool("constant_weights") || LiesInPanels(query.inputs[b], transposed);

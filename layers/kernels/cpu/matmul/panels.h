@@ -19,6 +19,7 @@ bool LiesInPanels(const TensorType& b, bool transposed);
 // "" or why not: every tensor plain, but input b may lie in panels.
 std::string RefuseUnlessPlainOrPanels(const KernelQuery& query, size_t b, bool transposed);
 
+// The plain layout for every tensor.
 LayoutProposal ProposePlain(const KernelQuery& query);
 // Plain, but input b in panels if it never changes or lies so already.
 LayoutProposal ProposePanels(const KernelQuery& query, size_t b, bool transposed);

@@ -60,6 +60,8 @@ TapPhase PhaseOf(const Geometry& g, size_t axis, int64_t f, int64_t size) {
   return phase;
 }
 
+// Bands of rows of dx are shared out; a thread's copy of the rows of dy that a band needs stays in the second-level
+// cache.
 class NarrowBackwardData final : public BoundKernel {
  public:
   NarrowBackwardData(const Lanes& lanes, const KernelQuery& query)
@@ -85,6 +87,7 @@ class NarrowBackwardData final : public BoundKernel {
     part_bytes_ = RoundUp(Size(band_rows_) * blocks_ * width_ * L() * int64_t{sizeof(float)}, kLineBytes).value();
     weight_bytes_ = RoundUp(Size(weight_floats_) * int64_t{sizeof(float)}, kLineBytes).value();
     const int64_t rows = g_.kernel[0] * parts_;
+    // Each part has its lists of rows from the start, so that a run allocates nothing.
     row_y_.resize(static_cast<size_t>(rows));
     row_w_.resize(static_cast<size_t>(rows));
   }
@@ -161,6 +164,8 @@ class NarrowBackwardData final : public BoundKernel {
     }
   }
 
+  // Only taps t with r + pad - t divisible by the stride meet row r: they are collected as pairs of a row of dy and a
+  // row of weights, and each phase of the columns is one call.
   void MakeRow(int64_t image, int64_t r, int64_t begin, int64_t end, const float* band, int64_t part) {
     const float** y = row_y_.data() + part * g_.kernel[0];
     const float** w = row_w_.data() + part * g_.kernel[0];
@@ -211,7 +216,7 @@ class NarrowBackwardData final : public BoundKernel {
   std::vector<const float*> row_w_;
 };
 
-// What the arithmetic does not cover, whatever the layouts. Empty: nothing.
+// Returns why the arithmetic does not cover the node, whatever its layouts; empty: it does.
 std::string RefuseShapes(const KernelQuery& query) {
   if (std::string reason = RefuseUnlessFloat32(query); !reason.empty()) return reason;
   const Shape& w = query.inputs[1].shape;
@@ -253,7 +258,7 @@ std::optional<LayoutProposal> Propose(const KernelQuery& query) {
   for (const int64_t block : {16, 8}) {
     if (lanes == nullptr) lanes = LanesFor(block);
   }
-  // With fewer channels of dy most lanes would be padding.
+  // If dy had fewer channels, most lanes would be padding.
   if (lanes == nullptr || 2 * query.inputs[0].shape[1] < lanes->lanes) return {};
   const Layout weights = IsWeightLayout(query.inputs[1].layout, lanes->lanes) ? query.inputs[1].layout : Layout{};
   return LayoutProposal{{Layout::Parse(StrCat("aBcd", lanes->lanes, "b")), weights}, {Layout{}}};

@@ -20,6 +20,7 @@ MOKA_INLINE __m256 Fold(Lanes16 a) {
 #endif
 
 // The sums of the lanes of eight vectors.
+// Neighbouring lanes are added in pairs: six such additions and one of halves for eight sums, which end side by side.
 template <class V>
 MOKA_INLINE __m256 SumsOf(const V (&a)[kPixels]) {
   const __m256 a01 = _mm256_hadd_ps(Fold(a[0]), Fold(a[1]));
@@ -32,6 +33,8 @@ MOKA_INLINE __m256 SumsOf(const V (&a)[kPixels]) {
 }
 
 // Results [first, first + kPixels) of kChannels channels from `channel` on.
+// Each load of weights serves kPixels results and each load of dy kChannels of them; the lanes, dy's channels, are
+// added only when all taps and blocks are in.
 template <class V, int kChannels>
 MOKA_INLINE void MakePixels(const Row& r, int64_t first, int64_t channel) {
   V sums[kChannels][kPixels];

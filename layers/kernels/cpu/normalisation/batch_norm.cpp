@@ -25,6 +25,8 @@ float FactorOf(const float* scale, float variance, double eps, int64_t channel) 
   return static_cast<float>((scale == nullptr ? 1.0 : scale[channel]) / std::sqrt(variance + eps));
 }
 
+// Training's batch normalisation (Ioffe and Szegedy, arXiv 1502.03167): a first sweep for the sums, then y = (x - mean)
+// factor + shift, with the summand and the ReLU of a residual block in the same second sweep.
 class ForwardKernel final : public TwoSweeps {
  public:
   ForwardKernel(const Strips& strips, const KernelQuery& query)
@@ -44,6 +46,8 @@ class ForwardKernel final : public TwoSweeps {
     mean_ = args.outputs[1].as<float>().data();
     variance_ = args.outputs[2].as<float>().data();
     const int64_t stretch = s_.positions * s_.lanes * static_cast<int64_t>(sizeof(float));
+    // Streaming pays where y is larger than the caches and long stretches are written in order; a y that lies on an
+    // input has just been read, so its lines are in the cache already.
     streams_ = s_.pads_last_group && args.outputs[0].type().Bytes() > kStreamedBytes && stretch >= kStreamedStretch &&
                y_ != x_ && y_ != residual_ && !sampling_;
     BindScratch(args.scratch);
@@ -95,6 +99,7 @@ class ForwardKernel final : public TwoSweeps {
 };
 
 // batch_norm's second sweep alone.
+// The statistics are given, so strips need no order and are shared out one by one.
 class ApplyKernel final : public Kernel {
  public:
   ApplyKernel(const Strips& strips, const KernelQuery& query)
@@ -121,6 +126,7 @@ class ApplyKernel final : public Kernel {
   }
 
   void Run() override {
+    // Padding lanes have coefficients 0, by which they stay 0.
     std::fill_n(coefficients_, 3 * stride(), 0.0F);
     for (int64_t channel = 0; channel < s_.channels; ++channel) {
       coefficients_[channel] = mean_[channel];
@@ -162,7 +168,8 @@ class ApplyKernel final : public Kernel {
   float* coefficients_ = nullptr;
 };
 
-// What a batch_norm_backward node says.
+// The attributes of a batch_norm_backward node.
+// arrays() counts what a sweep reads of x's size, by which the walk chooses how many groups fit the cache.
 struct BackwardSpec {
   explicit BackwardSpec(const Attributes& attributes)
       : eps(attributes.Float("eps")),
@@ -181,6 +188,9 @@ struct BackwardSpec {
   Mask mask = Mask::kNone;
 };
 
+// The gradient (layers/ops/normalisation/batch_norm_backward.cpp has the equations): the first sweep sums g and g (x -
+// mean) and writes g where a residual branch wants it, which saves the second sweep from adding and masking the
+// gradients again.
 class BackwardKernel final : public TwoSweeps {
  public:
   BackwardKernel(const Strips& strips, const KernelQuery& query)
@@ -209,6 +219,7 @@ class BackwardKernel final : public TwoSweeps {
   }
 
  private:
+  // The mean and factor of the forward pass, of which the mask and dx are made. Padding lanes have 0.
   void Begin(int64_t group) override {
     const int64_t begin = s_.first_channel(group);
     const int64_t end = begin + s_.channels_of(group);
@@ -229,6 +240,7 @@ class BackwardKernel final : public TwoSweeps {
     const LaneValues shift = Lanes(group, Coefficient::kShift);
     const ForwardCoefficients c{mean.data(), factor.data(), shift.data()};
     VisitSampled(s_, sampling_, part, group, [&](const StripShape& strip, int64_t at, int64_t y_at) {
+      // Positions that y lacks have gradient 0; those that it has are then written over it.
       if (sampling_) ClearStrip(RowOf(group), g_ + at);
       SumGradientStrip(strip, c, in_.At(at, y_at), g_ == nullptr ? nullptr : g_ + at, sums);
     });
@@ -245,6 +257,8 @@ class BackwardKernel final : public TwoSweeps {
     const auto count = static_cast<double>(elements_a_channel());
     const double inverse = 1 / std::sqrt(variance_[channel] + spec_.eps);
     values(Coefficient::kAverage)[channel] = static_cast<float>(first / count);
+    // dx = factor (g - average - (x - mean) slope), with average = sum g / m and slope = sum g (x - mean) / (m
+    // (variance + eps)).
     values(Coefficient::kSlope)[channel] = static_cast<float>(second / count * inverse * inverse);
     if (!spec_.affine) return;
     dscale_[channel] = static_cast<float>(second * inverse);

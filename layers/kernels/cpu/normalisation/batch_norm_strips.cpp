@@ -1,3 +1,6 @@
+// One body a loop, instantiated for 16 and 8 lanes and inlined into clones for wider instructions; the last channels or
+// positions of a tensor take a plain loop in double. Sums go to double after a few rows, which bounds their rounding
+// without a conversion an element.
 #include "layers/kernels/cpu/normalisation/batch_norm_strips.h"
 
 #include <algorithm>
@@ -87,6 +90,8 @@ MOKA_INLINE void SumBody(const StripShape& strip, const float* x, LaneSums& sums
     first.Add(sum);
     second.Add(square);
   }
+  // sum x = sum (x - p) + n p, and sum x^2 = sum (x - p)^2 + 2 p sum (x - p) + n p^2, for any pivot p (Chan, Golub and
+  // LeVeque, "Algorithms for Computing the Sample Variance", 1983: shifted data).
   const auto rows = static_cast<double>(strip.rows);
   for (size_t lane = 0; lane < L; ++lane) {
     const double p = pivot[lane / 8][lane % 8];
@@ -148,6 +153,8 @@ MOKA_INLINE void ApplyBody(const StripShape& strip, const ForwardCoefficients& c
 }
 
 // g of eight elements of y at `at`; v is x there.
+// The gradients of several readers are added here on the way instead of by a node of their own, which would write and
+// read the whole tensor once more. The mask comes from y if it is there, else y is computed again from x.
 template <int L, Mask kMask>
 MOKA_INLINE void LoadGradient(const GradientStreams& in, const ForwardRow<L>& row, const Float8& v, int64_t at,
                               size_t k, Float8& g) {
@@ -168,6 +175,7 @@ MOKA_INLINE void LoadGradient(const GradientStreams& in, const ForwardRow<L>& ro
   }
 }
 
+// sum g and sum g (x - mean): dshift and, times 1/sqrt(variance + eps), dscale.
 template <int L, Mask kMask, bool kWrites>
 MOKA_INLINE void SumGradientBody(const StripShape& strip, const ForwardCoefficients& c, const GradientStreams& in,
                                  float* out, LaneSums& sums) {
@@ -214,12 +222,15 @@ MOKA_INLINE void ApplyGradientBody(const StripShape& strip, const BackwardCoeffi
       Load(v, in.x + at);
       Float8 g;
       LoadGradient<L, kMask>(in, row, v, j + lane, k, g);
+      // dx = scale r (g - dshift/m - h dscale/m) with the constants folded: average = dshift/m, slope = r^2 sum(g (x -
+      // mean))/m, factor = scale r.
       const Float8 result = (g - average[k] - (v - row.mean[k]) * slope[k]) * row.factor[k];
       Store(result, dx + at);
     }
   }
 }
 
+// The summand is a template argument: a test an element would cost more than the addition.
 template <int L>
 MOKA_INLINE void ApplyEither(const StripShape& s, const ForwardCoefficients& c, Activation a, const float* x,
                              const float* residual, float* y) {
@@ -227,6 +238,7 @@ MOKA_INLINE void ApplyEither(const StripShape& s, const ForwardCoefficients& c, 
   ApplyBody<L, true, false>(s, c, a, x, residual, y);
 }
 
+// A body for each mask, chosen once a strip.
 template <int L, bool kWrites>
 MOKA_INLINE void SumGradientMasked(const StripShape& s, const ForwardCoefficients& c, const GradientStreams& in,
                                    float* out, LaneSums& sums) {
@@ -247,6 +259,8 @@ MOKA_INLINE void ApplyGradientMasked(const StripShape& s, const BackwardCoeffici
   }
 }
 
+// Blocked and channels-last strips have 16 or 8 lanes; plain ones are cut into rows of 16 positions. The clones are
+// made by the compiler and chosen when the program is loaded.
 MOKA_VECTOR_CLONES void Sum16(const StripShape& s, const float* x, LaneSums& sums) { SumBody<16>(s, x, sums); }
 MOKA_VECTOR_CLONES void Sum8(const StripShape& s, const float* x, LaneSums& sums) { SumBody<8>(s, x, sums); }
 
@@ -297,6 +311,7 @@ MOKA_VECTOR_CLONES void ApplyGradient8(const StripShape& s, const BackwardCoeffi
 }
 
 // Calls f(lane, offset in x, offset in y) over a strip of any width.
+// The slow way, for the last channels or positions of a tensor; in double, so nothing needs a pivot.
 template <class F>
 void VisitStrip(const StripShape& strip, F&& f) {
   for (int64_t r = 0; r < strip.rows; ++r) {
@@ -310,6 +325,7 @@ float ForwardAt(const ForwardCoefficients& c, float x, size_t lane) {
   return (x - c.mean[lane]) * c.factor[lane] + c.shift[lane];
 }
 
+// One element of what LoadGradient does for eight, with the same result.
 float GradientOf(const GradientStreams& in, const ForwardCoefficients& c, size_t lane, int64_t i, int64_t j) {
   if (in.mask == Mask::kOutput && !(in.y[j] > 0)) return 0.0F;
   if (in.mask == Mask::kInput && !(ForwardAt(c, in.x[i], lane) > 0)) return 0.0F;
@@ -320,6 +336,7 @@ float GradientOf(const GradientStreams& in, const ForwardCoefficients& c, size_t
 
 }  // namespace
 
+// Strips of another width are the last channels or positions of a tensor, for which the slow way is fast enough.
 void SumStrip(const StripShape& strip, const float* x, LaneSums& sums) {
   if (strip.lanes == 16) return Sum16(strip, x, sums);
   if (strip.lanes == 8) return Sum8(strip, x, sums);
@@ -339,6 +356,7 @@ void ApplyStrip(const StripShape& strip, const ForwardCoefficients& c, Activatio
   });
 }
 
+// Rows of 16 lanes are on the boundaries that streaming stores need.
 void StreamStrip(const StripShape& strip, const ForwardCoefficients& c, Activation activation, const float* x,
                  const float* residual, float* y) {
   if (strip.lanes == 16) return Stream16(strip, c, activation, x, residual, y);
@@ -359,6 +377,7 @@ void SumGradientStrip(const StripShape& strip, const ForwardCoefficients& c, con
   });
 }
 
+// A strip without gaps is one stretch of memory.
 void ClearStrip(const StripShape& strip, float* out) {
   if (strip.lanes == strip.stride) {
     std::fill_n(out, strip.rows * strip.stride, 0.0F);

@@ -1,7 +1,6 @@
-// The loops of batch normalisation over one strip: `rows` rows of `lanes` neighbouring floats, `stride` floats apart.
-// A lane has its own coefficients: a channel in blocked and channels-last memory, or any position of one channel in
-// plain memory (then all lanes' coefficients are equal). Sums are kept
-// in double.
+// The loops of batch normalisation over one strip: `rows` rows of `lanes` neighbouring floats, `stride` floats apart. A
+// lane has its own coefficients: a channel in blocked and channels-last memory, or any position of one channel in plain
+// memory (then all lanes' coefficients are equal). Sums are kept in double.
 #pragma once
 
 #include <array>
@@ -45,7 +44,7 @@ void StreamStrip(const StripShape& strip, const ForwardCoefficients& c, Activati
 enum class Mask : uint8_t { kNone, kOutput, kInput };
 inline constexpr int kMaxGradients = 4;
 
-// What a gradient is made of: g = dy[0] + .. + dy[gradients - 1], masked.
+// The tensors that a gradient is made of: g = dy[0] + .. + dy[gradients - 1], masked.
 struct GradientStreams {
   const float* x = nullptr;
   std::array<const float*, kMaxGradients> dy{};

@@ -1,3 +1,5 @@
+// Cuts the channels into groups whose tensors stay in the last-level cache between the two sweeps, so that x is read
+// from memory once instead of twice. Parts of a group's sums are added in one order, whatever the number of threads.
 #include "layers/kernels/cpu/normalisation/batch_norm_walk.h"
 
 #include <string>
@@ -9,8 +11,8 @@
 namespace moka {
 namespace {
 
-// What the groups swept together may take of the last-level cache, whose size we do not know: half of what a small
-// server has.
+// The part of the last-level cache that groups swept together may take. We do not know the cache's size: this is half
+// of what a small server has.
 constexpr int64_t kCacheBytes = int64_t{8} << 20;
 // Shorter stretches of memory are joined with their neighbours.
 constexpr int64_t kStretchBytes = int64_t{32} << 10;
@@ -109,6 +111,8 @@ void TwoSweeps::BindScratch(std::byte* scratch) {
   coefficients_ = static_cast<float*>(static_cast<void*>(second_ + stride_ * s_.parts));
 }
 
+// Three orders: images among the threads (each reads what its core wrote, a bundle of groups that fits the cache at a
+// time), groups among the threads, or, with few of both, all strips together.
 void TwoSweeps::Run() {
   const int64_t threads = ThreadCount();
   if (threads > 1 && (s_.parts % threads == 0 || s_.parts >= 8 * threads)) {
@@ -165,6 +169,7 @@ void TwoSweeps::RunGroupsTogether(int64_t first, int64_t last) {
   });
 }
 
+// Plain memory: lanes are positions of one channel, so their sums are joined here.
 void TwoSweeps::SumInto(int64_t part, int64_t group) {
   LaneSums sums;
   Sum(part, group, sums);
@@ -179,6 +184,7 @@ void TwoSweeps::SumInto(int64_t part, int64_t group) {
   std::copy_n(sums.second.begin(), s_.channels_of(group), second_ + at);
 }
 
+// Sums of parts are added in the order of images; the split of work leaves no trace.
 void TwoSweeps::CombineGroup(int64_t group) {
   const int64_t begin = s_.first_channel(group);
   std::array<double, kMaxLanes> first{};

@@ -111,7 +111,7 @@ class TwoSweeps : public Kernel {
   void Run() override;
 
  protected:
-  // What the first sweep needs of the group.
+  // Prepares what the first sweep needs of the group.
   virtual void Begin(int64_t group) = 0;
   virtual void Sum(int64_t part, int64_t group, LaneSums& sums) = 0;
   // Turns the totals of a channel into outputs and coefficients.

@@ -25,6 +25,7 @@ struct Plan {
   int64_t Count() const { return columns * rows * width; }
 };
 
+// Across channels a "row" is a channel's plane, so the window runs down the rows; within a channel it runs both ways.
 Plan ReadPlan(const Attributes& attributes, const Shape& x) {
   const int64_t half = attributes.Int("size") / 2;
   const int rank = x.rank();
@@ -57,6 +58,7 @@ float Power(float s, float beta) {
   return std::pow(s, -beta);
 }
 
+// The backward pass is two passes with a barrier between them, as the second reads the terms of its neighbours.
 class LrnKernel final : public BoundKernel {
  public:
   LrnKernel(const Plan& plan, bool backward) : p_(plan), backward_(backward) {}

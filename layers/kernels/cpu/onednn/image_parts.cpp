@@ -1,3 +1,5 @@
+// A gradient of weights is a sum over images. Moka cuts the images into parts of a number that depends on shapes alone,
+// runs oneDNN on each part with one thread and adds the parts in order: the same bits for any number of threads.
 #include "layers/kernels/cpu/onednn/image_parts.h"
 
 #include <algorithm>
@@ -17,7 +19,7 @@ constexpr int64_t kProductsOfAPart = 400;
 constexpr int64_t kGrain = 4096;
 constexpr int64_t kRun = 512;  // elements that all parts add while they are in the nearest cache
 
-// Of a part's images: the same but for their number.
+// Returns the types of a part's images: the same but for their number.
 std::vector<TensorType> OfImages(std::span<const TensorType> types, int64_t images) {
   std::vector<TensorType> part(types.begin(), types.end());
   for (TensorType& type : part) type.shape = type.shape.With(0, images);
@@ -34,12 +36,14 @@ bool LiesImageByImage(const TensorType& type) {
   return type.layout.is_plain() || (type.layout.order[0] == 0 && type.layout.BlockOf(0) == 1);
 }
 
+// The first part writes into the node's own outputs; the others write into scratch and are added to it.
 class ImageParts final : public Kernel {
  public:
   ImageParts(const KernelQuery& query, const WholeImages& row)
       : inputs_(query.inputs.begin(), query.inputs.end()), outputs_(query.outputs.begin(), query.outputs.end()) {
     const int64_t images = inputs_[0].shape[0];
     const int64_t parts = ImagePartsOf(query);
+    // Kernels are made as they will run, with one thread: oneDNN cuts its sums by the number of threads.
     const OneThread alone;
     for (int64_t part = 0; part < parts; ++part) {
       Part& p = parts_.emplace_back();
@@ -106,6 +110,8 @@ class ImageParts final : public Kernel {
     return at;
   }
 
+  // In stretches that stay in the nearest cache while all parts add to them; each element adds the parts in their
+  // order.
   void Add(size_t output, int64_t begin, int64_t end) const {
     float* const sums = sums_[output];
     for (int64_t first = begin; first < end; first += kRun) {
@@ -128,6 +134,7 @@ class ImageParts final : public Kernel {
 
 }  // namespace
 
+// More parts mean more threads but more additions: a part must have enough products for each weight.
 int64_t ImagePartsOf(const KernelQuery& query) {
   const TensorType& dy = query.inputs.back();
   const int64_t images = dy.shape[0];
@@ -135,6 +142,7 @@ int64_t ImagePartsOf(const KernelQuery& query) {
   return std::clamp<int64_t>(products / kProductsOfAPart, std::min(images, kFewestParts), std::min(images, kMostParts));
 }
 
+// The smallest part is asked about: larger ones differ from it in the number of images alone.
 std::string RefuseInImageParts(const KernelQuery& query, const WholeImages& row) {
   if (!std::ranges::all_of(query.inputs, LiesImageByImage)) return "its images do not lie one after the other";
   for (const TensorType& type : query.outputs) {

@@ -1,3 +1,5 @@
+// Layouts become memory descriptors and back by their strides and inner blocks; a descriptor that no Layout expresses
+// is refused. Every status is checked and becomes an Error with the library's word.
 #include "layers/kernels/cpu/onednn/onednn.h"
 
 #include <algorithm>
@@ -14,6 +16,7 @@ namespace moka::onednn {
 namespace {
 
 // Dimensions of a description before its format is set.
+// oneDNN has no tensors of rank 0: a scalar becomes [1].
 dnnl_memory_desc_t Skeleton(const TensorType& type) {
   Require(IsKnown(type.dtype), "a oneDNN description needs a dtype that oneDNN has");
   dnnl_memory_desc_t md{};
@@ -25,6 +28,7 @@ dnnl_memory_desc_t Skeleton(const TensorType& type) {
   return md;
 }
 
+// The scratchpad is the user's: a program books it in its arena, so that a step allocates nothing.
 Owned<dnnl_primitive_attr> MakeAttributes(const PostOps& wanted) {
   dnnl_primitive_attr_t attr = nullptr;
   Check(dnnl_primitive_attr_create(&attr), "dnnl_primitive_attr_create");
@@ -41,6 +45,7 @@ Owned<dnnl_primitive_attr> MakeAttributes(const PostOps& wanted) {
   dnnl_post_ops_t post_ops = nullptr;
   Check(dnnl_post_ops_create(&post_ops), "dnnl_post_ops_create");
   const Owned<dnnl_post_ops> owned_post_ops(post_ops);
+  // The order counts: the ReLU is of the total.
   if (wanted.sum)
     Check(dnnl_post_ops_append_sum_v2(post_ops, wanted.sum_scale, wanted.sum_type), "dnnl_post_ops_append_sum_v2");
   if (wanted.relu) {
@@ -84,6 +89,7 @@ void Check(dnnl_status_t status, std::string_view function) {
   throw Error(ErrorKind::kUnavailable, StrCat("oneDNN: ", function, " failed: ", StatusText(status)));
 }
 
+// One engine and one stream for the process, never destroyed.
 dnnl_engine_t Engine() {
   static dnnl_engine* const engine = [] {
     dnnl_engine_t made = nullptr;
@@ -118,6 +124,8 @@ dnnl_data_type_t DataType(DType dtype) {
 
 bool IsKnown(DType dtype) { return DataType(dtype) != dnnl_data_type_undef; }
 
+// oneDNN's blocked format is the same idea as Layout: outer dimensions in an order, then inner blocks. Strides are
+// those of the outer dimensions.
 dnnl_memory_desc_t Describe(const TensorType& type) {
   dnnl_memory_desc_t md = Skeleton(type);
   md.format_kind = dnnl_blocked;
@@ -148,11 +156,15 @@ dnnl_memory_desc_t DescribeAny(const TensorType& type) {
   return md;
 }
 
+// A layout that shapes of 1 have simplified is said again in full: oneDNN compares descriptors by their strides and
+// blocks, also where they make no difference.
 dnnl_memory_desc_t DescribeAs(const TensorType& type, const Layout& layout) {
   const bool alike = layout.rank == type.shape.rank() && layout.Simplified(type.shape) == type.layout;
   return Describe(alike ? TensorType{type.dtype, type.shape, layout} : type);
 }
 
+// Asks for the layout of a 1x1 convolution of as many channels, as the library does not say otherwise which blocks its
+// kernels are fastest on.
 Layout FavouriteLayout(const TensorType& data) {
   const Shape& shape = data.shape;
   TensorType weights{data.dtype, shape.With(0, shape[1]), {}};
@@ -174,6 +186,8 @@ dnnl_memory_desc_t Describe(const TensorType& type, Choice choice) {
   return choice == Choice::kFixed ? Describe(type) : DescribeAny(type);
 }
 
+// The way back. A descriptor with an offset, extra data (compensation of integers, Winograd's weights) or gaps is none
+// that a Layout can say.
 std::optional<Layout> LayoutOf(const dnnl_memory_desc_t& md) {
   if (md.format_kind != dnnl_blocked || md.offset0 != 0 || md.extra.flags != 0 || md.ndims > Shape::kMaxRank) return {};
   const dnnl_blocking_desc_t& blocking = md.format_desc.blocking;
@@ -196,6 +210,7 @@ std::optional<Layout> LayoutOf(const dnnl_memory_desc_t& md) {
     if (count > 1 && blocking.strides[axis] != stride.value()) return {};
     stride *= count;
   }
+  // Axes in their own order without blocks are the plain layout, which has one name only.
   const bool sorted = std::is_sorted(layout.order.begin(), layout.order.begin() + md.ndims);
   return sorted && layout.block_count == 0 ? Layout{} : layout;
 }
@@ -204,6 +219,7 @@ int64_t BytesOf(const dnnl_memory_desc_t& md) {
   return IsEmpty(md) ? 0 : static_cast<int64_t>(dnnl_memory_desc_get_size(&md));
 }
 
+// A status of failure is kept, not thrown: "not implemented" is the usual answer to a question about layouts.
 PrimitiveDesc PrimitiveDesc::Create(dnnl_status_t init, const_dnnl_op_desc_t op, const PostOps& post_ops,
                                     const PrimitiveDesc* forward) {
   PrimitiveDesc result;
@@ -259,6 +275,7 @@ int64_t PrimitiveKernel::Book(int64_t bytes) {
   return offset;
 }
 
+// Steps run one after another and share one scratchpad, as large as the largest needs.
 void PrimitiveKernel::Add(const PrimitiveDesc& desc, std::vector<Argument> arguments) {
   dnnl_primitive_t primitive = nullptr;
   Check(dnnl_primitive_create(&primitive, desc.get()), "dnnl_primitive_create");
@@ -273,6 +290,7 @@ void PrimitiveKernel::Add(const PrimitiveDesc& desc, std::vector<Argument> argum
 
 int64_t PrimitiveKernel::scratch_bytes() const { return (Size(booked_bytes_) + scratchpad_bytes_).value(); }
 
+// Memory objects are made once here; Run executes with the same arguments each time.
 void PrimitiveKernel::Bind(const KernelArgs& args) {
   for (Step& step : steps_) {
     step.memories.clear();
@@ -293,6 +311,8 @@ void PrimitiveKernel::Bind(const KernelArgs& args) {
     }
     if (!IsEmpty(step.scratchpad)) add(DNNL_ARG_SCRATCHPAD, step.scratchpad, args.scratch + booked_bytes_);
   }
+  // oneDNN's sum post-op adds to what is in the output, so the summand is copied there first, unless the planner has
+  // put it there.
   copy_bytes_ = 0;
   if (copied_input_ < 0) return;
   const Tensor& from = args.inputs[static_cast<size_t>(copied_input_)];
@@ -313,6 +333,7 @@ void PrimitiveKernel::Run() {
   }
 }
 
+// Run does not throw (graph/kernel.h), so a status is reported here.
 std::string PrimitiveKernel::TakeFault() {
   if (status_ == dnnl_success) return {};
   const dnnl_status_t status = std::exchange(status_, dnnl_success);

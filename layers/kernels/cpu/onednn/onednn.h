@@ -44,6 +44,7 @@ dnnl_memory_desc_t Describe(const TensorType& type, Choice choice);
 std::optional<Layout> LayoutOf(const dnnl_memory_desc_t& md);
 // Whether a primitive has no tensor here (no workspace, no scratchpad).
 inline bool IsEmpty(const dnnl_memory_desc_t& md) { return md.ndims == 0; }
+// Returns the bytes that a tensor takes, padding included; 0 for none.
 int64_t BytesOf(const dnnl_memory_desc_t& md);
 
 // Deleters of the library's handles.
@@ -57,7 +58,7 @@ struct Destroy {
 template <class T>
 using Owned = std::unique_ptr<T, Destroy>;
 
-// What follows a convolution or product in the same pass over its output, in this order.
+// The operations that follow a convolution or product in the same pass over its output, in this order.
 struct PostOps {
   std::vector<float> scales = {};  // of 8-bit operations: factors along scale_axis, or one; empty: none
   int scale_axis = 1;

@@ -23,6 +23,7 @@ using onednn::Place;
 using onednn::PrimitiveDesc;
 
 enum class Direction : uint8_t { kForward, kBackwardData, kBackwardWeights };
+// Winograd's algorithm has a row of its own, which is asked for last: oneDNN 2 has it for some shapes only.
 enum class Algorithm : uint8_t { kDirect, kWinograd };
 
 struct Problem {
@@ -36,7 +37,7 @@ struct Problem {
   dnnl_alg_kind_t algorithm = dnnl_convolution_direct;
 };
 
-// Which of the three layouts are as the problem says, and which are oneDNN's choice.
+// Says which of the three layouts are as the problem has them, and which are oneDNN's choice.
 struct Choices {
   Choice x = Choice::kAny;
   Choice w = Choice::kAny;
@@ -107,6 +108,7 @@ Descriptors Fill(const Problem& p, const Choices& choices, const dnnl_memory_des
   return d;
 }
 
+// The forward descriptor is made for training in any case: it serves as the backward ones' hint too.
 PrimitiveDesc CreateForward(const Problem& p, const Descriptors& d) {
   dnnl_convolution_desc_t op{};
   const dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(
@@ -154,7 +156,7 @@ std::optional<Layouts> LayoutsOf(Direction direction, const Problem& p, const Pr
   return Layouts{*x_layout, *w_layout, *y_layout};
 }
 
-// What oneDNN likes best; with plain weights where its favourite cannot be said as a layout.
+// Returns the layouts that oneDNN likes best; with plain weights where its favourite cannot be said as a layout.
 std::optional<Layouts> FreeLayouts(Direction direction, const Problem& p, std::string& implementation) {
   Problem plain = p;
   plain.w.layout = {};
@@ -175,6 +177,8 @@ bool IsCut(Direction direction, const KernelQuery& query) {
 // oneDNN's choice, but with what is there already wherever that costs nothing: the same implementation runs on it.
 // For the weights' gradient "there already" is the layout the forward pass gives the weights, so the update needs no
 // reorder.
+// Attempts are ordered from "all stays as it is" to "some of it does". An attempt counts only if oneDNN names the same
+// implementation as for its free choice: a slower one is often accepted, too.
 std::optional<Layouts> ChooseLayouts(Direction direction, Problem p) {
   std::string best;
   const std::optional<Layouts> free = FreeLayouts(direction, p, best);
@@ -243,6 +247,7 @@ std::optional<LayoutProposal> Propose(const KernelQuery& query) {
   return proposal;
 }
 
+// All layouts are fixed by now: the primitive runs on the tensors as they lie, without a reorder.
 template <Direction kDirection, Algorithm kAlgorithm>
 std::unique_ptr<Kernel> MakeWhole(const KernelQuery& query) {
   const Problem p = ReadProblem(kDirection, kAlgorithm, query);

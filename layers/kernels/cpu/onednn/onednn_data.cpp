@@ -34,6 +34,7 @@ std::unique_ptr<Kernel> MakeReorder(const KernelQuery& query) {
   return kernel;
 }
 
+// The axis counts in logical dimensions: the library finds the runs of memory.
 PrimitiveDesc CreateConcat(const KernelQuery& query) {
   std::vector<dnnl_memory_desc_t> parts;
   for (const TensorType& type : query.inputs) parts.push_back(onednn::Describe(type));

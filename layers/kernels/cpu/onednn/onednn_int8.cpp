@@ -26,6 +26,7 @@ std::vector<float> Floats(const Doubles& values) {
 
 // Conversions --------------------------------------------------------------------------------------------------------
 
+// A reorder with scales multiplies while it copies: by 1/scale to integers, by scale back.
 PrimitiveDesc CreateConversion(const KernelQuery& query) {
   onednn::PostOps post_ops;
   post_ops.scales = Floats(query.node.attributes.Get<Doubles>("scales"));
@@ -71,6 +72,7 @@ KernelDef ConversionRow(const char* op) {
 // Convolution --------------------------------------------------------------------------------------------------------
 
 // The primitive for the query's types, with the weights' layout as given or (any_weights) left to oneDNN.
+// Scales, summand and ReLU are post-ops: the 32-bit sums are never written to memory.
 PrimitiveDesc CreateConvolution(const KernelQuery& query, bool any_weights) {
   const Attributes& a = query.node.attributes;
   const Geometry g = ConvolutionGeometry(query.node.op->name, a, query.inputs[1].shape);
@@ -116,9 +118,13 @@ std::string RefuseConvolution(const KernelQuery& query) {
   }
   const PrimitiveDesc desc = CreateConvolution(query, false);
   if (!desc.ok()) return desc.Refusal();
+  // Signed inputs need a correction for each output channel, which oneDNN keeps behind the weights: no Layout can say
+  // that.
   return desc.md(dnnl_query_weights_md).extra.flags == 0 ? "" : "oneDNN wants weights with sums beside them";
 }
 
+// oneDNN is asked with data channels last and weights of its choice; what it chooses for the weights is proposed as a
+// layout, so that they are reordered once, when the net is loaded.
 std::optional<LayoutProposal> ProposeConvolution(const KernelQuery& query) {
   if (!onednn::RefuseTypes(query).empty()) return {};
   std::vector<TensorType> inputs(query.inputs.begin(), query.inputs.end());

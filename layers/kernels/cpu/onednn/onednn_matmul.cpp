@@ -39,6 +39,7 @@ struct Operands {
   bool has_bias = false;
 };
 
+// Choice::kAny leaves the layout of b to the library, which may then pack it for its kernel.
 Operands ReadOperands(const KernelQuery& query, Choice b) {
   const Attributes& attributes = query.node.attributes;
   Operands o;

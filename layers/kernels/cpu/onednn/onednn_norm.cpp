@@ -40,6 +40,7 @@ struct LrnDescs {
   PrimitiveDesc backward;
 };
 
+// The kind matters: a forward pass for training leaves a workspace for the gradient.
 PrimitiveDesc CreateLrnForward(const KernelQuery& query, dnnl_prop_kind_t kind) {
   const Attributes& a = query.node.attributes;
   const dnnl_memory_desc_t x = onednn::Describe(query.inputs[0]);

@@ -63,6 +63,8 @@ struct Descs {
   const PrimitiveDesc& wanted(const Problem& p) const { return p.is_backward ? backward : forward; }
 };
 
+// A forward descriptor is needed in any case: it is the hint of the backward one. It is made for training where there
+// is an argmax or a gradient, as only then does oneDNN promise a workspace.
 Descs CreateDescs(const Problem& p, dnnl_alg_kind_t kind, const Geometry& g) {
   dnnl_dims_t strides{};
   dnnl_dims_t kernel{};
@@ -73,7 +75,7 @@ Descs CreateDescs(const Problem& p, dnnl_alg_kind_t kind, const Geometry& g) {
     strides[i] = g.stride[s];
     kernel[i] = g.kernel[s];
     padding_l[i] = g.pad_begin[s];
-    // What the windows really reach: oneDNN refuses padding beyond them.
+    // Padding that the windows really reach: oneDNN refuses more.
     padding_r[i] = (p.y.shape[i + 2] - 1) * g.stride[s] + g.kernel[s] - g.pad_begin[s] - p.x.shape[i + 2];
   }
   const dnnl_memory_desc_t x = onednn::Describe(p.x);
@@ -96,6 +98,7 @@ std::optional<dnnl_alg_kind_t> KindOf(const Problem& p, const Geometry& g) {
   return p.is_max ? std::optional(dnnl_pooling_max) : AverageKind(p, g);
 }
 
+// The workspace must be the argmax tensor byte by byte, since other kernels may have written or will read it.
 std::string Refuse(const KernelQuery& query) {
   if (std::string reason = onednn::RefuseTypes(query); !reason.empty()) return reason;
   const Problem p = ReadProblem(query);
@@ -127,6 +130,7 @@ std::optional<LayoutProposal> Propose(const KernelQuery& query) {
                         std::vector<Layout>(query.outputs.size(), layout)};
 }
 
+// oneDNN's names: in the backward pass "dst" is dy and "src" is dx.
 std::unique_ptr<Kernel> Make(const KernelQuery& query) {
   const Problem p = ReadProblem(query);
   const Geometry g = PoolGeometry(p.op, *p.attributes);

@@ -1,3 +1,5 @@
+// [K,C/g,k..] and [g,K/g,C/g,k..] are the same bytes in plain layout, and in blocked ones as long as blocks do not
+// cross groups: the views are descriptors and no copies.
 #include "layers/kernels/cpu/onednn/onednn_weights.h"
 
 namespace moka::onednn {
@@ -48,6 +50,8 @@ dnnl_memory_desc_t DescribeAnyWeights(const TensorType& weights, int64_t groups)
   return DescribeAny(groups == 1 ? weights : Grouped(weights, groups));
 }
 
+// From oneDNN's [groups, K/groups, ..] back to [K, ..]: possible where only the groups are blocked (depthwise), or
+// where each group's outputs follow those of the one before.
 std::optional<Layout> WeightsLayoutOf(const dnnl_memory_desc_t& md, int64_t groups) {
   if (groups == 1 || md.format_kind != dnnl_blocked) return LayoutOf(md);
   const dnnl_blocking_desc_t& from = md.format_desc.blocking;

@@ -28,6 +28,7 @@ struct Windows {
   std::array<int64_t, 3> kernel{1, 1, 1};
 };
 
+// Windows' bounds are computed once an axis and not once an element: a window is a product of three spans.
 Windows ReadWindows(const Attributes& attributes, const TensorType& x, const TensorType& y, bool counts) {
   const Geometry g = PoolGeometry("pooling", attributes);
   Windows w{*ViewPlanes(x), *ViewPlanes(y), {}, {1, 1, 1}};
@@ -72,6 +73,7 @@ void ForEachElement(const PlaneView& x, const Span& d, const Span& h, const Span
   }
 }
 
+// With lanes (channels last or in blocks) the sums of all lanes are made side by side in the output.
 void AveragePlane(const Windows& w, const float* x, float* y) {
   const int64_t inner = w.x.inner;
   ForEachWindow(w, [&](const Span& d, const Span& h, const Span& c, int64_t o) {
@@ -92,6 +94,7 @@ void AveragePlane(const Windows& w, const float* x, float* y) {
   });
 }
 
+// A scatter by one thread a plane, in the order of windows, is deterministic without atomics.
 void SpreadPlane(const Windows& w, const float* dy, float* dx) {
   const int64_t inner = w.x.inner;
   std::fill_n(dx, w.x.PlaneCount(), 0.0F);
@@ -129,6 +132,7 @@ class AverageKernel final : public BoundKernel {
   bool backward_;
 };
 
+// Positions in the window become Caffe's places in the plane; lanes of padding are 0.
 template <class Position>
 class MaskKernel final : public BoundKernel {
  public:

@@ -111,6 +111,8 @@ MOKA_VECTOR_CLONES void TakeLarger(const float* x, int64_t lanes, int32_t positi
   }
 }
 
+// The first element of a window is copied and later ones compete by `>`: of equals the first wins, and a NaN that comes
+// first stays, as in the reference.
 template <class Index>
 class ForwardKernel final : public Kernel {
  public:
@@ -153,6 +155,7 @@ class ForwardKernel final : public Kernel {
   Index* argmax_ = nullptr;
 };
 
+// Slices are independent, so the gradient scatters without atomics: the windows of a slice add in order in one thread.
 template <class Index>
 class BackwardKernel final : public Kernel {
  public:
@@ -230,6 +233,7 @@ std::unique_ptr<Kernel> Make(const KernelQuery& query) {
   const TensorType& x = backward ? query.outputs[0] : query.inputs[0];
   const TensorType& argmax = backward ? query.inputs[1] : query.outputs[1];
   const Windows w = WindowsOf(query.node.op->name, query.node.attributes, x, argmax.shape);
+  // Windows of up to 255 positions have an argmax of bytes, a quarter of the memory.
   const bool small = argmax.dtype == DType::kUInt8;
   if (backward && small) return std::make_unique<BackwardKernel<uint8_t>>(w);
   if (backward) return std::make_unique<BackwardKernel<int32_t>>(w);

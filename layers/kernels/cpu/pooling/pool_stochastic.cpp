@@ -61,6 +61,8 @@ void VisitInside(const Windows& w, const Triple& o, F&& f) {
   }
 }
 
+// Zeiler and Fergus, arXiv 1301.3557: an element is chosen with a probability in proportion to its value, which is the
+// first whose running sum reaches u times the total.
 template <class Position>
 class StochasticKernel final : public BoundKernel {
  public:
@@ -86,6 +88,8 @@ class StochasticKernel final : public BoundKernel {
     }
   }
 
+  // y and argmax are written at every step, so that the last element is taken if rounding keeps the sum below u times
+  // the total.
   void OneWindow(const float* x, const Triple& o, float u, float& y, Position& argmax) const {
     double total = 0;
     VisitInside(w_, o, [&](int64_t i, int64_t) {

@@ -41,6 +41,7 @@ class UnpoolMaxKernel final : public BoundKernel {
   }
 
  private:
+  // Where masks of a plane name one place twice, the later pixel wins, as the loop's order is fixed.
   void RunPlane(int64_t plane) {
     const float* x = in<float>(0) + plane * (backward_ ? large_ : small_);
     const float* mask = in<float>(1) + plane * small_;
@@ -67,6 +68,7 @@ class UnpoolMaxKernel final : public BoundKernel {
   std::atomic<int64_t> wrong_ = -1;
 };
 
+// One list of (small, large, weight) serves both directions: the gradient of a linear map is its transpose.
 class UnpoolKernel final : public BoundKernel {
  public:
   UnpoolKernel(const UnpoolWindows& windows, int64_t planes, bool backward)

@@ -21,6 +21,7 @@ struct Table {
 // The row an index names, or a negative number.
 int64_t RowOf(float index, int64_t rows) { return ReadLabel(false, 0, double{index}, rows); }
 
+// A wrong index makes its row NaN; when all rows are there one thread looks for the first wrong index to report.
 class EmbedKernel final : public BoundKernel {
  public:
   explicit EmbedKernel(const Table& table) : t_(table) {}

@@ -24,6 +24,8 @@ struct WordTable {
 };
 
 // Calls f(row or a negative number, weights, place) for each word of a sentence.
+// Position encoding (Sukhbaatar et al., arXiv 1503.08895, section 4.1) weighs column k of word j by a line in k,
+// `first` and `slope` of which are the word's.
 template <class F>
 void VisitSentence(const WordTable& t, const float* index, F&& f) {
   const auto padding = static_cast<float>(t.padding);
@@ -90,6 +92,8 @@ class EmbedSumKernel final : public BoundKernel {
   float wrong_value_ = 0;
 };
 
+// Threads share the columns and each goes through all sentences: two sentences with one word would otherwise write the
+// same row.
 class EmbedSumBackwardKernel final : public BoundKernel {
  public:
   explicit EmbedSumBackwardKernel(const WordTable& table) : t_(table) {}

@@ -17,6 +17,7 @@ namespace {
 constexpr size_t kTable = 2;                  // index and dy come before it
 constexpr int64_t kGrain = int64_t{1} << 14;  // elements worth a thread
 
+// Only the rows that the batch names are touched, which is the point of it: tables have many rows, batches few words.
 class EmbedUpdateKernel final : public BoundKernel {
  public:
   explicit EmbedUpdateKernel(const KernelQuery& query)
@@ -69,12 +70,14 @@ class EmbedUpdateKernel final : public BoundKernel {
   int64_t SumBytes() const { return Lines(row_.Bytes()); }
   int64_t PartBytes() const { return SumBytes() + Lines(engines_[0]->scratch_bytes(1)); }
   int64_t EngineAt(int64_t part) const { return ListBytes() + part * PartBytes() + SumBytes(); }
-  // Of each row the first position whose index names it, or -1; of each position the next one of its row.
+  // First: for each row of the table, the first position whose index names it, or -1. Next: for each position, the next
+  // one of its row.
   int64_t* First() { return scratch<int64_t>(); }
   int64_t* Next() { return First() + rows_; }
   float* Sums(int64_t part) { return scratch<float>(ListBytes() + part * PartBytes()); }
   int64_t RowAt(int64_t position) const { return ReadLabel(false, 0, double{in<float>(0)[position]}, rows_); }
 
+  // A linked list for each row, made from the last position to the first, so that it runs forwards.
   void ListRows() {
     std::fill_n(First(), rows_, -1);
     for (int64_t i = count_ - 1; i >= 0; --i) {
@@ -85,6 +88,7 @@ class EmbedUpdateKernel final : public BoundKernel {
     }
   }
 
+  // The thread whose share holds a row's first position does all of the row, wherever the others are.
   void RunPart(int64_t part) {
     tile::TileEngine<float>& engine = *engines_[static_cast<size_t>(part)];
     engine.Prepare();

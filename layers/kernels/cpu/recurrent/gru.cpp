@@ -33,6 +33,8 @@ class GruKernel final : public BoundKernel {
         cell_(BestGruRows()),
         implementation_(StrCat("packed:", cut.tiles().name)) {}
   std::string_view implementation() const override { return implementation_; }
+  // The packed weights, unless their layout has them packed, and two copies of the packed state: a step reads one while
+  // threads that are ahead write the other.
   int64_t scratch_bytes() const override { return (WeightFloats() + 2 * StateFloats()) * kFloat; }
 
   void Run() override {
@@ -63,6 +65,7 @@ class GruKernel final : public BoundKernel {
   float* Inner(int64_t t, int64_t row, int64_t unit) const {
     return saves_ ? out<float>(3) + (t * s_.rows + row) * s_.units + unit : nullptr;
   }
+  // The state before step t as it is, not times `going`: the cell multiplies.
   const float* Before(int64_t t, int64_t row, int64_t unit) const {
     return t == 0 ? in<float>(2) + row * s_.units + unit : Y(t - 1, row, unit);
   }
@@ -90,7 +93,7 @@ class GruKernel final : public BoundKernel {
     }
   }
 
-  // What rows that have ended give.
+  // Writes the results of rows that have ended: zeros.
   void End(int64_t t, int64_t block, int64_t first, int64_t rows) {
     const int64_t unit = block * s_.width;
     recurrence::Clear(Y(t, first, unit), s_.units, rows, s_.UnitsOf(block));
@@ -131,6 +134,7 @@ class GruKernel final : public BoundKernel {
   void Step(int64_t t, int64_t block, int64_t tile) {
     const int64_t first = s_.TileBegin(tile);
     const int64_t rows = s_.TileBegin(tile + 1) - first;
+    // A tile whose rows have all ended is not multiplied.
     if (t >= lengths().OfTile(tile)) return End(t, block, first, rows);
     alignas(64) std::array<Sums, 3> sums;
     Multiply(t, block, first, rows, sums);
@@ -149,20 +153,25 @@ class GruKernel final : public BoundKernel {
   const std::string implementation_;
 };
 
+// As in lstm.cpp. dh has two ways to the step before: through the gates (a product with the weights) and past them,
+// through z (Carried).
 class GruBackwardKernel final : public BoundKernel {
  public:
   explicit GruBackwardKernel(const Cut& cut)
       : s_(cut), cell_(BestGruRows()), implementation_(StrCat("packed:", cut.tiles().name)) {}
   std::string_view implementation() const override { return implementation_; }
+  // As above, with the gates' gradients in place of the state: the step before multiplies them with the weights.
   int64_t scratch_bytes() const override { return (WeightFloats() + 2 * GateFloats()) * kFloat; }
 
   void Run() override {
     ParallelFor(s_.blocks, s_.Grain(3 * s_.units * s_.units), [this](int64_t begin, int64_t end, int) {
       for (int64_t block = begin; block < end; ++block) {
+        // dh = dsums w: a panel is the columns of a block of units, through the rows of all gates.
         const Matrix w{in<float>(7) + block * s_.width, s_.units, 1};
         s_.tiles().pack_panels(w, 3 * s_.units, s_.UnitsOf(block), Panel(block));
       }
     });
+    // Nothing is passed on from beyond the last step.
     std::fill_n(out<float>(1), s_.rows * s_.units, 0.0F);
     // Step -1 is the gradient of the first state.
     s_.ForSteps(s_.steps - 1, -1, [this](int64_t t, int64_t block, int64_t tile) { Step(t, block, tile); });
@@ -178,7 +187,7 @@ class GruBackwardKernel final : public BoundKernel {
   Lengths lengths() const { return {s_, input_count() > 8 ? in<float>(8) : nullptr}; }
   // 1 where a row has ended: the gradient of its last state comes as it is.
   float Going(int64_t t, int64_t row) const { return t < lengths().Of(row) ? in<float>(5)[t * s_.rows + row] : 1.0F; }
-  // What z passes on of dh, from one step to the one before; at last the gradient of the first state.
+  // The part of dh that z passes on from one step to the one before; at last the gradient of the first state.
   float* Carried(int64_t row, int64_t unit) const { return out<float>(1) + row * s_.units + unit; }
 
   // dLoss/dh of a tile that flows through the gates of step t + 1, or from the last state where rows end.
@@ -219,6 +228,7 @@ class GruBackwardKernel final : public BoundKernel {
     if (t >= lengths().OfTile(tile)) return End(t, block, first, rows);
     alignas(64) Sums sums;
     Multiply(t, block, tile, sums);
+    // Step -1 has no gates: what is left is the mark of step 0 on both ways of dh.
     if (t < 0) {
       for (int64_t r = 0; r < rows; ++r) {
         const float going = Going(0, first + r);

@@ -12,6 +12,7 @@ namespace {
 using tile::Sigmoid;
 using tile::Tanh;
 
+// The sums of r and z are complete once the step's input is added.
 MOKA_INLINE void AddInput(const GruForwardTile& t, int gate) {
   for (int64_t row = 0; row < t.rows; ++row) {
     float* sums = t.sums[gate] + row * t.width;
@@ -39,6 +40,8 @@ MOKA_INLINE void AddReset(const GruForwardTile& t) {
   }
 }
 
+// h = (1 - z) n + z h', written as n + z (h' - n): one multiplication less. `kept` is h as the next step's product
+// takes it, times that step's `going`.
 MOKA_INLINE void States(const GruForwardTile& t) {
   for (int64_t row = 0; row < t.rows; ++row) {
     const int64_t at = row * t.width;
@@ -70,6 +73,8 @@ MOKA_INLINE void ForwardLoops(const GruForwardTile& t) {
   for (int gate = 0; gate < 3 && t.gates[0] != nullptr; ++gate) SaveGate(t, gate);
 }
 
+// h = n + z (h' - n) backwards: dh gives (1 - z) dh to n, (h' - n) dh to z and z dh to h'; what n gets reaches x as it
+// is and the recurrent product times r.
 MOKA_INLINE void BackwardLoop(const GruBackwardRow& row) {
   const float* sums = row.sums;
   const float* dy = row.dy;

@@ -45,6 +45,7 @@ class LstmKernel final : public BoundKernel {
         recurrence::PackFirstState(s_, in<float>(1), in<float>(2), block, State(0));
       }
     });
+    // Where cells are not saved, the one copy that goes from step to step is the result itself.
     if (!saves_) std::copy_n(in<float>(3), s_.rows * s_.units, out<float>(2));
     s_.ForSteps(0, s_.steps - 1, [this](int64_t t, int64_t block, int64_t tile) { Step(t, block, tile); });
     for (int64_t row = 0; row < s_.rows; ++row) {
@@ -57,6 +58,7 @@ class LstmKernel final : public BoundKernel {
   }
 
  private:
+  // Scratch: the packed weights, unless the layout has them packed already, and two copies of the packed state.
   int64_t WeightFloats() const { return is_packed_ ? 0 : s_.PanelFloats(); }
   Lengths lengths() const { return {s_, input_count() > 5 ? in<float>(5) : nullptr}; }
   int64_t StateFloats() const { return Aligned(s_.rows * s_.units); }
@@ -72,11 +74,13 @@ class LstmKernel final : public BoundKernel {
   const float* CellsBefore(int64_t t, int64_t row, int64_t unit) const {
     return saves_ && t == 0 ? in<float>(3) + row * s_.units + unit : Cells(t - 1, row, unit);
   }
+  // Gates of a row lie beside each other, [steps, rows, 4 units], as the product of x with all gates' weights leaves
+  // them.
   int64_t GateAt(int64_t t, int64_t row, int64_t gate, int64_t unit) const {
     return ((t * s_.rows + row) * 4 + gate) * s_.units + unit;
   }
 
-  // What rows that have ended give.
+  // Writes the results of rows that have ended: zeros.
   void End(int64_t t, int64_t block, int64_t first, int64_t rows) {
     const int64_t unit = block * s_.width;
     recurrence::Clear(Y(t, first, unit), s_.units, rows, s_.UnitsOf(block));
@@ -138,6 +142,7 @@ class LstmKernel final : public BoundKernel {
   void Step(int64_t t, int64_t block, int64_t tile) {
     const int64_t first = s_.TileBegin(tile);
     const int64_t rows = s_.TileBegin(tile + 1) - first;
+    // A tile whose rows have all ended is not multiplied.
     if (t >= lengths().OfTile(tile)) return End(t, block, first, rows);
     alignas(64) std::array<Sums, 4> sums;
     Multiply(t, block, first, rows, sums);
@@ -157,6 +162,9 @@ class LstmKernel final : public BoundKernel {
   const std::string implementation_;
 };
 
+// Backpropagation through time (Werbos, 1990): step t takes dh from the gates' gradients of step t + 1, packed by the
+// threads that made them, and leaves its own. The weights' gradient is a matrix product of the graph's, over all steps
+// at once.
 class LstmBackwardKernel final : public BoundKernel {
  public:
   LstmBackwardKernel(const Cut& cut, bool wants_first)
@@ -170,6 +178,7 @@ class LstmBackwardKernel final : public BoundKernel {
   void Run() override {
     ParallelFor(s_.blocks, s_.Grain(4 * s_.units * s_.units), [this](int64_t begin, int64_t end, int) {
       for (int64_t block = begin; block < end; ++block) {
+        // dh = dgates w: a panel is the columns of a block of units, through the rows of all gates.
         const Matrix w{in<float>(7) + block * s_.width, s_.units, 1};
         s_.tiles().pack_panels(w, 4 * s_.units, s_.UnitsOf(block), Panel(block));
         for (int64_t row = 0; row < s_.rows; ++row) {
@@ -233,6 +242,7 @@ class LstmBackwardKernel final : public BoundKernel {
     if (t >= lengths().OfTile(tile)) return End(t, block, first, rows);
     alignas(64) Sums sums;
     Multiply(t, block, tile, sums);
+    // Step -1 has no gates: what is left is the mark of step 0.
     if (t < 0) {
       for (int64_t r = 0; r < rows; ++r) {
         const float going = Going(0, first + r);
@@ -255,6 +265,7 @@ class LstmBackwardKernel final : public BoundKernel {
     }
   }
 
+  // A row of a tile: its lengths may differ from its neighbours', so each row decides for itself whether it goes on.
   void Row(int64_t t, int64_t row, int64_t unit, int64_t units, const float* sums) {
     if (t >= lengths().Of(row)) return End(t, unit / s_.width, row, 1);
     const int64_t state = row * s_.units + unit;
@@ -289,6 +300,7 @@ std::string Refuse(const KernelQuery& query) {
   return RefuseUnlessPlainOrPanels(query, kWeights, true);
 }
 
+// A net that reads gates or cells as results has gradients of them, which this kernel does not take.
 std::string RefuseBackward(const KernelQuery& query) {
   if (std::string reason = RefuseUnlessFilledFloat32(query); !reason.empty()) return reason;
   if (query.inputs.size() > 9) return "a gradient flows into the saved gates and cells";

@@ -72,6 +72,8 @@ MOKA_INLINE void ForwardLoops(const LstmForwardTile& t) {
   for (int gate = 0; gate < 4 && t.gates[0] != nullptr; ++gate) SaveGate(t, gate);
 }
 
+// The derivatives by the gates' own values: s (1 - s) for a sigmoid s, 1 - g^2 for a tanh g, so that no sum before the
+// gates needs to be kept. tanh of the cell is computed again rather than kept.
 MOKA_INLINE void BackwardLoop(const LstmBackwardRow& r) {
   const float* sums = r.sums;
   const float* dy = r.dy;

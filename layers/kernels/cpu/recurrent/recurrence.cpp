@@ -1,9 +1,12 @@
+// Packs weights gate by gate, in panels of one block's units, and states and gradients as rows of tiles: the order in
+// which the inner loop of a product (gemm.h) reads both.
 #include "layers/kernels/cpu/recurrent/recurrence.h"
 
 #include "layers/kernels/cpu/matmul/panels.h"
 
 namespace moka::recurrence {
 
+// w's rows of a gate, transposed by strides alone: the product is with w^T.
 void PackGates(const Cut& cut, const float* w, int64_t block, float* panels) {
   const int64_t unit = block * cut.width;
   for (int64_t gate = 0; gate < cut.gates; ++gate) {
@@ -12,6 +15,7 @@ void PackGates(const Cut& cut, const float* w, int64_t block, float* panels) {
   }
 }
 
+// The first state enters as every later one does: times the marks of its step, and nothing where a mark is 0.
 void PackFirstState(const Cut& cut, const float* going, const float* h, int64_t block, float* state) {
   const int64_t unit = block * cut.width;
   const int64_t units = cut.UnitsOf(block);
@@ -29,6 +33,7 @@ void PackFirstState(const Cut& cut, const float* going, const float* h, int64_t 
   }
 }
 
+// Gates lie one behind the other in the depth, so that one product sums over gates and units.
 void PackGradients(const Cut& cut, const float* gradients, int64_t t, int64_t tile, int64_t block, float* packed) {
   const int64_t first = cut.TileBegin(tile);
   const int64_t rows = cut.TileBegin(tile + 1) - first;
@@ -40,6 +45,7 @@ void PackGradients(const Cut& cut, const float* gradients, int64_t t, int64_t ti
   }
 }
 
+// Otherwise a panel would hold units of two gates.
 std::optional<LayoutProposal> Propose(const KernelQuery& query, size_t weights) {
   const int64_t units = query.inputs[weights].shape[1];
   const bool fills_panels = units % gemm::BestTiles().columns == 0;

@@ -1,5 +1,5 @@
-// What the fused recurrences share (lstm.cpp, gru.cpp): how a step is cut into tiles of rows and blocks of units, which
-// threads take them, and how weights and states are packed for its products.
+// The part that the fused recurrences (lstm.cpp, gru.cpp) share: how a step is cut into tiles of rows and blocks of
+// units, which threads take them, and how weights and states are packed for its products.
 #pragma once
 
 #include <algorithm>
@@ -81,7 +81,7 @@ class Cut {
   }
 
  private:
-  // So many that multiplying takes longer than the weights take from the third level of cache.
+  // A thread takes so many rows that multiplying takes longer than loading the weights from the third level of cache.
   static constexpr int64_t kRowsOfAThread = 24;
 
   template <class F>
@@ -110,7 +110,7 @@ class Lengths {
     const float length = lengths_[row];
     return length > 0 ? static_cast<int64_t>(std::min(length, static_cast<float>(cut_.steps))) : 0;
   }
-  // Of the longest row of a tile: from there on nothing is left to compute.
+  // Returns the steps of the longest row of a tile: from there on nothing is left to compute.
   int64_t OfTile(int64_t tile) const {
     if (lengths_ == nullptr) return cut_.steps;
     int64_t longest = 0;

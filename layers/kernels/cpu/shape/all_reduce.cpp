@@ -12,6 +12,8 @@
 namespace moka {
 namespace {
 
+// begin announces the memory of its output once, when it is bound, and the exchange sums in place; end waits. A copy is
+// made only where the planner could not let the two share memory.
 class AllReduceKernel : public BoundKernel {
  public:
   AllReduceKernel(const KernelQuery& query, bool begins)
@@ -41,6 +43,7 @@ class AllReduceKernel : public BoundKernel {
   bool begins_;
 };
 
+// A rank that owns the weight copies the new value into the state; the others receive it there.
 class AllGatherBeginKernel : public BoundKernel {
  public:
   explicit AllGatherBeginKernel(const KernelQuery& query)
@@ -71,6 +74,7 @@ class AllGatherBeginKernel : public BoundKernel {
   int source_;
 };
 
+// A sum over a group of ranks, waited for at once, then divided.
 class MeanOverRanksKernel : public BoundKernel {
  public:
   explicit MeanOverRanksKernel(const KernelQuery& query)

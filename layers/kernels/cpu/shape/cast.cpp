@@ -52,6 +52,7 @@ void ConvertRange(const void* x, void* y, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) to[i] = Convert<To>(ToWide(from[i]));
 }
 
+// A loop for each pair of types, chosen when the kernel is made.
 template <class From>
 Loop LoopTo(DType to) {
   switch (to) {

@@ -34,6 +34,7 @@ struct Runs {
   int64_t run = 1;
 };
 
+// Blocks of the axis belong to the run, as RefuseBrokenBlocks makes parts end at the borders of blocks.
 Runs SplitRuns(const TensorType& type, int axis) {
   const Shape padded = type.layout.Padded(type.shape);
   Runs runs{1, BytesOf(type.dtype)};
@@ -83,6 +84,7 @@ std::optional<LayoutProposal> ProposeParts(const KernelQuery& query) {
                         std::vector<Layout>(query.outputs.size(), layout)};
 }
 
+// A concat is one strided copy an input: runs of everything behind the axis, side by side in the output's runs.
 class PartsKernel final : public BoundKernel {
  public:
   explicit PartsKernel(const KernelQuery& query)
@@ -112,6 +114,8 @@ class PartsKernel final : public BoundKernel {
 // -------------------------------------------------------------------------------------------------
 
 // y's elements in order, each from an offset of x that is linear in y's index.
+// expand repeats by strides of 0, transpose permutes strides. Axes that x walks as one are merged first, so that rows
+// are as long as they can be. Elements are copied by width, whatever their type.
 class StridedKernel final : public BoundKernel {
  public:
   StridedKernel(const Shape& y, std::span<const int64_t> strides, int64_t width) : width_(width) {

@@ -22,6 +22,8 @@ struct Planes {
   int64_t Large() const { return static_cast<int64_t>(rows.size() * columns.size()); }
 };
 
+// Rows are blended before columns are read, so that the vertical blend is a loop over neighbours and is made once a row
+// and not once for each of two columns.
 class InterpolateKernel final : public BoundKernel {
  public:
   InterpolateKernel(Planes planes, bool backward) : p_(std::move(planes)), backward_(backward) {}

@@ -13,6 +13,7 @@
 namespace moka {
 namespace {
 
+// Bounds of what is sent and received are announced when the kernel is bound, so that a run only starts and waits.
 class RankPartsKernel : public BoundKernel {
  public:
   explicit RankPartsKernel(const KernelQuery& query)
@@ -58,6 +59,7 @@ class RankPartsKernel : public BoundKernel {
   std::string layer_;
 };
 
+// A rank's own rows are copied last, since the whole output is filled with zeros where there is no exchange.
 class GatherRowsKernel final : public RankPartsKernel {
  public:
   explicit GatherRowsKernel(const KernelQuery& query) : RankPartsKernel(query), own_(query.inputs[0].shape.Count()) {}
@@ -80,6 +82,7 @@ class GatherRowsKernel final : public RankPartsKernel {
   int64_t own_;  // elements of this rank's rows
 };
 
+// The adjoint of gather_rows: other ranks' parts are received and added to this rank's own.
 class ScatterRowsKernel final : public RankPartsKernel {
  public:
   explicit ScatterRowsKernel(const KernelQuery& query) : RankPartsKernel(query), own_(query.outputs[0].shape.Count()) {}
@@ -102,7 +105,7 @@ class ScatterRowsKernel final : public RankPartsKernel {
   int64_t own_;
 };
 
-// What both directions between columns and rows know: n rows of `columns` columns lie in scratch, part by part.
+// The exchange between columns and rows, in both directions: n rows of `columns` columns lie in scratch, part by part.
 class ExchangeKernel : public RankPartsKernel {
  public:
   ExchangeKernel(const KernelQuery& query, const Shape& rows)
@@ -128,6 +131,7 @@ class ExchangeKernel : public RankPartsKernel {
   std::vector<int64_t> parts_;
 };
 
+// In: all ranks' rows of this rank's columns. Out: all columns of this rank's rows.
 class ExchangeColumnsKernel final : public ExchangeKernel {
  public:
   explicit ExchangeColumnsKernel(const KernelQuery& query) : ExchangeKernel(query, query.outputs[0].shape) {}
@@ -152,6 +156,7 @@ class ExchangeColumnsKernel final : public ExchangeKernel {
   }
 };
 
+// The way back: from all columns of this rank's rows to all ranks' rows of this rank's columns.
 class ExchangeRowsKernel final : public ExchangeKernel {
  public:
   explicit ExchangeRowsKernel(const KernelQuery& query) : ExchangeKernel(query, query.inputs[0].shape) {}

@@ -57,6 +57,7 @@ class IndexKernel : public BoundKernel {
   float wrong_value_ = 0;
 };
 
+// A number that is ignored gives a row of zeros, and so does a wrong one, which is reported.
 class ReindexKernel final : public IndexKernel {
  public:
   explicit ReindexKernel(const KernelQuery& query)
@@ -64,6 +65,7 @@ class ReindexKernel final : public IndexKernel {
         count_(query.inputs[1].shape[0]),
         row_(query.inputs[0].shape.Count(1, query.inputs[0].shape.rank())) {}
   void Run() override {
+    // One thread looks for the first wrong number before the others copy.
     Check(in<float>(1), count_);
     ParallelFor(count_, 1 + kGrain / std::max<int64_t>(1, row_), [&](int64_t begin, int64_t end, int) {
       for (int64_t m = begin; m < end; ++m) {
@@ -96,6 +98,7 @@ class ReindexBackwardKernel final : public IndexKernel {
     const float* dy = in<float>(0);
     auto* dx = out<float>(0);
     ParallelFor(row_, 1 + kGrain / std::max<int64_t>(1, count_), [&](int64_t begin, int64_t end, int) {
+      // Each thread clears its own columns, so no barrier is needed.
       for (int64_t r = 0; r < limit(); ++r) std::fill(dx + r * row_ + begin, dx + r * row_ + end, 0.0F);
       for (int64_t m = 0; m < count_; ++m) {
         const int64_t row = Read(in<float>(1)[m]);
@@ -110,6 +113,7 @@ class ReindexBackwardKernel final : public IndexKernel {
   int64_t row_;
 };
 
+// Zeros first, then one store a label: a comparison an element would read the label as many times as there are classes.
 class LabelMaskKernel final : public IndexKernel {
  public:
   LabelMaskKernel(const Attributes& attributes, const AxisSplit& y) : IndexKernel(attributes, "label", y.size), y_(y) {}
@@ -132,6 +136,7 @@ class LabelMaskKernel final : public IndexKernel {
 };
 
 // One thread: N is a few thousand regions at most.
+// The order is total (group, NaN, loss, place), so that std::sort gives one result.
 class HardExampleMaskKernel final : public BoundKernel {
  public:
   HardExampleMaskKernel(int64_t count, int64_t keep) : count_(count), keep_(keep) {}
@@ -154,6 +159,7 @@ class HardExampleMaskKernel final : public BoundKernel {
     int64_t taken = 0;
     for (int64_t k = 0; k < count_; ++k) {
       const int64_t i = order[k];
+      // Each group counts anew.
       if (k == 0 || Group(group[order[k - 1]]) != Group(group[i])) taken = 0;
       const bool marked = Group(group[i]) >= 0 && taken++ < keep_;
       out<float>(0)[i] = marked ? 1.0F : 0.0F;
@@ -168,6 +174,7 @@ class HardExampleMaskKernel final : public BoundKernel {
   int64_t keep_;
 };
 
+// A running count decides each place, so one thread does it.
 class FilterIndexKernel final : public BoundKernel {
  public:
   explicit FilterIndexKernel(int64_t count) : count_(count) {}
@@ -185,6 +192,7 @@ class FilterIndexKernel final : public BoundKernel {
   int64_t count_;
 };
 
+// Rows are copied whole; only a flip of the last axis turns their elements around.
 class FlipKernel final : public BoundKernel {
  public:
   FlipKernel(const Ints& axes, const Shape& shape)
@@ -237,6 +245,7 @@ class FlipKernel final : public BoundKernel {
   std::vector<Dim> dims_;
 };
 
+// Values are narrowed once, when the kernel is made.
 class TableKernel final : public BoundKernel {
  public:
   explicit TableKernel(const Doubles& values) {

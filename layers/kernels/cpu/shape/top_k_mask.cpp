@@ -24,6 +24,8 @@ class TopKMaskKernel final : public BoundKernel {
   }
 
  private:
+  // A partition instead of a sort: the first k places hold the k largest in some order. Ties go by index, so that there
+  // is one such set.
   void OneLine(int64_t line) const {
     const int64_t first = line / x_.inner * x_.size * x_.inner + line % x_.inner;
     const float* x = in<float>(0) + first;

@@ -1,3 +1,5 @@
+// The one refusal of pointwise, reduce_sum and their groups: types and layouts that the tile engine cannot bring to a
+// tile.
 #include "layers/kernels/cpu/tiles/expression_kernel.h"
 
 #include "core/text.h"

@@ -1,4 +1,4 @@
-// What the CPU's kernels of ops that hold an expression take: types and layouts.
+// The types and layouts that the CPU's kernels of ops with an expression take.
 #pragma once
 
 #include <span>

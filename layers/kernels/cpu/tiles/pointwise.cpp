@@ -17,6 +17,8 @@ namespace {
 constexpr int64_t kLeastRow = 256;            // shorter rows are joined: a row costs some 20 ns to enter
 constexpr int64_t kGrain = int64_t{1} << 14;  // element operations worth a thread
 
+// Tiles are numbered through all rows and shared out evenly; a part decodes its first row's index and counts on from
+// there, as divisions for every row would cost more than short rows do.
 template <class T>
 class PointwiseKernel final : public Kernel {
  public:
@@ -50,6 +52,7 @@ class PointwiseKernel final : public Kernel {
   }
 
  private:
+  // The walk goes as the first output lies. Outputs that lie otherwise are written tile by tile through a buffer.
   static tile::EngineSpec SpecOf(const KernelQuery& query) {
     tile::EngineSpec spec{.expression = Expression::Parse(query.node.attributes.Get<Strings>("exprs")),
                           .inputs = {query.inputs.begin(), query.inputs.end()},
@@ -64,6 +67,7 @@ class PointwiseKernel final : public Kernel {
     return spec;
   }
 
+  // Counts on from row to row like an odometer instead of dividing.
   void RunPart(int64_t part) {
     const int64_t first = tiles_ * part / parts_;
     const int64_t last = tiles_ * (part + 1) / parts_;
@@ -97,6 +101,7 @@ class PointwiseKernel final : public Kernel {
   int parts_ = 1;
 };
 
+// Blocks of two layouts must nest, or a tile could not hold whole blocks of both.
 std::string Refuse(const KernelQuery& query) {
   if (query.outputs.empty()) return "there are no outputs";
   const Layout& layout = query.outputs[0].layout;

@@ -65,6 +65,7 @@ class ReduceSumKernel final : public Kernel {
     count_ = engine_.walk().Count();
     ChooseMode();
     ChooseItems();
+    // The plain sum over the rows of a matrix (a bias's gradient) skips the interpreter and reads x in place.
     sums_rows_ = mode_ == Mode::kKept && engine_.walk().dims() == 2 && !IsKept(0) &&
                  spec.expression == Expression::Parse("x0") && spec.inputs[0].dtype == DTypeOf<T>::value;
     const auto operations = static_cast<int64_t>(spec.expression.instructions().size()) + 1;
@@ -106,13 +107,16 @@ class ReduceSumKernel final : public Kernel {
 
  private:
   using Index = std::array<int64_t, Shape::kMaxRank + Layout::kMaxBlocks>;
-  // Of each part: sums, and the tile a constant is spread over.
+  // A part has room for its sums and for the tile that a constant is spread over.
   static constexpr int64_t kPartDoubles = 2 * kTileLength;
 
   bool IsKept(int d) const { return engine_.extra_strides()[static_cast<size_t>(d)] != 0; }
   int64_t Extent(int d) const { return engine_.walk().extents[static_cast<size_t>(d)]; }
   int64_t items() const { return kept_items_ * chunks_; }
 
+  // Modes by the fastest dimensions: kWhole, a long run is summed; kRuns, short runs are summed, many to a tile;
+  // kPeriodic, a short kept dimension repeats under a summed one (channels last); kKept, a long kept dimension has a
+  // sum an element.
   void ChooseMode() {
     const int dims = engine_.walk().dims();
     const int last = dims - 1;
@@ -135,6 +139,8 @@ class ReduceSumKernel final : public Kernel {
     engine_.SetRow(1, 1);
   }
 
+  // Work is cut into items that own their sums: kept indices first and, where those are few, chunks of the summed ones.
+  // The cut depends on shapes alone and chunks are added in order, so the bits do not depend on the number of threads.
   void ChooseItems() {
     if (count_ == 0) return;
     const bool is_segmented = mode_ == Mode::kKept || mode_ == Mode::kRuns;
@@ -176,6 +182,7 @@ class ReduceSumKernel final : public Kernel {
     }
   }
 
+  // The tiles of an item are walked in order; a row is entered only when the next tile lies in another.
   void RunItem(typename tile::TileEngine<T>::State& state, int64_t item, double* sums, T* spread) {
     const int64_t kept = item / chunks_;
     const int64_t chunk = item % chunks_;
@@ -190,6 +197,7 @@ class ReduceSumKernel final : public Kernel {
         Decode(entered, false, index);
         engine_.EnterRow(state, {index.data(), outer});
       }
+      // A kept tile is the item's own; summed tiles are numbered through the units.
       const int64_t tile = segments_ > 1 ? kept % segments_ : unit % tiles_;
       const int64_t begin = tile * engine_.tile_length();
       const int64_t n = std::min(engine_.tile_length(), engine_.row_length() - begin);
@@ -222,7 +230,7 @@ class ReduceSumKernel final : public Kernel {
     }
   }
 
-  // What the modes leave in many sums, into the first width_ of them.
+  // Folds the many sums that a mode leaves into the first width_ of them.
   void Fold(double* sums) const {
     if (mode_ == Mode::kWhole) {
       for (int64_t half = kLanes / 2; half > 0; half /= 2) {

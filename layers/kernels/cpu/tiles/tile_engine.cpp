@@ -1,3 +1,6 @@
+// Chooses once how each operand reaches a tile (in place, one value, repeated, converted, gathered) and then interprets
+// the program a tile at a time: the tiles stay in the first cache, and an instruction's dispatch is paid once a tile
+// and not once an element (as in Boncz, Zukowski, Nes: "MonetDB/X100", CIDR 2005).
 #include "layers/kernels/cpu/tiles/tile_engine.h"
 
 #include <algorithm>
@@ -48,9 +51,14 @@ uint64_t SeedOf(const Tensor& tensor) {
 
 template <class T>
 TileEngine<T>::TileEngine(const EngineSpec& spec) : spec_(spec), inputs_(spec.inputs.size()) {
+  // Walk operands stand in a fixed order: the inputs, the logical index of random numbers, the repacked outputs, and
+  // last the dense outputs or the reduction's result. The rest of this file indexes strides by it.
   std::vector<WalkOperand> operands;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const TensorType& type = spec.inputs[i];
+    // An operand that lies otherwise than the walk is staged: converted to T and, where the walk pads its blocks,
+    // padded as well. Such operands are small (weights of a channel, scalars), and a gather over them needs no test for
+    // padding.
     const bool is_dense = type.shape == spec.shape && type.layout == spec.layout;
     operands.push_back({type.shape, is_dense, false});
     Input& input = inputs_[i];
@@ -67,6 +75,7 @@ TileEngine<T>::TileEngine(const EngineSpec& spec) : spec_(spec), inputs_(spec.in
   walk_ = MakeWalk(spec.layout, spec.shape, operands);
 }
 
+// Whether stepping through dimensions [from, ..) of the walk moves an operand by one element each time.
 template <class T>
 bool TileEngine<T>::IsContiguous(const std::vector<int64_t>& strides, int from) const {
   int64_t stride = 1;
@@ -92,6 +101,8 @@ int64_t TileEngine<T>::PeriodOf(const std::vector<int64_t>& strides) const {
   return period;
 }
 
+// Chooses how input i reaches tiles, the cheapest way first. In-place inputs cost nothing: the step reads the tensor.
+// All later sources fill a buffer of one tile, which is read back from the first cache.
 template <class T>
 void TileEngine<T>::ChooseSource(size_t i, int64_t unit) {
   Input& input = inputs_[i];
@@ -100,6 +111,8 @@ void TileEngine<T>::ChooseSource(size_t i, int64_t unit) {
   const auto is_still = [](int64_t stride) { return stride == 0; };
   const bool is_native = input.is_staged || spec_.inputs[i].dtype == DTypeOf<T>::value;
   const int64_t period = PeriodOf(strides);
+  // The level is how often the input changes: values that stay through a row, or through the whole run, are computed on
+  // at that level and not once an element.
   levels_[i] = Level::kTile;
   if (row_dims_ > 0 && std::all_of(row, strides.end(), is_still)) {
     input.source = Source::kOneValue;
@@ -112,10 +125,13 @@ void TileEngine<T>::ChooseSource(size_t i, int64_t unit) {
   } else {
     input.source = Source::kGathered;
   }
+  // Sources are enumerated in this order: those from kConverted on fill a buffer.
   const bool needs_buffer = input.source >= Source::kConverted;
   input.buffer = needs_buffer ? buffers_++ : -1;
 }
 
+// A small operand that repeats inside a row (a bias of C channels last) is laid out once a row if tiles are a multiple
+// of its period, so the tile length becomes one where nothing else asks for a unit.
 template <class T>
 void TileEngine<T>::SetRow(int row_dims, int64_t unit) {
   row_dims_ = row_dims;
@@ -140,6 +156,7 @@ void TileEngine<T>::SetRow(int row_dims, int64_t unit) {
   program_ = Compile(spec_.expression, levels_, plan);
 }
 
+// A part's memory, in the order in which StateOf takes it: locations, bases, scalars, registers, buffers, index.
 template <class T>
 int64_t TileEngine<T>::scratch_bytes(int parts) const {
   const auto element = static_cast<int64_t>(sizeof(T));
@@ -150,6 +167,8 @@ int64_t TileEngine<T>::scratch_bytes(int parts) const {
   return staged_ * element + part * parts;
 }
 
+// Builds a part's table of locations. Steps name operands by location only, so binding a tile is writing pointers,
+// whatever the operand is: an input in place, a buffer, a register or an output.
 template <class T>
 typename TileEngine<T>::State TileEngine<T>::StateOf(int part) const {
   const auto element = static_cast<int64_t>(sizeof(T));
@@ -193,6 +212,8 @@ void TileEngine<T>::Bind(std::span<const Tensor> inputs, std::span<const Tensor>
     if (is_native) input.data = static_cast<T*>(tensors_[i].raw());
     if (input.is_staged) input.data = static_cast<T*>(static_cast<void*>(scratch)) + input.staged_at;
   }
+  // A result that lies on an input must not be stored before the last step that reads this input. Only Bind sees
+  // addresses, so the program is compiled again here; it never needs more registers than in SetRow.
   StorePlan plan{spec_.stores, std::vector<uint64_t>(spec_.expression.results().size(), 0)};
   for (size_t r = 0; r < outputs_.size(); ++r) {
     for (size_t i = 0; i < inputs_.size(); ++i) {
@@ -238,6 +259,7 @@ void TileEngine<T>::Stage(size_t i) const {
   }
 }
 
+// Values that are the same for all elements are computed here once, by the same steps as tiles, with tiles of one.
 template <class T>
 void TileEngine<T>::Prepare() {
   for (size_t i = 0; i < inputs_.size(); ++i) {
@@ -248,6 +270,8 @@ void TileEngine<T>::Prepare() {
   FunctionsHere<T>().run(program_.uniform_steps.data(), static_cast<int64_t>(program_.uniform_steps.size()), frame, 1);
 }
 
+// Offsets are linear in the outer index, so a row's are summed once. Periodic inputs are unrolled to a whole tile,
+// after which each tile of the row reads the same buffer.
 template <class T>
 void TileEngine<T>::EnterRow(State& state, std::span<const int64_t> index) const {
   for (size_t o = 0; o < walk_.strides.size(); ++o) {
@@ -299,6 +323,7 @@ void TileEngine<T>::VisitRuns(const std::vector<int64_t>& strides, int64_t begin
   }
 }
 
+// Makes input i's elements [begin, begin + n) of the row readable at its location.
 template <class T>
 void TileEngine<T>::Fetch(State& state, size_t i, int64_t begin, int64_t n) const {
   const Input& input = inputs_[i];
@@ -324,6 +349,7 @@ void TileEngine<T>::Fetch(State& state, size_t i, int64_t begin, int64_t n) cons
   });
 }
 
+// A repacked output is made in a buffer of one tile and scattered from there.
 template <class T>
 void TileEngine<T>::PlaceOutputs(State& state, int64_t begin) const {
   // Outputs are dense: their offset is the walk's own.
@@ -337,6 +363,9 @@ void TileEngine<T>::PlaceOutputs(State& state, int64_t begin) const {
   }
 }
 
+// A weight in blocks of 16 x 16 channels that is also written with its block transposed (the layout of the other
+// direction) is the common repacking: then whole blocks go through registers instead of single floats. Returns the side
+// of such blocks, 0 for any other repacking.
 template <class T>
 int64_t TileEngine<T>::TransposedSide(const std::vector<int64_t>& strides) const {
   if (row_dims_ < 2 || sizeof(T) != sizeof(float)) return 0;
@@ -349,6 +378,8 @@ int64_t TileEngine<T>::TransposedSide(const std::vector<int64_t>& strides) const
   return std::all_of(strides.begin(), strides.end() - 2, is_apart) ? side : 0;
 }
 
+// Large outputs are streamed past the caches: at kStreamedBytes and more a write-allocate would read every line that is
+// overwritten and throw out what the next nodes need.
 template <class T>
 void TileEngine<T>::ScatterBlocks(const State& state, size_t k, int64_t begin, int64_t n, int64_t side) const {
   if constexpr (sizeof(T) == sizeof(float)) {
@@ -372,6 +403,7 @@ void TileEngine<T>::ScatterBlocks(const State& state, size_t k, int64_t begin, i
   }
 }
 
+// Element by element, where no blocks can be transposed as a whole.
 template <class T>
 void TileEngine<T>::Scatter(const State& state, size_t k, int64_t begin, int64_t n) const {
   if (sides_[k] > 0) return ScatterBlocks(state, k, begin, n, sides_[k]);
@@ -384,6 +416,9 @@ void TileEngine<T>::Scatter(const State& state, size_t k, int64_t begin, int64_t
   });
 }
 
+// One tile: fetch operands, place results, run the steps, scatter the repacked results. Random numbers are keyed by the
+// logical index, which does not depend on layout or threads; it is written out only where the walk is not in logical
+// order.
 template <class T>
 void TileEngine<T>::Evaluate(State& state, int64_t begin, int64_t n) const {
   for (size_t i = 0; i < inputs_.size(); ++i) Fetch(state, i, begin, n);

@@ -22,7 +22,7 @@ struct EngineSpec {
   Layout layout;  // of the walk: the largest input's and the outputs'
   Shape shape;    // of the walk: the broadcast shape
   bool stores = true;
-  // Without stores, one more operand whose strides the kernel wants: a reduction's result.
+  // If nothing is stored: one more operand whose strides the kernel wants, a reduction's result.
   Shape extra;
   // Outputs that lie otherwise than the walk, which one and how. Requires: CanRepack.
   std::vector<std::pair<size_t, Layout>> repacked = {};
@@ -68,7 +68,7 @@ class TileEngine {
   void EnterRow(State& state, std::span<const int64_t> index) const;
   // Elements [begin, begin + n) of the row.
   void Evaluate(State& state, int64_t begin, int64_t n) const;
-  // Without stores: the values of result 0 for the tile just evaluated; one value if is_scalar().
+  // Returns the values of result 0 for the tile just evaluated, where nothing is stored; one value if is_scalar().
   const T* result(const State& state) const { return state.at[program_.results[0].location]; }
   bool is_scalar() const { return program_.results[0].is_scalar; }
 

@@ -51,6 +51,7 @@ MOKA_BINARY(EqOp, a == b ? T{1} : T{0})
 #undef MOKA_UNARY
 #undef MOKA_BINARY
 
+// If the operand is one value for the tile, so is the result: it is computed once and written n times.
 template <class Op, class T>
 MOKA_INLINE void Unary(const Step& step, const Frame<T>& frame, int64_t n) {
   const T* a = frame.at[step.a];
@@ -64,6 +65,7 @@ MOKA_INLINE void Unary(const Step& step, const Frame<T>& frame, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = Op::Of(a[i]);
 }
 
+// The two bits of `scalars` say which operands are one value; with a loop for each case the value stays in a register.
 template <class Op, class T>
 MOKA_INLINE void Binary(const Step& step, const Frame<T>& frame, int64_t n) {
   const T* a = frame.at[step.a];
@@ -86,6 +88,7 @@ MOKA_INLINE void Binary(const Step& step, const Frame<T>& frame, int64_t n) {
   }
 }
 
+// One loop for each combination of scalar operands, as a test inside would keep it from being vectorised.
 template <int kScalars, class T>
 MOKA_INLINE void SelectLoop(const T* c, const T* a, const T* b, T* y, int64_t n) {
   const T c0 = *c;
@@ -127,6 +130,7 @@ struct PhiloxBlocks {
   uint32_t c3[kBlocks];
 };
 
+// The counter of core/rng.h: the block's number in the low words, the stream in the high ones.
 MOKA_INLINE void SetCounter(PhiloxBlocks& p, int j, uint64_t block, uint64_t stream) {
   p.c0[j] = static_cast<uint32_t>(block);
   p.c1[j] = static_cast<uint32_t>(block >> 32U);
@@ -134,6 +138,7 @@ MOKA_INLINE void SetCounter(PhiloxBlocks& p, int j, uint64_t block, uint64_t str
   p.c3[j] = static_cast<uint32_t>(stream >> 32U);
 }
 
+// Ten rounds of Philox4x32 (Salmon et al., SC 2011) as a structure of arrays, so that the blocks are lanes of vectors.
 MOKA_INLINE void RunPhilox(PhiloxBlocks& p, uint64_t seed) {
   auto k0 = static_cast<uint32_t>(seed);
   auto k1 = static_cast<uint32_t>(seed >> 32U);
@@ -152,12 +157,15 @@ MOKA_INLINE void RunPhilox(PhiloxBlocks& p, uint64_t seed) {
   }
 }
 
+// The upper 24 bits as a number in [0, 1): each is a float exactly. Through int32_t, as AVX2 converts no unsigned
+// numbers.
 template <class T>
 MOKA_INLINE T Unit(uint32_t word) {
   return static_cast<T>(static_cast<int32_t>(word >> 8U)) * static_cast<T>(0x1.0p-24);
 }
 
 // Elements in logical order: a block gives four of them.
+// The tile may begin within a block of four: its first words are skipped.
 template <class T>
 MOKA_INLINE void RandInOrder(uint64_t seed, uint64_t stream, uint64_t first, T* y, int64_t n) {
   uint32_t words[4 * kBlocks];
@@ -181,7 +189,8 @@ MOKA_INLINE void RandInOrder(uint64_t seed, uint64_t stream, uint64_t first, T* 
   }
 }
 
-// Elements in any order: a block each.
+// Elements in any order: a block each. One of the four words of a block is used, so this is four times the work: for
+// layouts in which neighbours in memory are not logical neighbours.
 template <class T>
 MOKA_INLINE void RandAt(uint64_t seed, uint64_t stream, const uint64_t* index, T* y, int64_t n) {
   PhiloxBlocks p;
@@ -205,6 +214,8 @@ MOKA_INLINE void RandAt(uint64_t seed, uint64_t stream, const uint64_t* index, T
   }
 }
 
+// An index is given where the tile's elements lie in another order than the logical one; the numbers of an element are
+// the same either way.
 template <class T>
 MOKA_INLINE void Rand(const Step& step, const Frame<T>& frame, int64_t n) {
   const uint64_t seed = frame.seeds[step.a];
@@ -215,6 +226,7 @@ MOKA_INLINE void Rand(const Step& step, const Frame<T>& frame, int64_t n) {
   }
 }
 
+// One dispatch a tile: the switch is not in the loop over elements.
 template <class T>
 MOKA_INLINE void RunOne(const Step& step, const Frame<T>& frame, int64_t n) {
   switch (step.op) {
@@ -252,6 +264,8 @@ MOKA_INLINE void RunAll(const Step* steps, int64_t count, const Frame<T>& frame,
   for (int64_t i = 0; i < count; ++i) RunOne(steps[i], frame, n);
 }
 
+// Lanes are a fixed number (kLanes) whatever the width of registers, so that every instruction set adds in the same
+// order.
 template <class T>
 MOKA_INLINE void SumLanes(const T* x, int64_t n, double* lanes) {
   double local[kLanes];
@@ -265,6 +279,7 @@ MOKA_INLINE void SumLanes(const T* x, int64_t n, double* lanes) {
   for (int64_t j = 0; j < kLanes; ++j) lanes[j] = local[j];
 }
 
+// Rows are added one after another to each column's sum: four at a time, but in the order of single additions.
 template <class T>
 MOKA_INLINE void AddTo(const T* x, int64_t stride, int64_t rows, int64_t n, double* y) {
   constexpr int64_t kRows = 4;  // between reading a sum and writing it
@@ -290,6 +305,8 @@ MOKA_INLINE void AddTo(const T* x, int64_t stride, int64_t rows, int64_t n, doub
   }
 }
 
+// The same bodies, inlined into functions that are compiled for an instruction set each. Tests run all that the machine
+// can.
 template <class T>
 struct Portable {
   static void Run(const Step* steps, int64_t count, const Frame<T>& frame, int64_t n) {
@@ -326,6 +343,7 @@ struct Avx512 {
 };
 #endif
 
+// Best first.
 template <class T>
 std::vector<TileFunctions<T>> FindRunnable() {
   std::vector<TileFunctions<T>> runnable;

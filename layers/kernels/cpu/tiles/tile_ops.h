@@ -45,7 +45,7 @@ struct TileFunctions {
   void (*add)(const T* x, int64_t stride, int64_t rows, int64_t n, double* y);
 };
 
-// What this machine can run, the fastest first; for float and double.
+// Returns the functions that this machine can run, the fastest first; for float and double.
 template <class T>
 const std::vector<TileFunctions<T>>& RunnableFunctions();
 template <class T>

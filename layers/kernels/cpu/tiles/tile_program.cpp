@@ -1,3 +1,5 @@
+// Splits an expression by how often it changes: once a run, once a row, once an element. Each value gets a slot in a
+// small file of tiles, taken again as soon as its last reader is done, as a register allocator would.
 #include "layers/kernels/cpu/tiles/tile_program.h"
 
 #include <algorithm>
@@ -15,6 +17,7 @@ class Compiler {
     program_.outputs = plan.stores ? static_cast<int>(results_.size()) : 0;
   }
 
+  // Levels and last uses first, as both the places and the order of stores follow from them.
   TileProgram Run() {
     const auto size = code_.size();
     levels_.resize(size);
@@ -39,6 +42,7 @@ class Compiler {
   int32_t& Place(int32_t i) { return places_[static_cast<size_t>(i)]; }
   bool IsTileInput(int32_t i) const { return At(i).op == ScalarOp::kInput && LevelOf(i) == Level::kTile; }
 
+  // An instruction changes as often as its most frequent operand; random numbers are new for each element.
   void FindLevels() {
     for (size_t i = 0; i < code_.size(); ++i) {
       const Instruction& x = code_[i];
@@ -87,6 +91,8 @@ class Compiler {
     return false;
   }
 
+  // Values that do not change within a row are single numbers in a file of their own, computed once a run or once a
+  // row.
   void PlaceScalars() {
     for (int32_t i = 0; i < static_cast<int32_t>(code_.size()); ++i) {
       const Instruction& x = At(i);
@@ -104,7 +110,8 @@ class Compiler {
     }
   }
 
-  // Without y unless it is placed. Scalars are read as vectors of one by the scalar steps themselves.
+  // Returns the step of instruction i; it has no y unless that is placed. Scalars are read as vectors of one by the
+  // scalar steps themselves.
   Step StepOf(int32_t i) {
     const Instruction& x = At(i);
     Step step{.op = x.op, .y = Place(i)};
@@ -125,6 +132,7 @@ class Compiler {
     return step;
   }
 
+  // Last freed, first taken: that tile is most likely still in the first cache.
   int32_t TakeRegister() {
     if (free_.empty()) return kRegisters + program_.registers++;
     const int32_t taken = free_.back();
@@ -132,6 +140,8 @@ class Compiler {
     return taken;
   }
 
+  // Linear-scan allocation over straight-line code (Poletto and Sarkar, 1999): registers whose last reader this is are
+  // freed first, so that the result may take an operand's place, element by element.
   void EmitTileStep(int32_t i) {
     Step step = StepOf(i);
     const Instruction& x = At(i);
@@ -176,6 +186,7 @@ class Compiler {
     }
   }
 
+  // Only now is the number of scalars known, behind which the registers lie.
   void NumberRegisters() {
     const auto fix = [&](int32_t& location) {
       if (location >= kRegisters) location += program_.first_register() - kRegisters;

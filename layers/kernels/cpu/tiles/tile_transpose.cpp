@@ -1,3 +1,5 @@
+// Transposes four rows of four floats at a time in registers. Large results are written past the caches, since a
+// repacked result is read only in the next pass.
 #include "layers/kernels/cpu/tiles/tile_transpose.h"
 
 #if defined(__SSE__)

@@ -1,3 +1,5 @@
+// Takes the walk's layout apart into the dimensions of its memory, blocks included, gives every operand a stride along
+// each, and joins neighbours along which all operands step as one. Padding is walked like all else and zeroed after.
 #include "layers/kernels/cpu/tiles/tile_walk.h"
 
 #include <algorithm>
@@ -19,6 +21,8 @@ struct MemoryDims {
   size_t count = 0;
 };
 
+// aBcd16b of [N,C,H,W] is the five dimensions N, C/16, H, W and 16, of which the second steps 16 channels and the last
+// one.
 MemoryDims DimsOf(const Layout& layout, const Shape& shape) {
   MemoryDims memory;
   const Shape padded = layout.Padded(shape);
@@ -66,6 +70,7 @@ std::array<int64_t, Shape::kMaxRank> RepeatingStrides(const Shape& own, const Sh
   return strides;
 }
 
+// Two neighbouring dimensions are one if the outer stride of every operand is the inner one times its extent.
 bool Joins(const Walk& walk, const std::vector<int64_t>& next_strides, int64_t next_extent) {
   for (size_t o = 0; o < walk.strides.size(); ++o) {
     if (walk.strides[o].back() != next_strides[o] * next_extent) return false;
@@ -126,6 +131,8 @@ bool CanRepack(const Layout& from, const Layout& to, const Shape& shape) {
 
 bool HasPadding(const Layout& layout, const Shape& shape) { return layout.Padded(shape) != shape; }
 
+// Dimensions of memory are taken from the slowest to the fastest and joined with the one before where every operand
+// allows it, so that rows are long.
 Walk MakeWalk(const Layout& layout, const Shape& shape, std::span<const WalkOperand> operands) {
   const MemoryDims memory = DimsOf(layout, shape);
   std::vector<std::array<int64_t, Shape::kMaxRank>> by_axis;
@@ -163,6 +170,7 @@ Walk MakeWalk(const Layout& layout, const Shape& shape, std::span<const WalkOper
   return walk;
 }
 
+// A walk writes whole blocks. What lies in the padding must be zero, as other kernels sum over it without a mask.
 void ZeroPadding(const Layout& layout, const Shape& shape, int64_t element_bytes, void* data) {
   if (!HasPadding(layout, shape)) return;
   const MemoryDims memory = DimsOf(layout, shape);

@@ -29,6 +29,8 @@ struct Walk {
   int64_t RowLength(int row_dims) const;
 };
 
+// Returns the walk over a tensor of this shape in the order of its memory, with every operand's strides. Extents of 1
+// are left out.
 Walk MakeWalk(const Layout& layout, const Shape& shape, std::span<const WalkOperand> operands);
 
 // Whether a walk over one layout can step through another: equal padding, and no block of one cuts a block of the

@@ -92,7 +92,7 @@ bool IsWeightLayout(const Layout& layout, int64_t lanes) {
   return false;
 }
 
-// What the arithmetic does not cover, whatever the layouts. Empty: nothing.
+// Returns why the arithmetic does not cover the node, whatever its layouts; empty: it does.
 std::string RefuseShapes(const KernelQuery& query) {
   if (std::string reason = RefuseUnlessFilledFloat32(query); !reason.empty()) return reason;
   const Shape& w = query.inputs[1].shape;
@@ -173,6 +173,7 @@ struct Axis {
 };
 
 // phase: of the results along this axis, where the gradient of a stride of 2 has two.
+// The equations at the top of the file, as numbers: the gradient of stride 1 pads 2 - p and begins at the last tap.
 template <Direction kDirection>
 Axis AxisOf(const Problem& p, int axis, int64_t phase) {
   const int64_t outputs = p.y.shape[axis];
@@ -184,6 +185,8 @@ Axis AxisOf(const Problem& p, int axis, int64_t phase) {
   return {(outputs + 1 - phase) / 2, 1 - h, e + 2};
 }
 
+// All addresses of a correlation as numbers, so that the tile functions, compiled for other instruction sets, need no
+// type of this room.
 template <Direction kDirection>
 winograd::Frame FrameOf(const Problem& p, int64_t phase) {
   constexpr bool kIsForward = kDirection == Direction::kForward;
@@ -213,7 +216,7 @@ winograd::Frame FrameOf(const Problem& p, int64_t phase) {
   return f;
 }
 
-// But for the channels.
+// The step that transforms weights; the channels are the caller's to fill in.
 template <Direction kDirection>
 WeightStep WeightsOf(const Problem& p, int64_t phase) {
   constexpr bool kIsForward = kDirection == Direction::kForward;
@@ -235,6 +238,8 @@ WeightStep WeightsOf(const Problem& p, int64_t phase) {
   return w;
 }
 
+// The gradient with respect to x is this same structure with the axes of the weights swapped and its taps read
+// backwards: four correlations of a quarter of the results each where the stride is 2.
 template <Direction kDirection>
 Correlation CorrelationOf(const Problem& p) {
   constexpr bool kIsForward = kDirection == Direction::kForward;
@@ -261,6 +266,7 @@ Correlation CorrelationOf(const Problem& p) {
   return c;
 }
 
+// The schedule is made with the kernel; a run is the schedule over the operands' addresses.
 class WinogradKernel final : public Kernel {
  public:
   WinogradKernel(const Correlation& correlation, const Problem& p)

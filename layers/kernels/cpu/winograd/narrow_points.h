@@ -23,7 +23,7 @@ MOKA_INLINE void TransformInput(const V (&d)[3], V (&v)[6]) {
   v[5] = Fnma(V::All(0.5F), d[0], d[2]);
 }
 
-// Of two results.
+// v = B^T d at the points of two results.
 template <class V>
 MOKA_INLINE void TransformInput(const V (&d)[4], V (&v)[6]) {
   const V even = V::All(-1.5F) * d[2];
@@ -34,7 +34,7 @@ MOKA_INLINE void TransformInput(const V (&d)[4], V (&v)[6]) {
   v[5] = Fnma(V::All(0.5F), d[1], d[3]);
 }
 
-// Of three results.
+// v = B^T d at the points of three results.
 template <class V>
 MOKA_INLINE void TransformInput(const V (&d)[5], V (&v)[6]) {
   const V a = V::All(kA);

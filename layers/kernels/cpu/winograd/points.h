@@ -42,6 +42,7 @@ MOKA_INLINE void TransformInput(const V (&d)[6], V (&v)[6]) {
   v[5] = Fnma(sum, d[3], d[1] + d[5]);
 }
 
+// The same for two taps: five inputs at the points +-c, +-d and infinity.
 template <class V>
 MOKA_INLINE void TransformInput(const V (&d)[5], V (&v)[5]) {
   const V c = V::All(kC);
@@ -105,6 +106,7 @@ MOKA_INLINE void TransformOutput(const V (&m)[6], V (&y)[4]) {
   y[3] = Fma(two, odd_b, Fma(half, odd_a, m[5]));
 }
 
+// Result k takes the k-th power of each point; infinity adds to the last alone.
 template <class V>
 MOKA_INLINE void TransformOutput(const V (&m)[5], V (&y)[4]) {
   const V sum_c = m[0] + m[1];

@@ -1,3 +1,6 @@
+// Chooses between the two orders of work by which transformed operand is the smaller, as the other one stays in caches,
+// and cuts blocks, spans and slices so that all threads have as many tiles. Strides are odd numbers of cache lines, as
+// powers of two would put all points into one set.
 #include "layers/kernels/cpu/winograd/schedule.h"
 
 #include <unistd.h>
@@ -67,6 +70,8 @@ class GroupRun {
     o_.y += out;
   }
 
+  // u of all weights is made once and read by every block, so it streams from the last-level cache; v and m of a block
+  // never leave the second level. The end of the first ParallelFor is the barrier between the two.
   void TilesOutside() const {
     const int64_t items = c_.y_phases * s_.slices * Ranges();
     if (!s_.repeats) {
@@ -90,6 +95,8 @@ class GroupRun {
     });
   }
 
+  // The mirror image: v of a span is made once and read by every slice, and the weights of a slice are transformed in
+  // chunks of channels right before they are multiplied, so that u, four times the weights, never exists as a whole.
   void WeightsOutside(int64_t span, int64_t phase) const {
     const TileBlock tiles = TilesOf(c_, s_, span);
     const int64_t items = GroupsOf(tiles) * c_.in_blocks();
@@ -118,7 +125,7 @@ class GroupRun {
 
   int64_t Ranges() const { return CeilOf(c_.depth(), kItemChannels); }
 
-  // Of all weights to u: items are phases by slices by ranges of channels.
+  // Transforms all weights to u: items are phases by slices by ranges of channels.
   void TransformWeights(int64_t begin, int64_t end, float* u) const {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t phase = i / Ranges() / s_.slices;
@@ -129,7 +136,8 @@ class GroupRun {
     }
   }
 
-  // Of a block's or span's tiles to v: items are groups of tiles by blocks of channels.
+  // Transforms a block's or span's tiles to v: items are groups of tiles by blocks of channels.
+  // Groups of tiles are numbered through all kinds; the loop steps to the next kind as it comes to it.
   void TransformInputs(int64_t phase, const TileBlock& tiles, int64_t begin, int64_t end, float* v) const {
     const Tiles* kind = tiles.kinds;
     int64_t groups_before = 0;  // of other kinds
@@ -260,6 +268,8 @@ Schedule PlanWeightsOutside(const Correlation& c, int64_t threads, const Caches&
 
 }  // namespace
 
+// The grid of whole tiles, a column at its right, a row below and the corner, as wide and high as the planes'
+// remainders.
 std::array<TileKind, kKinds> KindsOf(int64_t height, int64_t width, bool narrow) {
   if (!narrow) return {{{}, {0, CeilOf(height, kTile), 0, CeilOf(width, kTile)}}};
   const int64_t rows = height / kTile;
@@ -277,6 +287,7 @@ Caches MachineCaches() {
   return {CacheBytes(_SC_LEVEL2_CACHE_SIZE, int64_t{512} << 10), CacheBytes(_SC_LEVEL3_CACHE_SIZE, int64_t{8} << 20)};
 }
 
+// Chooses by shapes, threads and caches alone; nothing is timed, so that one machine always has one schedule.
 Schedule Plan(const Correlation& c, int64_t threads, const Caches& caches) {
   Schedule s;
   // Either order streams one transformed operand from the last-level cache or from memory, and it should be the

@@ -40,7 +40,7 @@ struct Caches {
   int64_t core_bytes = 0;    // second level, one core's
   int64_t shared_bytes = 0;  // last level
 };
-// Of this machine, or small ones where it does not tell.
+// Returns the sizes of this machine's caches, or small ones where it does not tell.
 Caches MachineCaches();
 
 enum class Order : uint8_t {
@@ -61,8 +61,8 @@ struct Schedule {
   int64_t slice_vectors = 2;
   int64_t chunk = 0;  // channels of the products whose transformed weights a part holds at a time (kWeightsOutside)
 
-  // What is transformed first (u of all weights, each phase's behind the other's, or v) is made by all threads together
-  // and shared, or each part repeats it in its own memory.
+  // True if each part repeats in its own memory what is transformed first (u of all weights, each phase's behind the
+  // other's, or v); else all threads make it together and share it.
   bool repeats = false;
 
   // Floats of scratch memory, and where the arrays of one part start.

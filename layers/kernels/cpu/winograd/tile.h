@@ -14,8 +14,8 @@
 //   m  their products      [points (m_stride)][tile][vectors*L output channels]
 // Tiles go in groups of equal size, as many as the multiply step has registers for.
 //
-// With three taps, tiles at the lower and right edge of planes whose edges are no multiples of 4 are narrow: m outputs
-// along an axis, whose patch has m + 2 inputs there and takes part in m + 2 of the products (narrow_points.h).
+// Narrow tiles stand at the lower and right edge of planes whose edges are no multiples of 4, with three taps: m
+// outputs along an axis, whose patch has m + 2 inputs there and takes part in m + 2 of the products (narrow_points.h).
 #pragma once
 
 #include <cstdint>
@@ -70,7 +70,7 @@ struct TileKind {
   }
 }
 
-// Of a kind's tiles in all images, in row-major order, [first, first + count); group g is [count*g/groups,
+// Tiles [first, first + count) of those that a kind has in all images, in row-major order; group g is [count*g/groups,
 // count*(g+1)/groups).
 struct Tiles {
   TileKind kind;
@@ -80,7 +80,7 @@ struct Tiles {
   int64_t before = 0;  // tiles of other kinds that stand before these in v and m
 };
 
-// What is carried through the steps together: the kinds that have tiles here.
+// The tiles that are carried through the steps together: the kinds that have tiles here.
 struct TileBlock {
   Tiles kinds[kKinds];
   int64_t size = 0;

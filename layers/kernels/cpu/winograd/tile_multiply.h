@@ -38,6 +38,8 @@ struct TileSums {
   }
 };
 
+// The register tile: 14 x 2 accumulators of the 32 registers of AVX-512, 6 x 2 of the 16 of AVX2. A step loads two
+// vectors of weights and broadcasts one value a tile, and each broadcast is used twice.
 template <class V, int kVectors, int... kTile>
 MOKA_INLINE void MultiplyTiles(const float* u, const float* v, int64_t channels, float* m, bool adds,
                                Indices<kTile...> /*tiles*/) {
@@ -57,6 +59,7 @@ MOKA_INLINE void MultiplyTiles(const float* u, const float* v, int64_t channels,
   (sums[kTile].Finish(m + kTile * kVectors * V::kLanes), ...);
 }
 
+// The number of tiles is a template argument, as accumulators must be registers and not an array in memory.
 using GroupFunction = void (*)(const float* u, const float* v, int64_t channels, float* m, bool adds);
 
 template <class V, int kVectors, int kTiles>
@@ -87,6 +90,8 @@ MOKA_INLINE void MultiplyKind(const MultiplyStep& s, const Tiles& tiles, int64_t
   }
 }
 
+// Points are outermost: independent matrix products, of each of which a chunk of weights (kChunk channels) stays in the
+// first level while all groups of tiles pass.
 template <class V, int kPatch>
 void Multiply(const MultiplyStep& s) {
   for (int p = 0; p < kPatch * kPatch; ++p) {

@@ -16,6 +16,8 @@ namespace moka::winograd {
 template <class V, class K, int kFirst, int kRows>
 MOKA_INLINE void TransformRows(const float* const (&rows)[K::kPatchHeight], int64_t pixel_stride, int64_t begin,
                                int64_t end, float* v, int64_t v_stride) {
+  // B^T d B as two passes of the one-dimensional transform: first down the columns of the patch, then along the rows of
+  // the result. A lane is a channel, so that neither needs a shuffle.
   V columns[kRows][K::kPatchWidth];
 #pragma GCC unroll 6
   for (int j = 0; j < K::kPatchWidth; ++j) {
@@ -73,6 +75,8 @@ MOKA_INLINE void TransformPatch(const Frame& f, const Place& place, int64_t phas
   }
 }
 
+// v is [point][group][block][phase][tile of the group][L]: the multiply step reads the tiles of a group one after
+// another for each channel.
 template <class V, class K>
 void InputOfKind(const InputStep& s) {
   const Frame& f = *s.frame;
@@ -127,6 +131,7 @@ MOKA_INLINE void TransformProducts(const OutputStep& s, const float* m, V bias, 
   }
 }
 
+// Tiles at the edge compute results that do not exist; they are not stored.
 template <class V, class K>
 void OutputOfKind(const OutputStep& s) {
   const Frame& f = *s.frame;

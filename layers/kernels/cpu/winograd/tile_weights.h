@@ -59,7 +59,7 @@ void GatherBlock(const WeightStep& s, const float* w, int64_t rows, int64_t chan
     return;
   }
   for (int64_t tap = 0; tap < taps; ++tap) {
-    // Of a phase of the results every second row and column is needed.
+    // A phase of the results needs every second row and column.
     const int64_t row = tap / s.window - s.row_first;
     const int64_t column = tap % s.window - s.column_first;
     if (s.phases == 1 && (row % s.step != 0 || column % s.step != 0)) continue;
@@ -68,6 +68,7 @@ void GatherBlock(const WeightStep& s, const float* w, int64_t rows, int64_t chan
 }
 
 // kTaps x kTaps vectors, row_stride and column_stride apart, to their points.
+// U = G g G^T in two passes, each element a vector of output channels.
 template <class V, int kTaps>
 MOKA_INLINE void TransformTaps(const float* w, int64_t row_stride, int64_t column_stride, float* u, int64_t u_stride) {
   constexpr int kPatch = kTaps + 3;
@@ -120,6 +121,7 @@ MOKA_INLINE void TransformBlock(const WeightStep& s, int64_t phase, const Weight
   }
 }
 
+// Where output channels do not lie beside each other, a block of them is first gathered on the stack.
 template <class V, int kTaps>
 void Weights(const WeightStep& s) {
   constexpr int64_t kMostTaps = kTaps == 3 ? 9 : 16;

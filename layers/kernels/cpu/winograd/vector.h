@@ -1,6 +1,6 @@
 // Registers of floats of two widths under one set of names, so that the Winograd kernels exist once. A source that
-// includes this is compiled with the instruction set's flags and must
-// use nothing that other sources might share: no standard templates, only what is inlined or of internal linkage.
+// includes this is compiled with the instruction set's flags and must use nothing that other sources might share: no
+// standard templates, only what is inlined or of internal linkage.
 #pragma once
 
 #if defined(__AVX2__) && defined(__FMA__)

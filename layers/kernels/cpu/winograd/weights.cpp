@@ -51,7 +51,7 @@ std::optional<BlockOrder> OrderOf(const TensorType& dw, int64_t lanes) {
   return {};
 }
 
-// Of the products: of a window of 4 every phase has every second one.
+// Returns the taps of the products: of a window of 4 every phase has every second one.
 int TapsOf(const Shape& dw) { return dw[3] == 3 ? 3 : 2; }
 
 TiledPlane PlaneOf(const Shape& shape, int64_t lanes) {
@@ -94,6 +94,7 @@ GradientProblem ReadProblem(const KernelQuery& query) {
   return p;
 }
 
+// Groups run one after another, each with all threads: their blocks lie apart.
 class WinogradWeights final : public BoundKernel {
  public:
   WinogradWeights(const GradientProblem& problem, const GradientPlan& plan)
@@ -132,6 +133,7 @@ class WinogradWeights final : public BoundKernel {
 
   // One segment of a panel (of c, then of k) to copy's v or m, which are of the tiles of `chunk`. with_sums: those of
   // dy for the bias are written, if there is one.
+  // A phase of x begins one row or column later, which is a pad of one less.
   void Transform(int64_t panel, int64_t first, const TileRange& chunk, int64_t copy, bool with_sums) const {
     if (panel < p_.c_panels) {
       TiledPlane plane = p_.x;
@@ -259,6 +261,7 @@ class WinogradWeights final : public BoundKernel {
     }
   }
 
+  // Blocks of C x K are shared out: a block's copies are added, transformed back and written by one thread.
   void WriteSums(int64_t copies) const {
     Split(p_.c_panels * p_.k_panels, [&](int64_t first, int64_t last, int64_t slot) {
       for (int64_t i = first; i < last; ++i) {
@@ -270,6 +273,8 @@ class WinogradWeights final : public BoundKernel {
     });
   }
 
+  // Each slot owns its v, m and u. After the split, WriteSums adds the slots' sums in their order while it transforms
+  // them back.
   void RunPrivate() const {
     const int64_t panels = p_.c_panels + p_.k_panels;
     Split(p_.segments(), [&](int64_t first, int64_t last, int64_t slot) {
@@ -290,7 +295,7 @@ class WinogradWeights final : public BoundKernel {
   int64_t c_blocks() const { return CeilDiv(p_.c_panels, plan_.c_block).value(); }
   int64_t k_blocks() const { return CeilDiv(p_.k_panels, plan_.k_block).value(); }
 
-  // Of points by so many blocks, the first item of a thread: all multiply equally much of a chunk.
+  // Returns the first item of a thread, of points by so many blocks: all threads multiply equally much of a chunk.
   int64_t ItemOf(int64_t thread, int64_t blocks, int64_t tiles) const {
     int64_t all = 0;
     for (int64_t point = 0; point < p_.points(); ++point) all += TilesAt(p_, point, tiles).size() * blocks;
@@ -303,6 +308,8 @@ class WinogradWeights final : public BoundKernel {
     return p_.points() * blocks;
   }
 
+  // Two phases a chunk with a barrier between them: all threads transform, then each multiplies at its own points and
+  // blocks, so that no two write one sum.
   void RunShared() const {
     const int64_t blocks = c_blocks() * k_blocks();
     for (int64_t begin = 0; begin < p_.tiles; begin += plan_.chunk) {
@@ -333,6 +340,8 @@ class WinogradWeights final : public BoundKernel {
     }
   }
 
+  // Every thread transforms all tiles of its own panels. Panels that several threads need are transformed by each of
+  // them, which is cheaper than reading another core's sums.
   void RunParts() const {
     Split(plan_.c_parts * plan_.k_parts, [&](int64_t part, int64_t, int64_t slot) {
       const int64_t i = part / plan_.k_parts;
@@ -353,6 +362,7 @@ class WinogradWeights final : public BoundKernel {
     });
   }
 
+  // One chunk holds all tiles; a thread takes a block of C x K through all points and back at once.
   void RunWhole() const {
     TransformChunk(0, p_.tiles);
     Split(c_blocks() * k_blocks(), [&](int64_t first, int64_t last, int64_t slot) {
@@ -411,7 +421,7 @@ std::string Refuse(const KernelQuery& query) {
 std::optional<LayoutProposal> Propose(const KernelQuery& query) {
   if (!RefuseUnlessFloat32(query).empty() || !RefuseGeometry(query).empty()) return {};
   const Shape& dw = query.outputs[0].shape;
-  // Of a stride of 2, with fewer input channels most of the products would be padding's.
+  // If the stride is 2 and there are fewer channels, most of the products would be padding's.
   constexpr int64_t kFewestChannels = 8;
   if (TapsOf(dw) == 2 && std::min(dw[0], dw[1]) < kFewestChannels) return {};
   const WeightsLanes* lanes = WeightsLanesOf(query.inputs[0], TapsOf(dw));

@@ -33,6 +33,8 @@ MOKA_INLINE void TransformFilterAdjoint(const V (&u)[5], V (&g)[2]) {
 }
 
 // kRows channels c by kPanels vectors of k, kept in registers over all tiles.
+// The sums of a block stay in registers while all tiles pass; their lines of u are prefetched at the start, as they are
+// needed at the end.
 template <class V, int kRows, int kPanels>
 void MultiplyBlock(const Product& p, const float* v, const float* m, float* u) {
   V sums[kRows][kPanels];
@@ -81,6 +83,8 @@ MOKA_INLINE void MultiplyColumns(const Product& p, int64_t k_panel) {
   }
 }
 
+// Half a panel of c by three of k: 8 x 3 = 24 sums of the 32 registers of AVX-512, 4 x 3 = 12 of the 16 of AVX2. Rests
+// are split so that no single panel is left where two and two will do.
 template <class V>
 void MultiplyPoint(const Product& p) {
   constexpr int kRows = V::kLanes / 2;
@@ -90,6 +94,7 @@ void MultiplyPoint(const Product& p) {
   if (k < p.k_panels) MultiplyColumns<V, V::kLanes, 1>(p, k);
 }
 
+// The copies of several threads are added as they are read, in their order.
 template <class V, int kTaps>
 void InverseBlock(const float* u, int64_t point_stride, int64_t copies, int64_t copy_stride, float* dw,
                   int64_t row_stride, int64_t column_stride) {

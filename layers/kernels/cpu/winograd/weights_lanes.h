@@ -37,7 +37,7 @@ struct Product {
   bool accumulate = false;
 };
 
-// Of windows of `taps` x `taps` and stride 1.
+// The functions for windows of `taps` x `taps` and stride 1.
 struct WeightsLanes {
   int lanes = 0;
   int taps = 0;

@@ -1,3 +1,5 @@
+// Chooses among four orders of work by a model of their times in multiply-adds, whose constants were measured with and
+// without a last-level cache in common.
 #include "layers/kernels/cpu/winograd/weights_plan.h"
 
 #include <algorithm>
@@ -17,7 +19,8 @@ constexpr int64_t kChannels = 64;  // of c, and of k, that a thread multiplies a
 // Sums up to this size a thread keeps for itself: those of 128 x 128 channels, with which both orders take the same
 // time. At 256 x 256 the private order takes 1.5 times as long as the shared one.
 constexpr int64_t kPrivateSums = int64_t{36} * 128 * 128 * kFloat;
-// What a thread transforms before it multiplies: little enough for the second-level cache beside the sums of 64 x 64.
+// Bytes that a thread transforms before it multiplies: few enough for the second-level cache beside the sums of 64 x
+// 64.
 constexpr int64_t kPrivateTiles = 768 * 1024;
 // The whole order reads V and M again for every block; with more tiles the shared order's chunks are faster.
 constexpr int64_t kWholeTiles = 128;
@@ -74,6 +77,8 @@ int64_t PrivateLimit(const GradientProblem& p) {
 }
 
 // Sets the mode, and for kParts the parts.
+// Small sums: each thread has its own and they are added, or the sums are cut among the threads. Large sums exist once:
+// threads share them by points (kShared) or by blocks (kWhole).
 void ChooseMode(const GradientProblem& p, int64_t threads, GradientPlan& plan) {
   const Size sums = Size(p.points()) * p.c_panels * p.k_panels * p.L() * p.L() * kFloat;
   if (sums <= kPrivateSums) {
@@ -106,6 +111,8 @@ const WeightsLanes* WeightsLanesOf(const TensorType& x, int taps) {
   return nullptr;
 }
 
+// Kinds stand in an order in which those that take part at a point are neighbours, so that a point has one range of
+// tiles.
 TileRange TilesAt(const GradientProblem& p, int64_t point, int64_t tiles) {
   const int64_t edge = p.lanes->taps + 3;
   TileRange range;
@@ -121,6 +128,7 @@ TileRange TilesAt(const GradientProblem& p, int64_t point, int64_t tiles) {
   return range;
 }
 
+// Books scratch in the order v, m, u. Where a thread has copies, one copy is all that is its own, with a gap behind it.
 GradientPlan PlanGradient(const GradientProblem& p, int64_t threads) {
   const int64_t lanes = p.L();
   GradientPlan plan;

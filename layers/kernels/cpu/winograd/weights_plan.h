@@ -45,7 +45,7 @@ struct GradientProblem {
   int64_t share(size_t kind) const { return unit == 1 ? kind == 1 : kinds[kind].rows * kinds[kind].columns; }
 };
 
-// Of a chunk of so many tiles, [begin, end) take part at a point.
+// Tiles [begin, end) of a chunk are those that take part at a point.
 struct TileRange {
   int64_t begin = 0;
   int64_t end = 0;

@@ -30,6 +30,7 @@ MOKA_INLINE void TransformOutputAdjoint(const V (&y)[4], V (&m)[6]) {
   m[5] = y[3];
 }
 
+// The same for two taps, at the points +-c, +-d and infinity.
 template <class V>
 MOKA_INLINE void TransformOutputAdjoint(const V (&y)[4], V (&m)[5]) {
   const V square_c = V::All(kC * kC);
@@ -46,6 +47,7 @@ MOKA_INLINE void TransformOutputAdjoint(const V (&y)[4], V (&m)[5]) {
 }
 
 // A tile of kTileHeight x kTileWidth results, and which side of the product it belongs to: a patch of x, or dy.
+// Points that a narrow tile takes no part in are neither computed nor stored.
 template <int kTaps, int kTileHeight, int kTileWidth>
 struct TilePoints {
   static constexpr int kPoints = kTaps + 3;  // along an edge
@@ -79,6 +81,7 @@ struct TileRows {
   int64_t end;
 };
 
+// Rows outside the image point at zeros, so that the loop over a tile's columns has no test of rows.
 template <class V, class Tile>
 MOKA_INLINE TileRows<Tile::kHeight> FindRows(const TiledPlane& plane, const float* image, int64_t row, int64_t column) {
   alignas(64) static constexpr float kZeros[2 * Tile::kWidth * V::kLanes] = {};
@@ -154,6 +157,7 @@ MOKA_INLINE void PrefetchBelow(const TiledPlane& plane, const float* image, int6
   }
 }
 
+// Tiles come in row-major order of their kind; Place counts rows, columns and images without divisions.
 template <class V, class Tile, bool kSum>
 void TransformKind(const TiledPlane& plane, int64_t first, int64_t last, float* to, int64_t point_stride, float* sum) {
   Place place(plane.kind, first);
@@ -169,7 +173,8 @@ void TransformKind(const TiledPlane& plane, int64_t first, int64_t last, float* 
   if constexpr (kSum) total.Store(sum);
 }
 
-// Of the 16 kinds of three taps, by height and width.
+// Returns the transform of one of the 16 kinds of three taps, by height and width.
+// A table, as a tile's height and width must be known when its loops are unrolled.
 template <class V, template <int, int, int> class Side, bool kSum, int... kKind>
 MOKA_INLINE WeightsLanes::Transform TransformOf(const TileKind& kind, Indices<kKind...> /*kinds*/) {
   static constexpr WeightsLanes::Transform kFunctions[] = {

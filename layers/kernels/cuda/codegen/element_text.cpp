@@ -1,3 +1,5 @@
+// Writes the CUDA text that reads kLength neighbouring elements of each operand: one vector load where an operand is
+// dense, a broadcast where it is still, single loads elsewhere.
 #include "layers/kernels/cuda/codegen/element_text.h"
 
 #include <algorithm>
@@ -9,6 +11,7 @@
 namespace moka::cuda {
 namespace {
 
+// Arithmetic is in float unless a result is double; half types are widened on reading and rounded once on writing.
 bool IsWideDouble(const Nest& nest) {
   return std::ranges::any_of(nest.outputs, [](const NestOperand& y) { return y.dtype == DType::kFloat64; });
 }
@@ -55,6 +58,7 @@ std::string SeedsText(const Expression& expression, const Nest& nest, std::strin
   return text;
 }
 
+// Loads come before the loop over a vector's elements, so that they are issued together.
 std::string LoadsText(const Expression& expression, const Nest& nest, std::string_view operands,
                       std::string_view indent) {
   std::string text;

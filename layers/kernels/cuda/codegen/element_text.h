@@ -19,7 +19,7 @@ std::string SeedsText(const Expression& expression, const Nest& nest, std::strin
 // inputs at once.
 std::string LoadsText(const Expression& expression, const Nest& nest, std::string_view operands,
                       std::string_view indent);
-// What reads element j of an input so loaded, as Wide.
+// Returns the text that reads element j of an input so loaded, as Wide.
 std::string ElementText(const Nest& nest, int input);
 // The logical index of element j; empty where nothing is random.
 std::string IndexText(const Expression& expression, const Nest& nest);

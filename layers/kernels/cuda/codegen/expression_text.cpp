@@ -1,3 +1,5 @@
+// Writes an expression as one statement a value, in order, so that common parts are computed once; constants have 17
+// digits, which give every double back exactly.
 #include "layers/kernels/cuda/codegen/expression_text.h"
 
 #include <algorithm>
@@ -60,6 +62,7 @@ std::string ValueText(const Instruction& x) {
 
 }  // namespace
 
+// Each key has one variable, read before the loop over a vector's elements.
 std::vector<int> KeysOf(const Expression& expression) {
   std::vector<int> keys;
   for (const Instruction& x : expression.instructions()) {
@@ -70,6 +73,7 @@ std::vector<int> KeysOf(const Expression& expression) {
   return keys;
 }
 
+// An input that is only the key of rand needs no load for each element.
 bool ReadsValue(const Expression& expression, int input) {
   const std::vector<Instruction>& code = expression.instructions();
   const auto is_input = [&](int32_t i) { return i >= 0 && code[static_cast<size_t>(i)].input == input; };
@@ -79,6 +83,7 @@ bool ReadsValue(const Expression& expression, int input) {
   return is_operand || std::ranges::any_of(expression.results(), is_input);
 }
 
+// Temporaries are numbered as instructions are, so that a text can be read beside the expression.
 std::string Statements(const Expression& expression, std::string_view indent,
                        const std::function<std::string(int)>& input, std::string_view index) {
   std::string text;
@@ -101,6 +106,7 @@ std::string Statements(const Expression& expression, std::string_view indent,
   return text;
 }
 
+// The inverse of a row-major index: the last dimension is the fastest. The first needs no division.
 std::string SplitText(const std::vector<int64_t>& extents, const std::vector<int>& dims, std::string_view number,
                       std::string_view indent) {
   if (dims.empty()) return {};
@@ -115,6 +121,7 @@ std::string SplitText(const std::vector<int64_t>& extents, const std::vector<int
   return text + StrCat(indent, "const Index d", dims[0], " = ", rest, ";\n");
 }
 
+// Still dimensions and strides of 1 are left out, which keeps the texts short.
 std::string OffsetText(const std::vector<int64_t>& strides, const std::vector<int>& dims) {
   std::string text;
   for (const int d : dims) {

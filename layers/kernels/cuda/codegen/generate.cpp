@@ -1,3 +1,5 @@
+// Chooses the stages of a node's kernels (one for pointwise, one or two for a sum) and orders the arguments that their
+// texts name.
 #include "layers/kernels/cuda/codegen/generate.h"
 
 #include <algorithm>
@@ -19,6 +21,7 @@ Expression ExpressionOf(const KernelQuery& query) {
   return Expression::Parse(query.node.attributes.Get<Strings>("exprs"));
 }
 
+// A sum goes over the shape that its inputs spread to, a pointwise node over that of its result.
 Shape ShapeOf(const KernelQuery& query) {
   return IsReduction(query) ? CommonShape(query.inputs) : query.outputs[0].shape;
 }
@@ -42,6 +45,7 @@ Generated GeneratePointwise(const std::string& name, const Expression& expressio
   return {{std::move(stage)}, 0};
 }
 
+// Two stages meet in scratch: the first leaves a partial sum for each chunk, the second adds them.
 Generated GenerateReduction(const std::string& name, const Expression& expression, const Nest& nest,
                             const KernelQuery& query, Alignment alignment) {
   ReducePlan plan = PlanReduceSum(name, expression, nest, alignment == Alignment::kVectors);
@@ -94,6 +98,7 @@ std::optional<LayoutProposal> ProposeGenerated(const KernelQuery& query) {
                         std::vector<Layout>(query.outputs.size(), IsReduction(query) ? Layout{} : layout)};
 }
 
+// Every argument is a word of 8 bytes, so that the words are the text's struct Arguments as it lies.
 std::vector<uint64_t> ArgumentWords(const GeneratedStage& stage, std::span<const Tensor> inputs,
                                     std::span<const Tensor> outputs, std::byte* scratch) {
   std::vector<uint64_t> words;

@@ -13,7 +13,7 @@
 
 namespace moka::cuda {
 
-// What is known of the addresses of a node's tensors.
+// The multiples that the addresses of a node's tensors are known to be.
 enum class Alignment : uint8_t {
   kVectors,   // multiples of 16 bytes
   kElements,  // multiples of their elements' size
@@ -47,7 +47,7 @@ std::optional<LayoutProposal> ProposeGenerated(const KernelQuery& query);
 // Whether a sum is asked for: by reduce_sum, or by a member of reduce_group.
 bool IsReduction(const KernelQuery& query);
 
-// What a node's kernel goes through.
+// The expression of a node's kernel and the nest that it goes through.
 struct NodeNest {
   Expression expression;
   Nest nest;

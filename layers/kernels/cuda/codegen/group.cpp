@@ -1,3 +1,5 @@
+// A table with an entry for each block of threads names its member and the chunk of it. Hundreds of small updates are
+// then one launch; a launch each would take longer than their work.
 #include "layers/kernels/cuda/codegen/group.h"
 
 #include <algorithm>
@@ -29,6 +31,8 @@ Nest FlatNest(const KernelQuery& query, const GroupSizes& sizes) {
   return nest;
 }
 
+// Members are seen as flat memory, so all tensors of one must lie alike, and a random number's index must be the place
+// in memory.
 std::string RefuseMember(const MemberQuery& member, const GroupSizes& sizes, const MemberQuery& first, bool is_random) {
   if (std::string refusal = RefuseGenerated(member.query); !refusal.empty()) return refusal;
   const Layout& layout = member.inputs[0].layout;
@@ -46,6 +50,7 @@ std::string RefuseMember(const MemberQuery& member, const GroupSizes& sizes, con
 
 }  // namespace
 
+// One text serves all members: what differs (addresses, counts) is in the table.
 GeneratedGroup GenerateGroup(const std::string& name, const KernelQuery& query, Alignment alignment) {
   const GroupSizes sizes(query.node.attributes);
   const Nest nest = FlatNest(query, sizes);
@@ -70,6 +75,8 @@ std::string RefuseGroup(const KernelQuery& query) {
   return {};
 }
 
+// The words are laid out as the structs Member and Chunk of the text: pointers of the operands, then count, first chunk
+// and chunks; member and first element.
 GroupTables TablesOf(const Attributes& attributes, int width, std::span<const Tensor> inputs,
                      std::span<const Tensor> outputs) {
   const GroupSizes sizes(attributes);

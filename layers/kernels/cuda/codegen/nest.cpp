@@ -1,3 +1,5 @@
+// Takes the CPU's walk over dimensions (layers/kernels/cpu/tiles/tile_walk.h) and tells how wide a vector of the last
+// dimension may be, by extents, strides and alignment.
 #include "layers/kernels/cuda/codegen/nest.h"
 
 #include <algorithm>
@@ -43,6 +45,8 @@ bool Nest::IsSmall() const {
   return Count() < kMost && std::ranges::all_of(inputs, fits) && std::ranges::all_of(outputs, fits);
 }
 
+// A last operand stands for the index of random numbers: its strides are those of a plain tensor, so that an element
+// draws the same number in any layout.
 Nest MakeNest(const Expression& expression, const Shape& shape, const Layout& layout,
               std::span<const TensorType> inputs, std::span<const TensorType> outputs) {
   std::vector<tile::WalkOperand> operands;
@@ -71,6 +75,8 @@ std::string RefuseNest(const Shape& shape, std::span<const TensorType> inputs, s
   return {};
 }
 
+// 16 bytes, the widest load of a thread, of the narrowest dense operand, at most 8 elements; all dense operands must
+// allow it.
 int VectorWidth(const Nest& nest) {
   if (nest.extents.empty()) return 1;
   int64_t narrowest = 0;

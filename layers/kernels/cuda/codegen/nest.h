@@ -1,4 +1,4 @@
-// What a generated kernel goes through: dimensions, slowest first, with a stride for every operand; neighbouring
+// The nest of loops of a generated kernel: dimensions, slowest first, with a stride for every operand; neighbouring
 // dimensions are one where all operands allow it. Layouts are unblocked (plain, channels last).
 #pragma once
 

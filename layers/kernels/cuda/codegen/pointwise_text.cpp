@@ -1,3 +1,5 @@
+// A thread takes kWidth neighbouring elements, with vector loads and stores where operands are dense; the last threads
+// go element by element.
 #include "layers/kernels/cuda/codegen/pointwise_text.h"
 
 #include "core/text.h"
@@ -58,11 +60,13 @@ KernelText PointwiseText(std::string name, const Expression& expression, const N
   return {std::move(name), text + StepText("a.at", "count", "  ") + "}\n"};
 }
 
+// Must match the words that TablesOf (codegen/group.cpp) writes.
 std::string GroupRowsText() {
   return "struct Member {\n  Operands at;\n  long long count;\n  long long first_chunk;\n  long long chunks;\n};\n"
          "struct Chunk {\n  long long member;\n  long long first;\n};\n";
 }
 
+// A block takes several steps of one member, so that its entry of the table is read once for many elements.
 KernelText GroupText(std::string name, const Expression& expression, const Nest& nest, int width) {
   std::string text = StartText(expression, nest, width);
   text += GroupRowsText();

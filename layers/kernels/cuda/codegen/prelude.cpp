@@ -1,3 +1,5 @@
+// Two preludes with the same functions, for NVRTC and for the host compiler that a rehearsed GPU uses: a test without a
+// GPU runs the same kernel text.
 #include "layers/kernels/cuda/codegen/prelude.h"
 
 #include "core/text.h"
@@ -154,6 +156,7 @@ std::string_view Prelude(Target target) {
   return target == Target::kDevice ? device : host;
 }
 
+// Each kernel has a namespace of its own, so that several texts can be one translation unit.
 std::string WithEntry(const KernelText& kernel, Target target) {
   std::string entry(target == Target::kDevice ? kDeviceEntry : kHostEntry);
   entry = Replaced(Replaced(std::move(entry), "@NAME@", kernel.name), "@THREADS@", StrCat(kBlockThreads));

@@ -25,6 +25,7 @@ struct KernelText {
   std::string text;
 };
 
+// The text that stands before every kernel: types, conversions, vector loads and the functions of expressions.
 std::string_view Prelude(Target target);
 // Device: a __global__ function `name`(Arguments). Host: extern "C" void name(unsigned blocks, const void* arguments).
 std::string WithEntry(const KernelText& kernel, Target target);

@@ -1,3 +1,6 @@
+// A block's threads are divided into rows of lanes; partial sums meet in shared memory by halving, in a fixed order.
+// Where sums are few and long, chunks of them go to different blocks and a second kernel adds the chunks: no atomics,
+// so the bits are the same in every run.
 #include "layers/kernels/cuda/codegen/reduce_text.h"
 
 #include <algorithm>
@@ -15,6 +18,8 @@ constexpr int64_t kLeastSteps = 8;          // of a thread in a chunk
 constexpr int64_t kFewSteps = 4;            // of a thread in a short row
 constexpr int64_t kMostAcross = 32;         // columns are read by whole warps
 
+// How a sum is divided: `rows` where the fastest dimension is summed, so that a row of lanes reads along it; columns
+// where it is kept, so that neighbouring threads have neighbouring sums.
 struct Split {
   bool is_rows = true;
   int width = 1;
@@ -36,6 +41,8 @@ struct Split {
 
 int64_t PowerOfTwo(int64_t at_least) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(at_least))); }
 
+// Short rows share a block (`across`), so that no lane is idle for want of terms. Vectors narrow until they divide a
+// kept last dimension, as a vector of sums may not cross its end.
 Split SplitOf(const Nest& nest, bool may_cut, bool may_take_vectors) {
   Split s;
   const std::vector<int64_t>& y = nest.outputs[0].strides;
@@ -65,6 +72,7 @@ Split SplitOf(const Nest& nest, bool may_cut, bool may_take_vectors) {
   return s;
 }
 
+// Sizes are constants of the text, so that the compiler turns divisions into multiplications and unrolls loops.
 std::string ConstantsText(const Split& s) {
   const int steps = std::countr_zero(static_cast<uint64_t>(s.lanes));
   return StrCat("constexpr int kWidth = ", s.width, ";\nconstexpr int kSums = ", s.sums(),
@@ -86,6 +94,7 @@ std::string TermsText(const Expression& expression, const Nest& nest, const Spli
   return text + StrCat("    sums[j] += t", expression.results()[0], ";\n  }\n}\n");
 }
 
+// Phase 0: a lane adds its strided share. Four steps are unrolled, so that the loads of several can be on their way.
 std::string AddUpText(const Split& s) {
   std::string text = R"(    Wide sums[kWidth] = {};
     const Index end = (chunk + 1) * kChunk < kSummed ? (chunk + 1) * kChunk : kSummed;
@@ -120,6 +129,9 @@ std::string WriteText(const Nest& nest, const Split& s) {
                 "], shared.sums[Place(j, 0, x)]);\n");
 }
 
+// Phases are separated by barriers, which the prelude's entry puts between calls of Phase; its host entry calls a phase
+// for one thread after another and so computes the same sums. Where chunks are left, partial sums stay in the wide
+// type.
 KernelText TextOf(std::string name, const Expression& expression, const Nest& nest, const Split& s) {
   Nest declared = nest;
   if (s.chunks > 1 && nest.outputs[0].dtype != DType::kFloat64) declared.outputs[0].dtype = DType::kFloat32;
@@ -146,7 +158,8 @@ KernelText TextOf(std::string name, const Expression& expression, const Nest& ne
   return {std::move(name), text + WriteText(nest, s) + "  }\n}\n"};
 }
 
-// What is left to sum once the chunks have been: the dimensions kept, and the chunks after or before them.
+// Returns the nest that is left to sum once the chunks have been: the dimensions kept, and the chunks after or before
+// them.
 Nest NestOfPartials(const Nest& nest, const Split& s) {
   Nest left{.extents = {},
             .inputs = {{nest.outputs[0].dtype == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32, {}}},
@@ -188,6 +201,7 @@ std::string GroupPhaseText(std::string_view first, std::string_view last) {
 
 }  // namespace
 
+// A block sums one chunk of one member; the joiner adds the chunks of each member. Both read the same tables.
 KernelText GroupSumText(std::string name, const Expression& expression, const Nest& nest, int width) {
   const Split split{.width = width, .kept_dims = {}, .summed_dims = {0}};
   const std::string first = StrCat(R"(    const Chunk chunk = a.chunks[block];
@@ -218,6 +232,7 @@ KernelText GroupSumJoinerText(std::string name, const Expression& expression, co
           GroupStartText(expression, nest, 1) + GroupPhaseText(first, "Set(*a.members[block].at.y0, shared.sums[0]);")};
 }
 
+// One launch where the sums alone fill the chip; else chunks and a second launch that adds them.
 ReducePlan PlanReduceSum(const std::string& name, const Expression& expression, const Nest& nest,
                          bool may_take_vectors) {
   const Split first = SplitOf(nest, true, may_take_vectors);

@@ -29,6 +29,8 @@ struct Choice {
   std::string refusal;
 };
 
+// Everything that may change which plan is best or allowed; the library's version and the GPU's name are added by
+// ChoiceName.
 std::string KeyOf(const ConvolutionProblem& p, const KernelQuery& query) {
   std::string key =
       StrCat(static_cast<int>(p.pass), p.sum, p.bias, p.relu, p.statistics, query.deterministic, query.allows_tf32, " ",
@@ -39,7 +41,7 @@ std::string KeyOf(const ConvolutionProblem& p, const KernelQuery& query) {
   return key;
 }
 
-// Of a float a channel.
+// The bytes of one float a channel.
 int64_t SumBytes(const ConvolutionProblem& p) { return p.y.shape[1] * int64_t{sizeof(float)}; }
 
 std::vector<cudnn::PackedTensor> TensorsOf(const ConvolutionProblem& p, bool fused) {
@@ -56,7 +58,7 @@ constexpr std::string_view kFused = "fused\n";
 constexpr std::string_view kApart = "apart\n";
 constexpr size_t kTried = 8;
 
-// What an earlier search kept; no plan and no refusal if there is nothing.
+// Returns the choice that an earlier search kept; no plan and no refusal if there is none.
 Choice Kept(const std::string& name, const cudnn::Target& target, const cudnn::PlanRules& rules) {
   const std::optional<std::string> kept = ReadChoice(name);
   if (!kept) return {};
@@ -138,7 +140,7 @@ Choice Choose(const ConvolutionProblem& problem, const KernelQuery& query) {
     Choice kept = query.times_plans ? Kept(name, target, rules) : Choice();
     if (kept.plan || !kept.refusal.empty()) return kept;
   } catch (const Error&) {
-    // What was kept is of no use here: a plan is found anew.
+    // The kept choice is of no use here: a plan is found anew.
   }
   for (const bool fused : {true, false}) {
     if (fused && !problem.bias && !problem.statistics) continue;  // no engine fuses a sum or a ReLU alone
@@ -170,6 +172,8 @@ const Choice& ChoiceOf(const KernelQuery& query) {
   return it != choices.end() ? it->second : choices.emplace(key, Choose(problem, query)).first->second;
 }
 
+// Plan and graph are shared by all layers with the same problem; a kernel adds the addresses (cuDNN's variant pack) and
+// the steps that no engine has fused.
 class ConvolutionKernel final : public BoundKernel {
  public:
   explicit ConvolutionKernel(const KernelQuery& query)
@@ -186,6 +190,7 @@ class ConvolutionKernel final : public BoundKernel {
   int64_t scratch_bytes() const override { return Workspace() + more_bytes_; }
   std::string_view implementation() const override { return implementation_; }
 
+  // Addresses do not change from run to run, so cuDNN's pack of them is made once here.
   void Bind(const KernelArgs& args) override {
     BoundKernel::Bind(args);
     std::vector<std::pair<int64_t, void*>> tensors;

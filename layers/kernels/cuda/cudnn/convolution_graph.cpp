@@ -1,3 +1,5 @@
+// Builds cuDNN's operation graph with the backend API: the convolution and, fused, the pointwise operations that follow
+// it. Ids of tensors are fixed, so that a plan kept on disk fits a graph made later.
 #include "layers/kernels/cuda/cudnn/convolution_graph.h"
 
 #include "core/error.h"
@@ -26,6 +28,7 @@ struct Extents {
   std::vector<int64_t> strides;
 };
 
+// cuDNN knows a layout by its strides alone: plain and channels last differ in nothing else.
 Extents ExtentsOf(const TensorType& type) {
   const int rank = type.shape.rank();
   Extents e{std::vector<int64_t>(type.shape.dims().begin(), type.shape.dims().end()),
@@ -61,6 +64,8 @@ struct OperationNames {
   cudnnBackendAttributeName_t x, w, y, window, alpha, beta;
 };
 
+// The three passes are one operation under different names: x, w and y keep their roles, and only which of them is
+// written differs.
 OperationNames NamesOf(ConvolutionPass pass) {
   switch (pass) {
     case ConvolutionPass::kForward: break;
@@ -99,6 +104,7 @@ TensorType PerChannel(const TensorType& type, DType dtype) {
 
 }  // namespace
 
+// x, w and y are the forward convolution's tensors in each pass, whichever of them is the result.
 ConvolutionProblem ConvolutionOf(const KernelQuery& query) {
   const Attributes& attributes = query.node.attributes;
   const std::string& op = query.node.op->name;
@@ -120,6 +126,8 @@ ConvolutionProblem ConvolutionOf(const KernelQuery& query) {
   return p;
 }
 
+// A chain: convolution, summand, bias, ReLU. Tensors between the steps are virtual: they are of the wide type and need
+// no memory of the program's.
 ConvolutionGraph::ConvolutionGraph(const ConvolutionProblem& problem, bool fused, const Target& target) {
   const Descriptor& y = Tensor(kY, problem.y);
   std::vector<cudnnPointwiseMode_t> steps;
@@ -143,6 +151,7 @@ ConvolutionGraph::ConvolutionGraph(const ConvolutionProblem& problem, bool fused
   graph_.emplace(MakeGraph(operations_, target));
 }
 
+// A deque, as operations point to the descriptors that were made before them.
 const Descriptor& ConvolutionGraph::Add(Descriptor descriptor) { return parts_.emplace_back(std::move(descriptor)); }
 
 const Descriptor& ConvolutionGraph::Tensor(int64_t id, const TensorType& type) {
@@ -153,6 +162,7 @@ const Descriptor& ConvolutionGraph::Virtual(const TensorType& like) {
   return Add(TensorDescriptor(next_virtual_++, ExtentsOf(like), WideType(like.dtype), true));
 }
 
+// A window of one spatial axis gets a second one with stride and dilation 1 and no padding.
 const Descriptor& ConvolutionGraph::Window(const ConvolutionProblem& problem) {
   const auto spatial = [&](Ints values, int64_t filler) {
     if (values.size() == 1) values.insert(values.begin(), filler);
@@ -192,6 +202,7 @@ void ConvolutionGraph::Operation(const ConvolutionProblem& problem, const Descri
   operations_.push_back(&Add(std::move(operation)));
 }
 
+// Sums and sums of squares, in float32 also for half types; only their use says what mean and variance are.
 void ConvolutionGraph::Statistics(const ConvolutionProblem& problem, const Descriptor& y) {
   const cudnnDataType_t precision = CUDNN_DATA_FLOAT;
   const cudnnGenStatsMode_t mode = CUDNN_GENSTATS_SUM_SQSUM;

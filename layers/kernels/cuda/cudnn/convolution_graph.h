@@ -28,7 +28,7 @@ struct ConvolutionProblem {
   bool has_epilogue() const { return bias || sum || relu; }
 };
 
-// Of a node of convolution, convolution_statistics or a convolution's gradient with its types.
+// Returns the problem of a node of convolution, convolution_statistics or a convolution's gradient, with its types.
 ConvolutionProblem ConvolutionOf(const KernelQuery& query);
 
 // Names of tensors in a variant pack. Those of the sums hold a float a channel.

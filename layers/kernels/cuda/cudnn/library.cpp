@@ -1,3 +1,5 @@
+// A table of function pointers filled by dlsym, so that the binary starts without cuDNN; descriptors own their backend
+// objects and check every status.
 #include "layers/kernels/cuda/cudnn/library.h"
 
 #include <array>
@@ -39,6 +41,8 @@ Library Load() {
 
 }  // namespace
 
+// The outcome of the one attempt is kept, also a failure: later callers get the same error without another search of
+// the disk.
 const Library& Functions() {
   struct Outcome {
     std::optional<Library> functions;
@@ -55,6 +59,7 @@ const Library& Functions() {
   return *outcome.functions;
 }
 
+// The error's text is the refusal, so that --explain says which file was looked for.
 std::string Refusal(const Device& device) {
   if (device.is_rehearsed()) return "cuDNN needs a GPU, and this one is rehearsed";
   try {
@@ -117,6 +122,7 @@ int64_t Descriptor::GetInt(cudnnBackendAttributeName_t name) const {
   return value;
 }
 
+// cuDNN's enumerations have the size of an int32_t, so one function reads all of them.
 std::vector<int32_t> Descriptor::GetEnums(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
                                           int64_t most) const {
   static_assert(sizeof(cudnnBackendNumericalNote_t) == sizeof(int32_t));
@@ -127,6 +133,7 @@ std::vector<int32_t> Descriptor::GetEnums(cudnnBackendAttributeName_t name, cudn
   return values;
 }
 
+// Asked twice, for the length and for the text.
 std::string Descriptor::GetText(cudnnBackendAttributeName_t name) const {
   int64_t count = 0;
   Check(Functions().get_attribute(handle_, name, CUDNN_TYPE_CHAR, 0, &count, nullptr), "reading a text's length");

@@ -13,7 +13,7 @@
 
 namespace moka::cudnn {
 
-// Of the one library of this process.
+// The functions of cuDNN, loaded once for this process.
 struct Library {
   std::string file;
   decltype(&::cudnnGetVersion) get_version;
@@ -67,7 +67,8 @@ class Descriptor {
   cudnnBackendDescriptor_t handle_ = nullptr;
 };
 
-// What cuDNN plans for: a GPU of this machine, or one that a text describes (Describe gives it), where there is none.
+// Returns the properties of the device that cuDNN plans for: a GPU of this machine, or one that a text describes
+// (Describe gives it), where there is none.
 Descriptor DeviceProperties(const Device& device);
 Descriptor DeviceProperties(const std::string& description);
 

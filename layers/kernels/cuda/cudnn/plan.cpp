@@ -1,3 +1,5 @@
+// Asks cuDNN's heuristics for configurations, best first, drops those whose engines break the rules (nondeterminism,
+// rounding to TF32, too much memory), and keeps a plan as the library's own JSON text.
 #include "layers/kernels/cuda/cudnn/plan.h"
 
 #include <cuda_runtime_api.h>
@@ -16,6 +18,7 @@ namespace {
 constexpr int64_t kMostConfigurations = 64;
 
 // The configurations that a mode of the heuristics names, best first.
+// The backend fills descriptors that the caller has made, hence as many empty ones as may come.
 std::vector<Descriptor> Configurations(const Descriptor& graph, const Target& target, cudnnBackendHeurMode_t mode) {
   Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   heuristics.Set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);

@@ -9,7 +9,7 @@
 
 namespace moka::cudnn {
 
-// What a plan is made for: a GPU through a handle, or one that is only described (DeviceProperties), which is enough to
+// The target of a plan: a GPU through a handle, or one that is only described (DeviceProperties), which is enough to
 // plan and not to run.
 struct Target {
   cudnnHandle_t handle = nullptr;

@@ -1,9 +1,11 @@
+// Runs each plan over zeroed memory of its own with events around, so that a trial touches no tensor of the program.
 #include "layers/kernels/cuda/cudnn/plan_timing.h"
 
 #include <algorithm>
 
 namespace moka::cudnn {
 
+// A variant pack says which memory each tensor's id stands for; a plan serves any number of packs.
 Descriptor MakePack(const std::vector<std::pair<int64_t, void*>>& tensors, void* workspace) {
   std::vector<int64_t> ids;
   std::vector<void*> pointers;

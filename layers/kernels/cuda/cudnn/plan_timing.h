@@ -1,4 +1,4 @@
-// Which of several plans is fastest on the GPU: each runs over memory of its own.
+// Finds which of several plans is fastest on the GPU: each runs over memory of its own.
 #pragma once
 
 #include <utility>
@@ -14,7 +14,7 @@ using PackedTensor = cuda::Trial::Size;
 
 // A variant pack: tensors by name, and scratch.
 Descriptor MakePack(const std::vector<std::pair<int64_t, void*>>& tensors, void* workspace);
-// Of some tensors of a trial.
+// Returns the variant pack of some tensors of a trial.
 Descriptor PackOf(const cuda::Trial& trial, const std::vector<PackedTensor>& tensors);
 
 // The most that one of the plans wants.

@@ -1,3 +1,4 @@
+// Checks that a data layer is given only fields which its reader acts on, by reflection over its parameter messages.
 #include "data/layer_fields.h"
 
 #include <google/protobuf/descriptor.h>
@@ -11,6 +12,7 @@
 #include "core/exact_float.h"
 #include "core/rng.h"
 #include "core/text.h"
+#include "data/data_layers.h"
 #include "data/files/list_text.h"
 #include "data/image/picture_limits.h"
 #include "proto/text/places.h"
@@ -23,7 +25,7 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kDataStream = 0xDA7A;  // keeps the pipeline's random numbers apart from the net's
 
-std::string LayerFieldsNameOf(const LayerParameter& layer) { return StrCat("layer \"", layer.name(), "\""); }
+std::string NameOf(const LayerParameter& layer) { return StrCat("layer \"", layer.name(), "\""); }
 
 void CheckLayerFields(const LayerParameter& layer, std::string_view name, const google::protobuf::Message& message,
                       std::span<const std::string_view> known, std::span<const std::string_view> harmless) {
@@ -35,20 +37,14 @@ void CheckLayerFields(const LayerParameter& layer, std::string_view name, const 
   for (const auto* field : fields) {
     if (is_in(known, field->name()) || is_in(harmless, field->name())) continue;
     const std::string path = StrCat(name, ".", field->name());
-    throw ErrorAt(layer, path, StrCat(LayerFieldsNameOf(layer), ": ", layer.type(), " does not read ", path),
+    throw ErrorAt(layer, path, StrCat(NameOf(layer), ": ", layer.type(), " does not read ", path),
                   known.empty() ? std::string() : StrCat("it reads ", Join({known.begin(), known.end()}, ", ")));
   }
 }
 
 const ImageDataParameter& ListParameterOf(const LayerParameter& layer) {
-  const bool has_own = layer.type() != "ImageData" && layer.has_multi_label_image_data_param();
+  const bool has_own = DataRowOf(layer).reads_own_list && layer.has_multi_label_image_data_param();
   return has_own ? layer.multi_label_image_data_param() : layer.image_data_param();
-}
-
-// Layers that read a list of pictures, in which data_param is another's message.
-bool ReadsList(const LayerParameter& layer) {
-  constexpr std::array<std::string_view, 3> kTypes = {"ImageData", "MultiLabelImageData", "MultilabelImageData"};
-  return std::ranges::find(kTypes, layer.type()) != kTypes.end();
 }
 
 }  // namespace
@@ -61,27 +57,27 @@ uint64_t DataSeed(uint64_t seed, std::string_view use) {
 void CheckTops(const LayerParameter& layer, int most) {
   if (layer.top_size() >= 1 && layer.top_size() <= most) return;
   throw ErrorAt(layer, "top",
-                StrCat(LayerFieldsNameOf(layer), " (", layer.type(), ") has ", layer.top_size(), " tops, expected ",
+                StrCat(NameOf(layer), " (", layer.type(), ") has ", layer.top_size(), " tops, expected ",
                        most == 2 ? "data and, if wanted, label" : StrCat("1 to ", most)));
 }
 
 void CheckSource(const LayerParameter& layer, std::string_view field, const std::string& source) {
   if (!source.empty()) return;
-  throw ErrorAt(layer, field, StrCat(LayerFieldsNameOf(layer), ": ", field, " is not set"), "name the list file");
+  throw ErrorAt(layer, field, StrCat(NameOf(layer), ": ", field, " is not set"), "name the list file");
 }
 
 int64_t CheckedBatch(const LayerParameter& layer, std::string_view field, int64_t batch) {
   constexpr int64_t kMaxBatch = int64_t{1} << 24U;
   if (batch >= 1 && batch <= kMaxBatch) return batch;
-  throw ErrorAt(layer, field, StrCat(LayerFieldsNameOf(layer), ": batch_size is ", batch, ", expected 1..", kMaxBatch));
+  throw ErrorAt(layer, field, StrCat(NameOf(layer), ": batch_size is ", batch, ", expected 1..", kMaxBatch));
 }
 
 void CheckNewSize(const LayerParameter& layer, std::string_view message, int64_t height, int64_t width) {
   if ((height == 0 && width == 0) || IsPictureSize(height, width)) return;
   throw ErrorAt(
       layer, StrCat(message, ".new_height"),
-      StrCat(LayerFieldsNameOf(layer), ": new_height ", height, " and new_width ", width,
-             ", expected both 0 or both 1..", kMostPictureSide, ", at most ", kMostPicturePixels, " pixels together"));
+      StrCat(NameOf(layer), ": new_height ", height, " and new_width ", width, ", expected both 0 or both 1..",
+             kMostPictureSide, ", at most ", kMostPicturePixels, " pixels together"));
 }
 
 void CheckTransformFields(const LayerParameter& layer, std::span<const std::string_view> known) {
@@ -103,10 +99,10 @@ CropSize CropOf(const LayerParameter& layer) {
   for (const CropSize& size : given) {
     if (size.height == 0 && size.width == 0) continue;
     if (crop.height > 0 || size.height == 0 || size.width == 0 || std::max(size.height, size.width) > kMaxSide) {
-      throw ErrorAt(layer, "transform_param",
-                    StrCat(LayerFieldsNameOf(layer),
-                           ": the crop must be given by crop_size, or by crop_height and crop_width, in 1..", kMaxSide,
-                           " pixels"));
+      throw ErrorAt(
+          layer, "transform_param",
+          StrCat(NameOf(layer), ": the crop must be given by crop_size, or by crop_height and crop_width, in 1..",
+                 kMaxSide, " pixels"));
     }
     crop = size;
   }
@@ -124,7 +120,7 @@ void RequireSameTransform(const LayerParameter& layer, const google::protobuf::M
 }
 
 TransformationParameter PictureFieldsOf(const LayerParameter& layer) {
-  if (layer.has_data_param() && !ReadsList(layer)) {
+  if (layer.has_data_param() && !DataRowOf(layer).reads_list) {
     TransformationParameter fields = TransformOf(layer, layer.data_param());
     if (layer.data_param().force_encoded_color()) fields.set_force_color(true);
     return fields;
@@ -134,14 +130,14 @@ TransformationParameter PictureFieldsOf(const LayerParameter& layer) {
   // Two forks' names for one thing.
   if (list.short_side() > 0 && list.new_dim() > 0 && list.short_side() != list.new_dim()) {
     throw ErrorAt(layer, "image_data_param.short_side",
-                  StrCat(LayerFieldsNameOf(layer), ": short_side is ", list.short_side(), " and new_dim is ",
-                         list.new_dim(), ", and the two are one thing"),
+                  StrCat(NameOf(layer), ": short_side is ", list.short_side(), " and new_dim is ", list.new_dim(),
+                         ", and the two are one thing"),
                   "keep one of them");
   }
   const uint32_t shorter = std::max(list.short_side(), list.new_dim());
   if (shorter > 0 && fields.has_resize_short() && fields.resize_short() != shorter) {
     throw ErrorAt(layer, "transform_param.resize_short",
-                  StrCat(LayerFieldsNameOf(layer), ": transform_param.resize_short is ", fields.resize_short(),
+                  StrCat(NameOf(layer), ": transform_param.resize_short is ", fields.resize_short(),
                          " and the shorter side is ", shorter, " by short_side or new_dim, and these are one thing"),
                   "keep one of them");
   }

@@ -1,4 +1,4 @@
-// What data layers say and what is checked of it: fields that are read, batches, sizes, lists; seeds.
+// The fields that data layers read and the checks that they share: fields that are read, batches, sizes, lists; seeds.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Which sample random choices are for, and its stream of random numbers.
+// The identity of a sample for which random choices are made, and its stream of random numbers.
 #pragma once
 
 #include <cstdint>

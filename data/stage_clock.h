@@ -9,7 +9,7 @@
 
 namespace moka {
 
-// Of making one sample.
+// The stages in which one sample is made.
 enum class Stage : uint8_t {
   kRead,       // bytes from a file or a mapped database
   kDecode,     // to pixels

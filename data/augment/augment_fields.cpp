@@ -1,22 +1,18 @@
+// One overload a change checks its message's fields and their ranges at their places; nothing is drawn here.
 #include "data/augment/augment_fields.h"
 
 #include <algorithm>
-#include <array>
-#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/data_layers.h"
 #include "proto/text/places.h"
 
 namespace moka {
 namespace {
-
-constexpr std::array<std::string_view, 10> kAugmented = {
-    "AnnotatedData", "Data",          "DenseImageData",      "ImageData",           "ImageLabelmapData",
-    "ImageSegData",  "WindowSegData", "MultiLabelImageData", "MultilabelImageData", "RecordData"};
-constexpr std::array<std::string_view, 2> kMixed = {"Data", "ImageData"};
 
 // The fields of one message, for its checks.
 class AugmentFields {
@@ -117,7 +113,7 @@ void CheckChange(const Augmentation& p, const AugmentFields& fields) {
 
 // Label pictures at another size than the image's are made apart from it.
 void CheckShapes(const LayerParameter& layer) {
-  const bool has_small_labels = (layer.type() == "AnnotatedData" && layer.top_size() > 2) ||
+  const bool has_small_labels = (DataRowOf(layer).database == RecordKind::kAnnotated && layer.top_size() > 2) ||
                                 layer.dense_image_data_param().label_divide_factor() > 1;
   if (!has_small_labels) return;
   for (int i = 0; i < layer.transform_param().augment_size(); ++i) {
@@ -142,11 +138,16 @@ void CheckMixing(const LayerParameter& layer) {
   fields.Fail("", StrCat("needs the tops data and label, the layer has ", layer.top_size()));
 }
 
-void CheckType(const LayerParameter& layer, std::span<const std::string_view> types, std::string_view field) {
-  if (std::ranges::find(types, layer.type()) != types.end()) return;
+// Refuses a field that the layer's type does not read, as its row says.
+void CheckType(const LayerParameter& layer, bool DataLayerRow::*reads, std::string_view field) {
+  if (DataRowOf(layer).*reads) return;
   const std::string path = StrCat("transform_param.", field);
+  std::vector<std::string> types;
+  for (const DataLayerRow& row : AllDataLayers()) {
+    if (row.*reads) types.push_back(row.type);
+  }
   throw ErrorAt(layer, path, StrCat("layer \"", layer.name(), "\": ", layer.type(), " does not read ", path),
-                StrCat("layers that do are ", Join({types.begin(), types.end()}, ", ")));
+                StrCat("layers that do are ", Join(types, ", ")));
 }
 
 }  // namespace
@@ -154,7 +155,7 @@ void CheckType(const LayerParameter& layer, std::span<const std::string_view> ty
 void CheckAugment(const LayerParameter& layer) {
   const TransformationParameter& p = layer.transform_param();
   if (p.augment_size() > 0) {
-    CheckType(layer, kAugmented, "augment");
+    CheckType(layer, &DataLayerRow::augments, "augment");
     if (p.has_mean_file()) {
       throw ErrorAt(layer, "transform_param.mean_file",
                     StrCat("layer \"", layer.name(), "\": a mean image does not fit pictures that augment changes"),
@@ -169,7 +170,7 @@ void CheckAugment(const LayerParameter& layer) {
   }
   CheckShapes(layer);
   if (!p.has_mixing()) return;
-  CheckType(layer, kMixed, "mixing");
+  CheckType(layer, &DataLayerRow::mixes, "mixing");
   CheckMixing(layer);
 }
 

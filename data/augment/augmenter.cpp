@@ -1,3 +1,5 @@
+// Each change draws from a part of the sample's random stream that no other reaches, so that adding one to a net does
+// not alter what the others draw.
 #include "data/augment/augmenter.h"
 
 #include <array>

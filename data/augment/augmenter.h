@@ -34,7 +34,7 @@ struct FollowingMask {
   uint8_t outside = 0;
 };
 
-// What follows the picture's changes of shape; null: nothing of that kind.
+// The masks and boxes that follow the picture's changes of shape; null: nothing of that kind.
 struct Followers {
   std::span<const FollowingMask> masks = {};
   // Each box becomes the bounds of what its border has become, beyond the picture too; then cut_boxes, which must be
@@ -60,7 +60,7 @@ class Augmenter {
   bool changes_pictures() const { return !changes_.empty(); }
   // Errors: kBadData when a change needs colours and the picture is grey.
   void Change(const SampleId& id, Image& picture, const Followers& followers, AugmentScratch& scratch) const;
-  // Of a finished sample [C,H,W].
+  // Erases parts of a finished sample [C,H,W].
   void Erase(const SampleId& id, const Shape& shape, std::span<float> sample) const;
 
  private:

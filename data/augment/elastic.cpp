@@ -1,3 +1,5 @@
+// Two values come from one word of random bits, which is fine enough for noise that is blurred afterwards; OpenCV's
+// Gaussian does the rest.
 #include "data/augment/elastic.h"
 
 #include <opencv2/core.hpp>

@@ -1,3 +1,5 @@
+// Random erasing draws an area and a ratio until the rectangle fits, ten times at most; cutout is a square around a
+// drawn pixel, cut at the borders.
 #include "data/augment/erase.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Places are fixed-point numbers, so that a row is walked by exact additions and a map's result does not depend on the
+// compiler; the four weights of a bilinear read are whole parts of 2048ths.
 #include "data/augment/geometry.h"
 
 #include <algorithm>

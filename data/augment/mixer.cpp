@@ -1,3 +1,4 @@
+// The ratio is drawn from Beta(alpha, alpha) as two gamma variables (Marsaglia and Tsang, 2000).
 #include "data/augment/mixer.h"
 
 #include <algorithm>

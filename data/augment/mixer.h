@@ -1,6 +1,6 @@
 // transform_param.mixing: the samples of a batch with each other, as the batch leaves the pipeline. All pixels by
 // parts (mixup, arXiv 1710.09412) or a rectangle of them (cutmix, arXiv 1905.04899), and labels in the same parts.
-// What is drawn is a pure function of the seed, the rank and the number of the batch's first sample.
+// Draws are a pure function of the seed, the rank and the number of the batch's first sample.
 #pragma once
 
 #include <cstdint>

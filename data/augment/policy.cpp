@@ -1,3 +1,5 @@
+// The spaces and the tables of the published policies as data; a draw picks rows of them, and the changes are those of
+// data/augment.
 #include "data/augment/policy.h"
 
 #include <algorithm>
@@ -52,7 +54,7 @@ double MagnitudeOf(const Space& space, PolicyChange change, int step) {
   }
 }
 
-// In the tables: the change has no strength.
+// The mark in the tables of a change that has no strength.
 constexpr int kNone = 0;
 using C = PolicyChange;
 

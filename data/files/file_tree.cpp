@@ -1,3 +1,5 @@
+// An archive is listed once. A member of a plain tar is read later by its place in the file; a packed archive is
+// unpacked to a file without a name first.
 #include "data/files/file_tree.h"
 
 #include <fcntl.h>

@@ -16,7 +16,8 @@ namespace moka {
 
 class TarReader;
 
-// Of the members their places are kept. May be read by any number of threads.
+// The files of a folder or an archive, by name; of an archive's members only the places are kept. May be read by any
+// number of threads.
 class FileTree {
  public:
   // A folder; an archive (tar, plain or packed, or zip), whose root is the folder that all its files share; or a folder
@@ -57,7 +58,7 @@ class FileTree {
 // The pictures of one folder of a tree by their names without the extension, which lists and masks go by.
 class PicturesByStem {
  public:
-  // What lies in the folder and is no picture by its name is counted in `left_out`, if it is given. Errors: those of
+  // Files in the folder that are no pictures by their names are counted in `left_out`, if it is given. Errors: those of
   // reading the folder.
   PicturesByStem(const FileTree& tree, const std::string& folder, LeftOut* left_out = nullptr);
   // The name of the file, empty where there is none. Errors: kBadData with the hint where several pictures are called
@@ -66,7 +67,7 @@ class PicturesByStem {
   bool Has(const std::string& stem) const { return files_.contains(stem); }
   // Whether a file of just this name is there.
   bool HasFile(const std::string& file) const;
-  // In order.
+  // The stems in ascending order.
   std::vector<std::string> stems() const;
 
  private:
@@ -80,11 +81,11 @@ bool IsImageName(std::string_view name);
 bool IsArchiveName(std::string_view name);
 // Files that systems leave behind: nobody misses them.
 bool IsSystemFile(std::string_view name);
-// What kind of file it is that is no picture by its name, for LeftOut.
+// Returns the kind of a file that is no picture by its name, for LeftOut.
 std::string KindOfNoPicture(std::string_view name);
 // A file's name without its folders and its last extension.
 std::string StemOf(const std::string& name);
-// What a folder has, without hidden entries, in order. Errors: kNoInput.
+// Returns the entries of a folder, without hidden ones, in order. Errors: kNoInput.
 std::vector<std::filesystem::path> SortedEntries(const std::filesystem::path& folder);
 // The hidden folders in a folder, in order.
 std::vector<std::filesystem::path> HiddenFoldersIn(const std::filesystem::path& folder);

@@ -1,3 +1,5 @@
+// Blocks of 512 bytes in the ustar format with GNU's and PAX's extensions for long names and large sizes. Headers are
+// checked before anything is believed; only regular files come out.
 #include "data/files/gz_file.h"
 
 #include <zlib.h>

@@ -69,7 +69,7 @@ class TarReader {
   std::string ReadPart(int64_t bytes);
 
  private:
-  // What an extended header says of a member, or of all that follow; empty and -1: nothing.
+  // The facts that an extended header gives of a member, or of all that follow; empty and -1: nothing.
   struct Extended {
     std::string path{};
     int64_t bytes = -1;

@@ -1,3 +1,4 @@
+// Counts by kind and keeps the first names; the sentences are made at the end, one a kind.
 #include "data/files/left_out.h"
 
 #include "core/text.h"

@@ -1,4 +1,4 @@
-// What an import leaves out, or reads in part, by its kind: how many, and the names of the first, for a warning.
+// The files that an import leaves out, or reads in part, by kind: how many, and the names of the first, for a warning.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// Tells encodings by the byte-order mark or by where the zeros are, and refuses what is not UTF-8, as a wide text would
+// read as names with holes.
 #include "data/files/list_text.h"
 
 #include <algorithm>

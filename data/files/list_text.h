@@ -40,7 +40,7 @@ struct NamedLine {
 std::string RepeatedNames(const std::string& list, std::span<const NamedLine> names, std::string_view kind = {},
                           const std::function<std::string(size_t)>& value = {}, std::string_view what = "picture");
 
-// What helps where a list's path leads to no file: the source KIND:LIST,ROOT whose root has it, if the list's own
+// Returns a hint where a list's path leads to no file: the source KIND:LIST,ROOT whose root has it, if the list's own
 // folder does, and else where paths start.
 std::string RootHint(std::string_view kind, const std::filesystem::path& list, const std::filesystem::path& root,
                      const std::filesystem::path& path);

@@ -1,3 +1,4 @@
+// libarchive's raw format behind its filters for xz, bzip2 and Zstandard: a stream of bytes and no archive.
 #include "data/files/packed_stream.h"
 
 #include <archive.h>

@@ -21,7 +21,7 @@ class PackedStream {
 
   // Up to `bytes` bytes; fewer only at the end. Errors: kBadData when the file is damaged or truncated.
   int64_t Read(char* data, int64_t bytes);
-  // Of the file that were read so far.
+  // Returns the bytes of the file that were read so far.
   int64_t packed_bytes() const;
 
  private:

@@ -1,3 +1,5 @@
+// Walks a folder by hand and not by the standard library's recursive iterator, which cannot tell a link that leads back
+// from one that leads nowhere.
 #include "data/files/picture_walk.h"
 
 #include "data/files/file_tree.h"

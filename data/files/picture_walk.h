@@ -22,7 +22,7 @@ class PictureWalk {
  public:
   // `root`: of the set. What is left out goes to `left_out`, which must outlive this.
   PictureWalk(const std::filesystem::path& root, LeftOut& left_out);
-  // In order. Errors: kNoInput and kNotAllowed for a folder that cannot be read.
+  // Returns the folder's pictures in order. Errors: kNoInput and kNotAllowed for a folder that cannot be read.
   std::vector<std::filesystem::path> PicturesIn(const std::filesystem::path& folder);
 
  private:

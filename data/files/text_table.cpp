@@ -1,3 +1,4 @@
+// The separator is found in the first line, outside quotes, which are read as RFC 4180 has them.
 #include "data/files/text_table.h"
 
 #include <fmt/format.h>
@@ -22,7 +23,7 @@ constexpr size_t kMostColumns = 1U << 20U;
 // Fields of a line. A blank separator stands for any run of blanks and tabs. A field that begins with a quote goes on
 // to the next one, whatever is between; two quotes there are one. Elsewhere a quote is a letter. Errors: kBadData at
 // the place.
-std::vector<std::string> TextTableFieldsOf(std::string_view line, char separator, const SourcePlace& place) {
+std::vector<std::string> FieldsOf(std::string_view line, char separator, const SourcePlace& place) {
   std::vector<std::string> fields;
   const auto separates = [&](char c) { return c == separator || (separator == ' ' && c == '\t'); };
   const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
@@ -116,8 +117,8 @@ Table ReadTable(const std::filesystem::path& path) {
   std::vector<ListTextLine> lines = ListTextLines(ReadListText(path), ListBlanks::kKept);
   const char separator = TakeSeparator(lines);
   for (const auto& [line, number] : lines) {
-    std::vector<std::string> fields = TextTableFieldsOf(separator == '\t' ? std::string_view(line) : Trim(line),
-                                                        separator, SourcePlace{.file = table.path, .line = number});
+    std::vector<std::string> fields = FieldsOf(separator == '\t' ? std::string_view(line) : Trim(line), separator,
+                                               SourcePlace{.file = table.path, .line = number});
     if (table.rows.empty() && table.header.empty() && std::none_of(fields.begin(), fields.end(), IsNumber)) {
       table.header = std::move(fields);
       table.header_line = number;

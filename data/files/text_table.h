@@ -23,10 +23,10 @@ struct Table {
 // A first line without a number is the header. Errors: kNoInput; kBadData at "file:line" for a row of another number of
 // columns, or without rows.
 Table ReadTable(const std::filesystem::path& path);
-// Of columns that are used, whose names say which is which; those without a name do not. Errors: kBadData at the
-// header's line where two have one name.
+// Checks the names of columns that are used, as the names say which is which; columns without a name do not. Errors:
+// kBadData at the header's line where two have one name.
 void CheckColumnNames(const Table& table, std::span<const size_t> columns);
-// By the header, or "column 2".
+// The name of a column by the header, or "column 2".
 std::string NameOf(const Table& table, size_t column);
 // Whether a float keeps fewer digits of a number than its text gives, or lies so near to 0 that it cannot keep them.
 bool IsRoundedToFloat(const std::string& text, double value);
@@ -39,7 +39,7 @@ class TableFloats {
   explicit TableFloats(const Table& table) : table_(table) {}
   // One that loses digits is counted. Errors: kBadData at "file:line" for one that is none, or beyond every float.
   float At(size_t row, size_t column, const std::string& hint = {});
-  // What was counted, in a sentence with the first one's place; empty: nothing.
+  // Returns a sentence about the numbers counted, with the first one's place; empty if there are none.
   std::string Warning() const;
 
  private:

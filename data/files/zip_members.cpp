@@ -1,3 +1,5 @@
+// libzip reads the directory at the end of the file; members are then read in its order, bounded by the sizes that it
+// gives.
 #include "data/files/zip_members.h"
 
 #include <sys/stat.h>
@@ -30,7 +32,7 @@ struct ZipMembers::State {
   int64_t packed_bytes = 0;                      // it has in the archive
 
   [[noreturn]] void Fail(std::string_view text) const { throw Error(ErrorKind::kBadData, StrCat(path, ": ", text)); }
-  // Of a member that a Unix program wrote as one.
+  // Returns whether a member is a link, which only a Unix program writes as one.
   bool IsLink(zip_uint64_t index) const {
     zip_uint8_t system = 0;
     zip_uint32_t attributes = 0;

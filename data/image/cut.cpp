@@ -1,3 +1,5 @@
+// Rows are copied as they are where the crop allows it; pixels beyond the picture and mirrored ones go one by one.
+// Nothing is interpolated.
 #include "data/image/cut.h"
 
 #include <algorithm>

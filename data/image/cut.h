@@ -8,7 +8,7 @@
 
 namespace moka {
 
-// What CutPicture takes.
+// The fields of a cut, for CutPicture.
 struct PictureCut {
   ImageWindow window = {};  // may reach beyond the picture
   bool mirror = false;

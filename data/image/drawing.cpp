@@ -1,3 +1,4 @@
+// OpenCV draws lines, boxes and ASCII words by its Hershey fonts; other scripts go to data/image/lettering.h.
 #include "data/image/drawing.h"
 
 #include <algorithm>
@@ -14,12 +15,12 @@ namespace {
 constexpr uint8_t kWhite = 255;
 constexpr int kWordMargin = 2;  // pixels of ground around words
 
-cv::Mat DrawingMatOf(Image& image) {
+cv::Mat MatOf(Image& image) {
   Require(image.channels == 3, "marks are drawn on pictures of three channels");
   return {static_cast<int>(image.height), static_cast<int>(image.width), CV_8UC3, image.pixels.data()};
 }
 
-cv::Scalar DrawingScalarOf(Colour colour) {
+cv::Scalar ScalarOf(Colour colour) {
   return {static_cast<double>(colour.blue), static_cast<double>(colour.green), static_cast<double>(colour.red)};
 }
 
@@ -34,7 +35,7 @@ std::string WithoutControls(std::string words) {
   return words;
 }
 
-// Of the fonts' letters, whose capitals are as high as the Hershey letters'.
+// Returns the height of the fonts' letters, whose capitals are as high as the Hershey letters'.
 int FontHeight(const WordStyle& style) {
   constexpr double kPixels = 30;
   constexpr int kLeast = 8;
@@ -71,12 +72,11 @@ void DrawBox(const MarkBox& box, Colour colour, int thickness, Image& image) {
   const int top = inside(box.top, image.height);
   const int right = std::max(left, inside(box.right, image.width) - 1);
   const int bottom = std::max(top, inside(box.bottom, image.height) - 1);
-  cv::rectangle(DrawingMatOf(image), {left, top}, {right, bottom}, DrawingScalarOf(colour), thickness);
+  cv::rectangle(MatOf(image), {left, top}, {right, bottom}, ScalarOf(colour), thickness);
 }
 
 void DrawDisc(double x, double y, int radius, Colour colour, Image& image) {
-  cv::circle(DrawingMatOf(image), {static_cast<int>(x), static_cast<int>(y)}, radius, DrawingScalarOf(colour),
-             cv::FILLED);
+  cv::circle(MatOf(image), {static_cast<int>(x), static_cast<int>(y)}, radius, ScalarOf(colour), cv::FILLED);
 }
 
 WordSize SizeOfWords(const std::string& words, const WordStyle& style) {
@@ -90,17 +90,17 @@ void DrawWords(const std::string& words, int64_t left, int64_t top, const WordSt
   const WordSize size = SizeOfWords(words, style);
   const int64_t x = std::max<int64_t>(0, std::min(left, image.width - size.width));
   const int64_t y = std::max<int64_t>(0, std::min(top, image.height - size.height));
-  cv::Mat mat = DrawingMatOf(image);
+  cv::Mat mat = MatOf(image);
   if (style.has_ground) {
     const cv::Rect ground(static_cast<int>(x), static_cast<int>(y), static_cast<int>(size.width),
                           static_cast<int>(size.height));
-    cv::rectangle(mat, ground, DrawingScalarOf(style.ground), cv::FILLED);
+    cv::rectangle(mat, ground, ScalarOf(style.ground), cv::FILLED);
   }
   const int64_t foot_x = x + kWordMargin;
   const int64_t foot_y = y + kWordMargin + letters.above;
   if (!IsAscii(plain)) return DrawLetters(plain, foot_x, foot_y, FontHeight(style), style.colour, image);
   const cv::Point foot(static_cast<int>(foot_x), static_cast<int>(foot_y));
-  cv::putText(mat, plain, foot, cv::FONT_HERSHEY_SIMPLEX, style.scale, DrawingScalarOf(style.colour), 1, cv::LINE_AA);
+  cv::putText(mat, plain, foot, cv::FONT_HERSHEY_SIMPLEX, style.scale, ScalarOf(style.colour), 1, cv::LINE_AA);
 }
 
 void BlendMask(std::span<const uint8_t> mask, Colour colour, double part, Image& image) {

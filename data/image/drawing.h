@@ -6,15 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "data/image/colour.h"
 #include "data/image/image.h"
 
 namespace moka {
 
-struct Colour {
-  uint8_t blue = 0;
-  uint8_t green = 0;
-  uint8_t red = 0;
-};
 // Neighbouring numbers have colours that are easily told apart; bright on any background.
 Colour ColourOf(int64_t number);
 

@@ -1,3 +1,4 @@
+// OpenCV resizes and converts; its own threads are off, as the pipeline has one worker a core already.
 #include "data/image/image.h"
 
 #include <opencv2/core.hpp>
@@ -10,7 +11,7 @@
 namespace moka {
 namespace {
 
-cv::Mat ImageMatOf(const Image& image) {
+cv::Mat MatOf(const Image& image) {
   // OpenCV has no read-only Mat; every use below only reads.
   return {static_cast<int>(image.height), static_cast<int>(image.width), image.channels == 3 ? CV_8UC3 : CV_8UC1,
           const_cast<uint8_t*>(image.pixels.data())};
@@ -53,9 +54,9 @@ void ResizeWindow(const Image& from, const ImageWindow& window, int64_t width, i
   UseOneOpenCvThread();
   const cv::Rect rect(static_cast<int>(window.x), static_cast<int>(window.y), static_cast<int>(window.width),
                       static_cast<int>(window.height));
-  const cv::Mat source = ImageMatOf(from)(rect);
+  const cv::Mat source = MatOf(from)(rect);
   to.Resize(width, height, from.channels);
-  cv::Mat target = ImageMatOf(to);
+  cv::Mat target = MatOf(to);
   const bool shrinks = width < window.width && height < window.height;
   cv::resize(source, target, target.size(), 0, 0, Method(interpolation, shrinks));
 }
@@ -70,8 +71,8 @@ void ConvertChannels(int64_t channels, Image& image) {
   UseOneOpenCvThread();
   Image converted;
   converted.Resize(image.width, image.height, channels);
-  cv::Mat target = ImageMatOf(converted);
-  cv::cvtColor(ImageMatOf(image), target, channels == 3 ? cv::COLOR_GRAY2BGR : cv::COLOR_BGR2GRAY);
+  cv::Mat target = MatOf(converted);
+  cv::cvtColor(MatOf(image), target, channels == 3 ? cv::COLOR_GRAY2BGR : cv::COLOR_BGR2GRAY);
   std::swap(image, converted);
 }
 

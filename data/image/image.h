@@ -38,7 +38,7 @@ struct DecodeOptions {
   int64_t pixel_limit = int64_t{1} << 26U;
 };
 
-// What a picture's file holds and its pixels of 8 bits do not: whoever reads it says so.
+// Properties that a picture's file holds and its pixels of 8 bits do not: whoever reads it says so.
 enum class ImageLoss : size_t {
   kDepth,         // samples of more than 8 bits
   kFrames,        // an animation, of which the first frame is taken
@@ -53,7 +53,7 @@ std::string_view TextOf(ImageLoss loss);
 // Warns of each kind of loss once in a process, with the name of the first picture that has it.
 void TellLosses(const ImageLosses& losses, std::string_view name);
 
-// What a file's header says; nothing is decoded.
+// The facts that a file's header gives; nothing is decoded.
 struct ImageHeader {
   enum class Format { kUnknown, kJpeg, kPng, kBmp, kWebp, kGif, kTiff, kPnm } format = Format::kUnknown;
   int64_t width = 0;
@@ -115,7 +115,7 @@ class ImageDecoder {
 
   // Errors: kBadData saying the format and what is wrong.
   void Decode(std::string_view file, const DecodeOptions& options, Image& out);
-  // What the pictures that were decoded since the last call lost.
+  // Returns the losses of the pictures that were decoded since the last call.
   ImageLosses TakeLosses();
 
   // Decoding of a part, in two steps. Open reads the header (a format that has no partial decoding is decoded); the

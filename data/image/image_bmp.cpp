@@ -123,7 +123,8 @@ class BmpReader {
   }
 
   // Pairs of bytes: a count and a value; or 0 and 0: end of the row, 1: of the picture, 2: a step right and up, else so
-  // many single values, padded to an even number of bytes. Pixels that are stepped over have the palette's first color.
+  // many single values, padded to an even number of bytes. Pixels that are stepped over have the palette's first
+  // colour.
   void ReadRuns(Image& out) {
     for (int64_t i = 0; i < width_ * height_; ++i) {
       std::copy_n(palette_[0].data(), out.channels, out.pixels.data() + i * out.channels);

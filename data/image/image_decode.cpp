@@ -15,7 +15,7 @@ namespace moka {
 
 struct ImageDecoder::State {
   JpegReader jpeg;
-  // What is open.
+  // The file that is open.
   std::string_view file;
   DecodeOptions options;
   ImageSize stored;     // as the file has it, before its orientation

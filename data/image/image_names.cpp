@@ -1,5 +1,5 @@
-// What a file is that stands in a picture's place and is none that is read, by its first bytes or by its name: formats
-// of pictures, and what broken downloads leave behind.
+// Names the kind of a file that stands in a picture's place and is not one that is read, by its first bytes or by its
+// name: formats of pictures, and what broken downloads leave behind.
 #include <algorithm>
 #include <array>
 #include <string>

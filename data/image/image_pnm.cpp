@@ -80,7 +80,7 @@ std::optional<PnmHeader> ReadPnmHeader(std::string_view file) {
   return header;
 }
 
-// Of 0 to `most`, as 0 to 255, rounded: exact where `most` is 255 or divides it.
+// Returns a sample of 0 to `most` as one of 0 to 255, rounded: exact where `most` is 255 or divides it.
 uint8_t PnmByte(uint32_t sample, uint32_t most) {
   return static_cast<uint8_t>((std::min(sample, most) * 255U + most / 2) / most);
 }

@@ -15,7 +15,7 @@
 namespace moka {
 namespace {
 
-// Of one buffer in the library, and the pixels of a strip, which is unpacked as a whole.
+// The limits for one buffer in the library and for the pixels of a strip, which is unpacked as a whole.
 constexpr tmsize_t kTiffMostBytes = tmsize_t{160} << 20U;
 constexpr int64_t kTiffMostStripPixels = int64_t{1} << 25U;
 

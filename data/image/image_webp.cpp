@@ -6,7 +6,7 @@
 namespace moka {
 namespace {
 
-const char* ImageWebpReason(VP8StatusCode code) {
+const char* ReasonOf(VP8StatusCode code) {
   switch (code) {
     case VP8_STATUS_OUT_OF_MEMORY: return "out of memory";
     case VP8_STATUS_UNSUPPORTED_FEATURE: return "a feature that libwebp does not know";
@@ -23,7 +23,7 @@ void DecodeWebp(std::string_view file, const ImageHeader& header, Image& out, Im
   WebPDecoderConfig config;
   if (WebPInitDecoderConfig(&config) == 0) throw Error(ErrorKind::kUnavailable, "libwebp: another version's headers");
   if (const VP8StatusCode code = WebPGetFeatures(bytes, file.size(), &config.input); code != VP8_STATUS_OK) {
-    throw CannotDecode("WebP", ImageWebpReason(code));
+    throw CannotDecode("WebP", ReasonOf(code));
   }
   if (config.input.has_animation != 0) throw CannotDecode("WebP", "it is an animation, expected one picture");
   if (config.input.width != header.width || config.input.height != header.height) {
@@ -36,7 +36,7 @@ void DecodeWebp(std::string_view file, const ImageHeader& header, Image& out, Im
   config.output.u.RGBA = {out.pixels.data(), static_cast<int>(header.width * 3), out.pixels.size()};
   const VP8StatusCode code = WebPDecode(bytes, file.size(), &config);
   WebPFreeDecBuffer(&config.output);
-  if (code != VP8_STATUS_OK) throw CannotDecode("WebP", ImageWebpReason(code));
+  if (code != VP8_STATUS_OK) throw CannotDecode("WebP", ReasonOf(code));
 }
 
 }  // namespace moka

@@ -1,3 +1,6 @@
+// libjpeg-turbo with scaled decoding and skipped rows: the DCT gives the picture at 1/2, 1/4 or 1/8 for a fraction of
+// the work, and only a window's columns are transformed. Errors return by longjmp, so no frame between has a
+// destructor.
 #include "data/image/jpeg_reader.h"
 
 // jpeglib.h needs size_t and FILE and includes neither.
@@ -68,14 +71,14 @@ Error JpegError(std::string_view doing, std::string_view reason) {
   return {ErrorKind::kBadData, StrCat("cannot ", doing, " the JPEG: ", reason)};
 }
 
-// What is read for a window: the columns beside it too that smooth upsampling of colours looks at, for the same pixels
-// as in the whole picture.
-struct JpegReaderColumns {
+// The columns that are read for a window: also those beside it that smooth upsampling of colours looks at, so that
+// pixels are the same as in the whole picture.
+struct Columns {
   JDIMENSION begin = 0;
   JDIMENSION count = 0;
 };
 
-JpegReaderColumns ColumnsFor(const ImageWindow& window, int64_t width) {
+Columns ColumnsFor(const ImageWindow& window, int64_t width) {
   constexpr int64_t kBeside = 2;
   const int64_t begin = std::max<int64_t>(0, window.x - kBeside);
   const int64_t end = std::min(width, window.x + window.width + kBeside);
@@ -98,10 +101,11 @@ struct JpegReader::State {
   bool Create();
   bool ReadHeader(const unsigned char* bytes, size_t size);
   bool Start(J_COLOR_SPACE space, int divisor);
-  bool Crop(JpegReaderColumns& columns, const ImageWindow& window);
+  bool Crop(Columns& columns, const ImageWindow& window);
   bool ReadRows(const ImageWindow& window, uint8_t* to, size_t row_bytes);
 
-  // What the picture takes in memory: a progressive one all its coefficients, two bytes each, beside its pixels.
+  // Checks the memory that the picture takes: a progressive one keeps all its coefficients, two bytes each, beside its
+  // pixels.
   void CheckMemory(int divisor) const {
     constexpr int64_t kMostBytes = int64_t{420} << 20;
     int64_t bytes = 0;
@@ -161,7 +165,7 @@ bool JpegReader::State::Start(J_COLOR_SPACE space, int divisor) {
   return true;
 }
 
-bool JpegReader::State::Crop(JpegReaderColumns& columns, const ImageWindow& window) {
+bool JpegReader::State::Crop(Columns& columns, const ImageWindow& window) {
   if (setjmp(errors.back) != 0) return false;
   if (columns.count < info.output_width) jpeg_crop_scanline(&info, &columns.begin, &columns.count);
   if (window.y > 0) jpeg_skip_scanlines(&info, static_cast<JDIMENSION>(window.y));
@@ -212,7 +216,7 @@ ImageWindow JpegReader::Read(const ImageWindow& window, int divisor, bool grey, 
   Require(window.x >= 0 && window.y >= 0 && window.width > 0 && window.height > 0 &&
               window.x + window.width <= s.info.output_width && window.y + window.height <= s.info.output_height,
           "JpegReader::Read: the window lies inside the picture");
-  JpegReaderColumns columns = ColumnsFor(window, s.info.output_width);
+  Columns columns = ColumnsFor(window, s.info.output_width);
   if (!s.Crop(columns, window)) throw fail();
   out.Resize(columns.count, window.height, grey && !s.is_cmyk() ? 1 : 3);
   uint8_t* to = out.pixels.data();

@@ -1,3 +1,5 @@
+// FreeType draws what fontconfig finds, letter by letter, with one lock around both libraries. A letter that no font
+// has becomes a box.
 #include "data/image/lettering.h"
 
 #include <fontconfig/fontconfig.h>

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "data/image/drawing.h"
+#include "data/image/colour.h"
 #include "data/image/image.h"
 
 namespace moka {

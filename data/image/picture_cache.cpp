@@ -1,3 +1,5 @@
+// The first pictures offered are kept until the limit and none is thrown out again: over whole epochs every policy of
+// replacement has the same rate of hits, and this one costs nothing.
 #include "data/image/picture_cache.h"
 
 #include <memory>

@@ -1,3 +1,5 @@
+// Two passes in one sweep over the result's rows: source rows are blended into one line in float, which is then blended
+// along itself. The taps of both axes are computed once a size.
 #include "data/image/resample.h"
 
 #include <algorithm>

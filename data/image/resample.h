@@ -43,7 +43,7 @@ struct ResampleScratch {
   std::vector<float> planes;  // of ResampleToImage
 };
 
-// What becomes of the pixels: planes [C,height,width] of pixel * factor[c] + summand[c].
+// Where and how the pixels are written: as planes [C,height,width] of pixel * factor[c] + summand[c].
 struct PlaneWriter {
   const float* factors = nullptr;  // one a channel
   const float* summands = nullptr;
@@ -51,7 +51,7 @@ struct PlaneWriter {
   float* planes = nullptr;
 };
 
-// What is resized to what.
+// The box that is resized, and the size that it comes to have.
 struct ResamplePart {
   ImageBox box;
   ImageBox limits;

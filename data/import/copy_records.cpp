@@ -1,3 +1,5 @@
+// Records are copied as bytes, in the new order, through the writer that imports use, so that a copy that was cut goes
+// on, too.
 #include "data/import/copy_records.h"
 
 #include <algorithm>
@@ -24,7 +26,7 @@ using Json = nlohmann::json;
 
 constexpr int64_t kBatchRecords = 16384;
 
-std::string CopyRecordsIdentityOf(const RecordDatabase& database, Json what) {
+std::string IdentityOf(const RecordDatabase& database, Json what) {
   what["format"] = "moka-copy";
   what["version"] = 1;
   what["source"] = database.reader().path().string();
@@ -102,7 +104,7 @@ void DrawGroups(const std::vector<int64_t>& from, const std::vector<int64_t>& si
   }
 }
 
-int64_t CopyRecordsClassOf(const RecordDatabase& database, int64_t i, RecordDatabase::Scratch& scratch) {
+int64_t ClassAt(const RecordDatabase& database, int64_t i, RecordDatabase::Scratch& scratch) {
   try {
     if (const std::optional<int64_t> label = database.ClassOf(i, scratch)) return *label;
   } catch (const Error& e) {
@@ -121,7 +123,7 @@ int64_t ShuffleLmdb(const fs::path& from, const fs::path& out, const CopyOptions
   std::vector<int64_t> order(static_cast<size_t>(reader.size()));
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(permutation(i));
   Progress progress{options, reader.size()};
-  CopyRecords(reader, order, out, CopyRecordsIdentityOf(database, {{"shuffle", options.seed}}), progress);
+  CopyRecords(reader, order, out, IdentityOf(database, {{"shuffle", options.seed}}), progress);
   return reader.size();
 }
 
@@ -182,8 +184,7 @@ SplitReport SplitLmdb(const fs::path& from, const std::string& out, const std::v
   const LmdbReader& reader = database.reader();
   std::map<int64_t, std::vector<int64_t>> classes;  // one, unless by class
   RecordDatabase::Scratch scratch;
-  for (int64_t i = 0; i < reader.size(); ++i)
-    classes[by_class ? CopyRecordsClassOf(database, i, scratch) : 0].push_back(i);
+  for (int64_t i = 0; i < reader.size(); ++i) classes[by_class ? ClassAt(database, i, scratch) : 0].push_back(i);
   std::vector<std::vector<int64_t>> groups(parts.size());
   for (const auto& [label, indices] : classes) {
     const std::vector<int64_t> sizes = Apportion(static_cast<int64_t>(indices.size()), parts);
@@ -206,7 +207,7 @@ SplitReport SplitLmdb(const fs::path& from, const std::string& out, const std::v
   for (size_t i = 0; i < parts.size(); ++i) {
     std::sort(groups[i].begin(), groups[i].end());
     what["part"] = parts[i].name;
-    const std::string identity = CopyRecordsIdentityOf(database, what);
+    const std::string identity = IdentityOf(database, what);
     if (IsFinished(report.paths[i], identity)) {
       progress.done += report.records[i];
     } else {

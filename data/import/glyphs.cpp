@@ -1,3 +1,5 @@
+// A glyph is drawn by OpenCV's stroke fonts under a random affine map, at twice the size and averaged down; all is a
+// function of (seed, index).
 #include "data/import/glyphs.h"
 
 #include <algorithm>

@@ -13,7 +13,7 @@ inline constexpr int64_t kGlyphSide = 28;
 // Draws glyph `index` of the set `seed` into a grey 28x28 image, light on dark; returns which digit it is.
 int DrawGlyph(uint64_t seed, uint64_t index, Image& image);
 
-// Which digit it is, without drawing it.
+// Returns the digit that a glyph shows, without drawing it.
 int GlyphDigit(uint64_t seed, uint64_t index);
 
 }  // namespace moka

@@ -8,6 +8,7 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "data/files/list_text.h"
+#include "data/import/import.h"
 #include "data/import/record_writer.h"
 #include "data/import/source_kind.h"
 #include "data/labels/annotation_file.h"
@@ -57,9 +58,8 @@ AnnotationFormat FormatOf(const AnnotationOptions& options, const AnnotatedFile&
 }
 
 // As Caffe: without its file a picture has no objects. The root is put before the names as text.
-ImportItem ImportAnnotatedItemOf(const AnnotatedFile& file, AnnotationFormat format,
-                                 const std::map<std::string, int32_t>& labels, const std::string& root,
-                                 bool may_be_misdescribed) {
+ImportItem ItemOf(const AnnotatedFile& file, AnnotationFormat format, const std::map<std::string, int32_t>& labels,
+                  const std::string& root, bool may_be_misdescribed) {
   constexpr int32_t kNoLabel = -1;  // of the whole picture
   ImportItem item;
   item.name = file.picture;
@@ -112,8 +112,7 @@ ImportReport ImportAnnotated(const fs::path& list, const std::string& root, cons
                        .kind = RecordKind::kAnnotated});
   for (const int64_t i : ImportOrder(static_cast<int64_t>(files.size()), options)) {
     const AnnotatedFile& file = files[static_cast<size_t>(i)];
-    writer.Add(
-        ImportAnnotatedItemOf(file, FormatOf(annotations, file, list), labels, root, !annotations.stops_at_bad_file));
+    writer.Add(ItemOf(file, FormatOf(annotations, file, list), labels, root, !annotations.stops_at_bad_file));
   }
   ImportReport report = writer.Finish(NamesByLabel(labels));
   if (!repeated.empty()) report.warnings.push_back(repeated);

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "data/files/file_tree.h"
+#include "data/import/import.h"
 #include "data/import/record_writer.h"
 #include "data/import/source_kind.h"
 #include "data/labels/coco_file.h"

@@ -8,6 +8,7 @@
 #include "core/text.h"
 #include "data/files/list_text.h"
 #include "data/files/text_table.h"
+#include "data/import/import.h"
 #include "data/import/record_writer.h"
 #include "data/import/source_kind.h"
 #include "data/labels/sample_writing.h"
@@ -16,8 +17,10 @@ namespace moka {
 
 namespace fs = std::filesystem;
 
-ImportReport ImportCsv(const fs::path& file, const fs::path& root, const fs::path& out, const ImportOptions& options) {
-  const Table table = ReadTable(file);
+namespace {
+
+// Errors: kBadData unless the first column is of paths and others are there, with names.
+void CheckCsv(const Table& table) {
   if (table.header.empty()) {
     throw Error(ErrorKind::kBadData, SourcePlace{.file = table.path, .line = 1},
                 "expected the names of the columns: that of the paths, then one of each number");
@@ -36,29 +39,52 @@ ImportReport ImportCsv(const fs::path& file, const fs::path& root, const fs::pat
   std::vector<size_t> target_columns(table.columns() - 1);
   std::iota(target_columns.begin(), target_columns.end(), size_t{1});
   CheckColumnNames(table, target_columns);
-  std::vector<fs::path> pictures;
+}
+
+// The numbers of each row, and the warnings that reading them gives.
+std::vector<std::vector<float>> ReadTargets(const Table& table, std::vector<std::string>& warnings) {
   std::vector<std::vector<float>> targets(table.rows.size());
   TableFloats floats(table);
   const std::string hint = "the first column has the paths, all others numbers";
-  int64_t bytes = 0;
-  for (size_t row = 0; row < table.rows.size(); ++row) {
-    pictures.push_back(root / table.rows[row][0]);
-    for (size_t c = 1; c < table.columns(); ++c) targets[row].push_back(floats.At(row, c, hint));
-    std::error_code failed;
-    const uintmax_t size = fs::file_size(pictures.back(), failed);
-    if (!failed) bytes += static_cast<int64_t>(size);
-  }
   std::vector<NamedLine> names;
-  for (size_t row = 0; row < table.rows.size(); ++row) names.push_back({table.rows[row][0], table.lines[row]});
+  for (size_t row = 0; row < table.rows.size(); ++row) {
+    for (size_t c = 1; c < table.columns(); ++c) targets[row].push_back(floats.At(row, c, hint));
+    names.push_back({table.rows[row][0], table.lines[row]});
+  }
   const std::string repeated = RepeatedNames(table.path, names, "row of numbers", [&](size_t row) {
     return Join({table.rows[row].begin() + 1, table.rows[row].end()}, " ");
   });
+  if (const std::string warning = floats.Warning(); !warning.empty()) warnings.push_back(warning);
+  if (!repeated.empty()) warnings.push_back(repeated);
+  return targets;
+}
+
+// Those that are there: a missing one is an error when it is read.
+int64_t BytesOf(const std::vector<fs::path>& pictures) {
+  int64_t bytes = 0;
+  for (const fs::path& picture : pictures) {
+    std::error_code failed;
+    const uintmax_t size = fs::file_size(picture, failed);
+    if (!failed) bytes += static_cast<int64_t>(size);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+ImportReport ImportCsv(const fs::path& file, const fs::path& root, const fs::path& out, const ImportOptions& options) {
+  const Table table = ReadTable(file);
+  CheckCsv(table);
+  std::vector<std::string> warnings;
+  const std::vector<std::vector<float>> targets = ReadTargets(table, warnings);
+  std::vector<fs::path> pictures;
+  for (const auto& row : table.rows) pictures.push_back(root / row[0]);
   const auto count = static_cast<int64_t>(pictures.size());
   RecordWriter writer(out, options,
                       {.text = StrCat("csv ", file.string(), " ", root.string()),
                        .items = count,
                        .crc32c = Crc32c(ReadLinesFile(file)),
-                       .bytes = bytes,
+                       .bytes = BytesOf(pictures),
                        .kind = RecordKind::kSample});
   for (const int64_t i : ImportOrder(count, options)) {
     const auto row = static_cast<size_t>(i);
@@ -79,8 +105,7 @@ ImportReport ImportCsv(const fs::path& file, const fs::path& root, const fs::pat
   SampleSchema schema = NewSchema();
   for (size_t c = 1; c < table.columns(); ++c) schema.add_target(table.header[c]);
   ImportReport report = writer.FinishSamples(schema);
-  if (const std::string warning = floats.Warning(); !warning.empty()) report.warnings.push_back(warning);
-  if (!repeated.empty()) report.warnings.push_back(repeated);
+  report.warnings.insert(report.warnings.end(), warnings.begin(), warnings.end());
   return report;
 }
 

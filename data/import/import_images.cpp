@@ -10,6 +10,7 @@
 #include "data/files/left_out.h"
 #include "data/files/list_text.h"
 #include "data/files/picture_walk.h"
+#include "data/import/import.h"
 #include "data/import/record_writer.h"
 #include "data/import/source_kind.h"
 #include "data/labels/class_folders.h"
@@ -22,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kAreClasses = "if these are the classes, a file of their names says so: --classes FILE";
 
-// What kind of file it is that lies in no class's folder, by its name.
+// Returns the kind of a file that lies in no class's folder, by its name.
 std::string KindLeftOut(std::string_view name) {
   constexpr const char* kNoClass = "pictures that lie in no class's folder";
   return IsImageName(name) ? kNoClass : KindOfNoPicture(name);
@@ -34,7 +35,7 @@ struct File {
   int line = 0;  // of the list
 };
 
-// Those that cannot be seen count nothing: their reading will say why.
+// Files that cannot be seen count nothing: their reading will say why.
 int64_t TotalBytes(const std::vector<File>& files) {
   int64_t bytes = 0;
   for (const File& file : files) {
@@ -85,7 +86,7 @@ std::string_view BelowSplit(std::string_view name, std::string_view split) {
 }
 
 // The class of a tar member SPLIT/CLASS/IMAGE, or SPLIT/CLASS/FOLDERS/IMAGE; empty for any other.
-std::string_view ImportImagesClassOf(std::string_view name, std::string_view split) {
+std::string_view ClassOf(std::string_view name, std::string_view split) {
   name = BelowSplit(name, split);
   const size_t slash = name.find('/');
   if (slash == std::string_view::npos || IsSystemFile(name) || !IsImageName(name)) return {};
@@ -106,7 +107,7 @@ struct TarContents {
 void RefuseParts(const fs::path& tar, std::string_view split, const ClassFolders& classes) {
   const std::string holder = classes.HolderOfClasses();
   const std::string part = split.empty() ? holder : StrCat(split, "/", holder);
-  // What stands in a source is parted at its commas.
+  // Commas part a source's text, so a path with a comma cannot be suggested.
   const bool is_named = !holder.empty() && StrCat(tar.string(), part).find(',') == std::string::npos;
   const std::string found =
       split.empty() ? "its top folders are: " : StrCat("the folders in ", Printable(split), " are: ");
@@ -139,7 +140,7 @@ TarContents ListTar(const fs::path& tar, std::string_view split, const ImportOpt
     const std::string_view below = BelowSplit(reader.name(), split);
     const size_t slash = reader.name().find('/');
     if (slash != std::string::npos && !IsSystemFile(reader.name())) folders.insert(reader.name().substr(0, slash));
-    if (ImportImagesClassOf(reader.name(), split).empty()) {
+    if (ClassOf(reader.name(), split).empty()) {
       const std::string_view hidden = HiddenFolderOf(below);
       if (!hidden.empty()) {
         if (hidden_folders.emplace(hidden).second) left_out.Add(kHiddenFolders, hidden);
@@ -244,7 +245,7 @@ ImportReport ImportList(const fs::path& list, const fs::path& root, const fs::pa
   return writer.Finish({});
 }
 
-// Without shuffling the archive is streamed; with it, its images are held in memory.
+// Imports an archive. Without shuffling it is streamed; with it, its images are held in memory.
 ImportReport ImportTar(const fs::path& tar, std::string_view split, const fs::path& out, const ImportOptions& options) {
   const TarContents contents = ListTar(tar, split, options);
   RecordWriter writer(out, options,
@@ -258,7 +259,7 @@ ImportReport ImportTar(const fs::path& tar, std::string_view split, const fs::pa
   };
   std::vector<Member> members;
   for (TarReader reader(tar); !writer.full() && reader.Next();) {
-    const std::string_view name = ImportImagesClassOf(reader.name(), split);
+    const std::string_view name = ClassOf(reader.name(), split);
     if (name.empty()) continue;
     CheckImportStop(options);
     if (options.shuffle_seed) {
@@ -270,7 +271,7 @@ ImportReport ImportTar(const fs::path& tar, std::string_view split, const fs::pa
   if (options.shuffle_seed) {
     for (const int64_t i : ImportOrder(static_cast<int64_t>(members.size()), options)) {
       Member& member = members[static_cast<size_t>(i)];
-      const int32_t label = contents.classes.LabelOf(ImportImagesClassOf(member.name, split));
+      const int32_t label = contents.classes.LabelOf(ClassOf(member.name, split));
       writer.Add(BytesItem(std::move(member.bytes), label, std::move(member.name)));
     }
   }

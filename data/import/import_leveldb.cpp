@@ -19,6 +19,7 @@
 #include "core/open_file.h"
 #include "core/text.h"
 #include "data/files/file_tree.h"
+#include "data/import/import.h"
 #include "data/import/record_writer.h"
 #include "data/import/source_kind.h"
 
@@ -29,7 +30,7 @@ namespace fs = std::filesystem;
 
 bool IsTable(const fs::path& file) { return file.extension() == ".ldb" || file.extension() == ".sst"; }
 
-// Its description: a table's name and size, the bytes of CURRENT. Logs and manifests by name and size.
+// The database by its files: a table's name and size, the bytes of CURRENT. Logs and manifests by name and size.
 struct LevelDbFiles {
   std::vector<fs::path> tables;
   std::vector<fs::path> others;

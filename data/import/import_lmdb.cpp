@@ -2,6 +2,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "data/image/resample.h"
+#include "data/import/import.h"
 #include "data/import/record_writer.h"
 #include "data/import/source_kind.h"
 #include "data/records/datum_view.h"

@@ -8,6 +8,7 @@
 #include "core/text.h"
 #include "data/files/file_tree.h"
 #include "data/files/list_text.h"
+#include "data/import/import.h"
 #include "data/import/record_writer.h"
 #include "data/import/source_kind.h"
 #include "data/labels/run_lengths.h"
@@ -158,7 +159,7 @@ std::string ClassMaskFile(std::string file, const Image& picture, const MaskClas
   return EncodePng(grey);
 }
 
-// What the masks of an import have, from the threads that make records.
+// The values that the masks of an import have, collected from the threads that make records.
 class ValuesMet {
  public:
   void Add(const MaskValues& values) {
@@ -179,7 +180,7 @@ class ValuesMet {
   MaskValues met_;
 };
 
-// What all records of an import are made from.
+// The set that all records of an import are made from.
 struct MaskSet {
   MaskKind kind = MaskKind::kClasses;
   const MaskClasses& classes;
@@ -208,7 +209,7 @@ ImportItem MaskItemOf(const Pair& pair, const MaskSet& set, ValuesMet& values_me
   return item;
 }
 
-SampleSchema ImportMasksSchemaOf(MaskKind kind, const MaskClasses& classes) {
+SampleSchema SchemaOf(MaskKind kind, const MaskClasses& classes) {
   SampleSchema schema = NewSchema();
   if (kind == MaskKind::kClasses) {
     schema.set_mask(true);
@@ -254,7 +255,7 @@ ImportReport ImportMasks(const MaskFiles& files, MaskKind kind, const fs::path& 
   for (const int64_t i : ImportOrder(static_cast<int64_t>(pairs.size()), options)) {
     writer.Add(MaskItemOf(pairs[static_cast<size_t>(i)], set, values_met));
   }
-  ImportReport report = writer.FinishSamples(ImportMasksSchemaOf(kind, classes));
+  ImportReport report = writer.FinishSamples(SchemaOf(kind, classes));
   for (std::string& sentence : left_out.Sentences()) told.push_back(std::move(sentence));
   if (std::string warning = values_met.Warning(mask_tree.PathOf("")); !warning.empty()) {
     told.push_back(std::move(warning));

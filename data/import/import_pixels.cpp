@@ -14,6 +14,7 @@
 #include "data/files/gz_file.h"
 #include "data/files/left_out.h"
 #include "data/import/glyphs.h"
+#include "data/import/import.h"
 #include "data/import/record_writer.h"
 #include "data/import/source_kind.h"
 
@@ -38,7 +39,7 @@ std::vector<std::string> Texts(const std::vector<int64_t>& numbers) {
   return texts;
 }
 
-std::string_view ImportPixelsTextOf(const std::vector<uint8_t>& bytes) {
+std::string_view TextOf(const std::vector<uint8_t>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
@@ -112,7 +113,7 @@ ImportReport ImportIdx(const fs::path& images, const fs::path& labels, const fs:
   const int64_t height = pixels.dims[1];
   const int64_t width = pixels.dims[2];
   const int64_t count = pixels.dims[0];
-  const uint32_t crc = Crc32c(ImportPixelsTextOf(classes.values), Crc32c(ImportPixelsTextOf(pixels.values)));
+  const uint32_t crc = Crc32c(TextOf(classes.values), Crc32c(TextOf(pixels.values)));
   RecordWriter writer(out, options,
                       {.text = StrCat("idx ", images.string(), " ", labels.string()),
                        .items = count,

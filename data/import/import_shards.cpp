@@ -18,6 +18,7 @@
 #include "data/files/file_tree.h"
 #include "data/files/gz_file.h"
 #include "data/files/list_text.h"
+#include "data/import/import.h"
 #include "data/import/record_writer.h"
 #include "data/import/source_kind.h"
 #include "data/labels/sample_writing.h"
@@ -27,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-int64_t ImportShardsNumberOf(std::string_view text) {
+int64_t NumberOf(std::string_view text) {
   int64_t value = -1;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
   return read.ec == std::errc() && read.ptr == text.data() + text.size() ? value : -1;
@@ -38,8 +39,8 @@ std::vector<fs::path> Enumerated(const std::string& pattern, size_t open) {
   const size_t close = pattern.find('}', open);
   const size_t dots = pattern.find("..", open);
   const std::string from = dots < close ? pattern.substr(open + 1, dots - open - 1) : std::string();
-  const int64_t first = ImportShardsNumberOf(from);
-  const int64_t last = dots < close ? ImportShardsNumberOf(pattern.substr(dots + 2, close - dots - 2)) : -1;
+  const int64_t first = NumberOf(from);
+  const int64_t last = dots < close ? NumberOf(pattern.substr(dots + 2, close - dots - 2)) : -1;
   constexpr int64_t kMost = 1000000;
   if (close == std::string::npos || first < 0 || last < first || last - first >= kMost) {
     throw Error(ErrorKind::kUsage, {}, StrCat("cannot read the names of shards \"", Printable(pattern), "\""),
@@ -96,7 +97,7 @@ MemberName Parse(std::string name) {
   return parsed;
 }
 
-std::vector<float> ImportShardsNumbersOf(std::string text) {
+std::vector<float> NumbersOf(std::string text) {
   std::vector<float> numbers;
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c == ',' || c == '[' || c == ']' || c == '\n'; }, ' ');
@@ -165,7 +166,7 @@ class ShardReader {
   }
 };
 
-// What all samples of a set have.
+// The properties that all samples of a set share.
 struct ShardSet {
   std::set<ShardPart> parts;
   size_t targets = 0;  // numbers of a sample
@@ -195,7 +196,7 @@ ShardSet LookThroughShards(const std::vector<fs::path>& shards, const ImportOpti
     const auto targets = group.parts.find(ShardPart::kTargets);
     if (targets == group.parts.end() || set.targets > 0) return;
     try {
-      set.targets = ImportShardsNumbersOf(targets->second).size();
+      set.targets = NumbersOf(targets->second).size();
     } catch (const Error&) {
       set.targets = 0;  // a bad sample: the next one says how many there are
     }
@@ -205,7 +206,7 @@ ShardSet LookThroughShards(const std::vector<fs::path>& shards, const ImportOpti
   return set;
 }
 
-const char* ImportShardsNameOf(ShardPart part) {
+const char* NameOf(ShardPart part) {
   switch (part) {
     case ShardPart::kPicture: return "picture (.jpg, .png, .webp, .tif, ...)";
     case ShardPart::kMask: return "mask (.seg.png or .mask.png)";
@@ -219,12 +220,11 @@ const char* ImportShardsNameOf(ShardPart part) {
 
 const std::string& Needed(const Group& group, ShardPart part) {
   const auto found = group.parts.find(part);
-  if (found == group.parts.end())
-    throw Error(ErrorKind::kBadData, StrCat("has no ", ImportShardsNameOf(part), ", as others have"));
+  if (found == group.parts.end()) throw Error(ErrorKind::kBadData, StrCat("has no ", NameOf(part), ", as others have"));
   return found->second;
 }
 
-int32_t ImportShardsLabelOf(const Group& group) {
+int32_t LabelOf(const Group& group) {
   const std::string_view text = Trim(Needed(group, ShardPart::kLabel));
   int32_t label = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), label);
@@ -235,7 +235,7 @@ int32_t ImportShardsLabelOf(const Group& group) {
 }
 
 void DescribeGroup(const Group& group, const ShardSet& set, const Image& image, SampleRecord& record) {
-  if (set.parts.contains(ShardPart::kLabel)) record.add_label(ImportShardsLabelOf(group));
+  if (set.parts.contains(ShardPart::kLabel)) record.add_label(LabelOf(group));
   if (set.parts.contains(ShardPart::kMask)) record.set_mask(MaskFile(Needed(group, ShardPart::kMask), image));
   if (set.parts.contains(ShardPart::kText)) {
     const std::string text(Trim(Needed(group, ShardPart::kText)));
@@ -243,14 +243,14 @@ void DescribeGroup(const Group& group, const ShardSet& set, const Image& image, 
     record.add_text(text);
   }
   if (!set.parts.contains(ShardPart::kTargets)) return;
-  const std::vector<float> numbers = ImportShardsNumbersOf(Needed(group, ShardPart::kTargets));
+  const std::vector<float> numbers = NumbersOf(Needed(group, ShardPart::kTargets));
   if (numbers.size() != set.targets) {
     throw Error(ErrorKind::kBadData, StrCat("its .target has ", numbers.size(), " numbers, expected ", set.targets));
   }
   record.mutable_target()->Assign(numbers.begin(), numbers.end());
 }
 
-ImportItem ImportShardsItemOf(Group&& from, const ShardSet& set) {
+ImportItem ItemOf(Group&& from, const ShardSet& set) {
   const auto group = std::make_shared<const Group>(std::move(from));
   ImportItem item{.name = group->name, .place = StrCat(group->shard, ": sample \"", Printable(group->name), "\"")};
   item.read = [=] { return Needed(*group, ShardPart::kPicture); };
@@ -261,14 +261,14 @@ ImportItem ImportShardsItemOf(Group&& from, const ShardSet& set) {
     return item;
   }
   try {
-    item.label = ImportShardsLabelOf(*group);
+    item.label = LabelOf(*group);
   } catch (const Error& e) {
     item.read = [e]() -> std::string { throw Error(e); };
   }
   return item;
 }
 
-SampleSchema ImportShardsSchemaOf(const ShardSet& set) {
+SampleSchema SchemaOf(const ShardSet& set) {
   SampleSchema schema = NewSchema();
   if (set.parts.contains(ShardPart::kLabel)) schema.add_label()->set_name("class");
   if (set.parts.contains(ShardPart::kMask)) schema.set_mask(true);
@@ -279,7 +279,7 @@ SampleSchema ImportShardsSchemaOf(const ShardSet& set) {
 
 }  // namespace
 
-// Without shuffling the archives are streamed; with it, the samples are held in memory.
+// Imports archives of samples. Without shuffling they are streamed; with it, the samples are held in memory.
 ImportReport ImportShards(const std::string& pattern, const fs::path& out, const ImportOptions& options) {
   const std::vector<fs::path> shards = ShardsOf(pattern);
   const ShardSet set = LookThroughShards(shards, options);
@@ -297,15 +297,15 @@ ImportReport ImportShards(const std::string& pattern, const fs::path& out, const
     if (options.shuffle_seed) {
       groups.push_back(std::move(group));
     } else {
-      writer.Add(ImportShardsItemOf(std::move(group), set));
+      writer.Add(ItemOf(std::move(group), set));
     }
   });
   if (options.shuffle_seed) {
     for (const int64_t i : ImportOrder(set.samples, options)) {
-      writer.Add(ImportShardsItemOf(std::move(groups[static_cast<size_t>(i)]), set));
+      writer.Add(ItemOf(std::move(groups[static_cast<size_t>(i)]), set));
     }
   }
-  ImportReport report = set.is_datums() ? writer.Finish({}) : writer.FinishSamples(ImportShardsSchemaOf(set));
+  ImportReport report = set.is_datums() ? writer.Finish({}) : writer.FinishSamples(SchemaOf(set));
   for (const std::string& extension : set.left_out) {
     report.warnings.push_back(
         StrCat("members ", extension.empty() ? "without an extension" : "." + extension, " are left out"));

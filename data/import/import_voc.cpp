@@ -7,6 +7,7 @@
 #include "data/files/file_tree.h"
 #include "data/files/left_out.h"
 #include "data/files/list_text.h"
+#include "data/import/import.h"
 #include "data/import/record_writer.h"
 #include "data/import/source_kind.h"
 #include "data/labels/annotation_file.h"
@@ -150,7 +151,7 @@ std::map<std::string, int32_t> ReadClasses(const fs::path& path) {
   return path.extension() == ".prototxt" ? ReadLabelMap(path, LabelMapCheck::kUnique) : ReadNames(path);
 }
 
-// What a first look at all annotations finds.
+// The findings of a first look at all annotations.
 struct Looked {
   std::set<std::string> classes;
   uint32_t crc32c = 0;
@@ -176,8 +177,8 @@ Looked LookThroughVoc(const FileTree& tree, const std::vector<VocPicture>& pictu
 }
 
 // The masks' classes are checked against so many names; 0: those of the masks are not known.
-ImportItem ImportVocItemOf(const FileTree& tree, const VocPicture& picture,
-                           const std::map<std::string, int32_t>& labels, int mask_classes) {
+ImportItem ItemOf(const FileTree& tree, const VocPicture& picture, const std::map<std::string, int32_t>& labels,
+                  int mask_classes) {
   ImportItem item{.name = picture.name};
   item.read = [&] { return tree.Read(picture.picture); };
   item.describe_sample = [&, mask_classes](const Image& image, SampleRecord& record,
@@ -240,7 +241,7 @@ ImportReport ImportVoc(const fs::path& folder, const std::string& split, const f
     if (!classes.empty()) *schema.mutable_mask_class() = schema.box_class();
   }
   for (const int64_t i : ImportOrder(count, options)) {
-    writer.Add(ImportVocItemOf(tree, pictures[static_cast<size_t>(i)], labels, schema.mask_class_size()));
+    writer.Add(ItemOf(tree, pictures[static_cast<size_t>(i)], labels, schema.mask_class_size()));
   }
   ImportReport report = writer.FinishSamples(schema);
   for (std::string& warning : warnings) report.warnings.push_back(std::move(warning));

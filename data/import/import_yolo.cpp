@@ -6,6 +6,7 @@
 #include "core/text.h"
 #include "data/files/file_tree.h"
 #include "data/files/left_out.h"
+#include "data/import/import.h"
 #include "data/import/record_writer.h"
 #include "data/import/source_kind.h"
 #include "data/labels/annotation_file.h"

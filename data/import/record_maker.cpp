@@ -1,3 +1,5 @@
+// A file whose size and kind suit the import keeps its bytes, as encoding anew would lose quality; else it is decoded,
+// resized and encoded.
 #include "data/import/record_maker.h"
 
 #include <algorithm>

@@ -15,14 +15,15 @@
 #include "core/error.h"
 #include "data/image/image.h"
 #include "data/import/import.h"
-#include "data/records/record_kind.h"
+#include "data/record_kind.h"
 #include "data/records/record_source.h"
 #include "proto/moka.pb.h"
 #include "proto/record.pb.h"
 
 namespace moka {
 
-// What an importer knows of a record before any work. The functions own what they need: a worker calls them later.
+// The facts that an importer knows of a record before any work. The functions own what they need: a worker calls them
+// later.
 struct ImportItem {
   std::string name;
   std::string place = {};  // for messages, where the name alone does not say what is meant
@@ -34,11 +35,11 @@ struct ImportItem {
   // Instead of them: a whole record of that kind, which is checked and stays as it is. Errors make the item a bad one.
   std::function<std::string()> record = {};
   RecordKind kind = RecordKind::kDatum;
-  // With it, the record is an AnnotatedDatum: it is given the decoded picture and fills all but the datum.
+  // If given, the record is an AnnotatedDatum: it is given the decoded picture and fills all but the datum.
   using Describe = std::function<void(const Image&, AnnotatedDatum&, std::vector<std::string>& warnings)>;
   Describe describe = {};
-  // With it, the record is a SampleRecord: it is given the decoded picture and fills all but the picture; masks and run
-  // lengths are of that picture's size, whatever size is stored.
+  // If given, the record is a SampleRecord: it is given the decoded picture and fills all but the picture; masks and
+  // run lengths are of that picture's size, whatever size is stored.
   using DescribeSample = std::function<void(const Image&, SampleRecord&, std::vector<std::string>& warnings)>;
   DescribeSample describe_sample = {};
   // Whether bad data that `describe` finds make the item a bad one, as those of `describe_sample` do; otherwise, they

@@ -1,3 +1,5 @@
+// Workers take items from one queue and finish in any order; the writer puts them back in order, in commits of some
+// MiB, and notes what was bad.
 #include "data/import/record_writer.h"
 
 #include <algorithm>
@@ -26,7 +28,7 @@ constexpr size_t kItemsPerJob = 8;
 constexpr size_t kJobsPerWorker = 32;
 constexpr int64_t kMadeBytes = int64_t{128} << 20U;
 
-const char* RecordWriterNameOf(ImportOptions::Storage storage) {
+const char* NameOf(ImportOptions::Storage storage) {
   switch (storage) {
     case ImportOptions::Storage::kRaw: return "raw";
     case ImportOptions::Storage::kJpeg: return "jpeg";
@@ -36,7 +38,7 @@ const char* RecordWriterNameOf(ImportOptions::Storage storage) {
   return "source";
 }
 
-const char* RecordWriterNameOf(ImageChannels channels) {
+const char* NameOf(ImageChannels channels) {
   switch (channels) {
     case ImageChannels::kColor: return "color";
     case ImageChannels::kGrey: return "gray";
@@ -45,8 +47,9 @@ const char* RecordWriterNameOf(ImageChannels channels) {
   return "as stored";
 }
 
-// Of one commit. A commit costs some 8 ms of waiting for a disk, and what was made since the last one is lost when an
-// import is cut: small pictures come by the ten thousand a second, large ones take longer than their records are long.
+// Returns the records of one commit. A commit costs some 8 ms of waiting for a disk, and what was made since the last
+// one is lost when an import is cut: small pictures come by the ten thousand a second, large ones take longer than
+// their records are long.
 int64_t BatchRecords(const ImportSource& source, const ImportOptions& options) {
   constexpr int64_t kMost = 16384;
   constexpr int64_t kLeast = 256;
@@ -57,14 +60,14 @@ int64_t BatchRecords(const ImportSource& source, const ImportOptions& options) {
 }
 
 // Whatever decides the records and the file's bytes; neither the workers nor what becomes of bad files do.
-std::string RecordWriterIdentityOf(const ImportSource& source, const ImportOptions& options) {
+std::string IdentityOf(const ImportSource& source, const ImportOptions& options) {
   nlohmann::json json = {{"format", "moka-import"},
                          {"version", 1},
                          {"source", source.text},
                          {"items", source.items},
                          {"items_crc32c", source.crc32c},
-                         {"storage", RecordWriterNameOf(options.storage)},
-                         {"channels", RecordWriterNameOf(options.channels)},
+                         {"storage", NameOf(options.storage)},
+                         {"channels", NameOf(options.channels)},
                          {"height", options.height},
                          {"width", options.width},
                          {"limit", options.limit},
@@ -90,7 +93,7 @@ LmdbWriter::Options WriterOptions(const ImportSource& source, const ImportOption
                                   std::set<int32_t>& labels) {
   CheckSizes(options);
   LmdbWriter::Options made;
-  made.identity = RecordWriterIdentityOf(source, options);
+  made.identity = IdentityOf(source, options);
   made.restart = options.unfinished == ImportOptions::Unfinished::kRestart;
   made.batch_records = BatchRecords(source, options);
   made.expected_bytes = ExpectedBytes(source, options);

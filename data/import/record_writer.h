@@ -1,4 +1,5 @@
-// What all image importers share: workers that make records, their writing in order, resuming, bad files, progress.
+// The part that all image importers share: workers that make records, their writing in order, resuming, bad files,
+// progress.
 #pragma once
 
 #include <condition_variable>
@@ -17,7 +18,7 @@
 
 namespace moka {
 
-// What an import reads, as far as it decides the records: with the options it is the import's identity.
+// The source that an import reads, as far as it decides the records: with the options it is the import's identity.
 struct ImportSource {
   std::string text;      // "folder flowers"
   int64_t items = 0;     // pictures, good and bad, before any limit
@@ -45,7 +46,8 @@ class RecordWriter {
   // options' wants_stop says so; those of LmdbWriter.
   void Add(ImportItem item);
   ImportReport Finish(std::vector<std::string> labels);
-  // Of SampleRecords. The report's labels are the names of the first kind of classes that the schema names.
+  // Finishes a database of SampleRecords. The report's labels are the names of the first kind of classes that the
+  // schema names.
   ImportReport FinishSamples(const SampleSchema& schema);
 
  private:
@@ -88,7 +90,7 @@ class RecordWriter {
 
 // While a source is looked through. Errors: kInterrupted when the options' wants_stop says so.
 void CheckImportStop(const ImportOptions& options);
-// Of the names and labels of a list, for ImportSource.
+// Returns a checksum of a list's names and labels, for ImportSource.
 uint32_t ChecksumOf(const std::vector<ListedImage>& images);
 // 0..count-1 in the options' order, cut to their limit.
 std::vector<int64_t> ImportOrder(int64_t count, const ImportOptions& options);

@@ -1,5 +1,5 @@
-// What `moka data import` takes beside folders: a row for each kind of source ("coco:ANNOTATIONS,PICTURES"), a function
-// `SourceKind NAME()` in the file of its importer, which the build finds.
+// The sources that `moka data import` takes beside folders: a row for each kind of source
+// ("coco:ANNOTATIONS,PICTURES"), a function `SourceKind NAME()` in the file of its importer, which the build finds.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/import/import.h"
+#include "data/import/import_options.h"
 
 namespace moka {
 

@@ -1,3 +1,4 @@
+// Classes are rows, drawn from the index of labels, and a record that cannot be decoded is a cross.
 #include "data/inspect/contact_sheet.h"
 #include "data/image/resample.h"
 
@@ -19,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kCell = 96;  // pixels of a picture's square
-constexpr int kContactSheetGap = 4;
+constexpr int kGap = 4;
 constexpr int kLine = 18;  // of text
 constexpr int kMostColumns = 16;
 constexpr int kNameLetters = 40;
@@ -99,32 +100,31 @@ ContactSheet DrawContactSheet(const fs::path& path, const SheetOptions& options)
     ++made.classes_left;
   }
   const int columns = static_cast<int>(std::clamp<int64_t>(options.per_class, 3, kMostColumns));
-  int height = kContactSheetGap;
+  int height = kGap;
   for (const auto& [label, records] : classes) {
-    height += kLine + RowsOf(records.size(), options, columns) * (kCell + kContactSheetGap) + kContactSheetGap;
+    height += kLine + RowsOf(records.size(), options, columns) * (kCell + kGap) + kGap;
   }
-  made.picture.Resize(kContactSheetGap + columns * (kCell + kContactSheetGap), height, 3);
+  made.picture.Resize(kGap + columns * (kCell + kGap), height, 3);
   std::ranges::fill(made.picture.pixels, uint8_t{40});
   cv::Mat sheet(height, static_cast<int>(made.picture.width), CV_8UC3, made.picture.pixels.data());
-  int y = kContactSheetGap;
+  int y = kGap;
   for (const auto& [label, records] : classes) {
     const bool named = label >= 0 && label < static_cast<int64_t>(names.size());
     const std::string name = named ? Shortened(names[static_cast<size_t>(label)]) : "";
     const std::string line =
         StrCat(label < 0 ? "records" : StrCat(label, named ? " " : "", name), "  (", records.size(), ")");
     const int64_t top = y + (kLine - SizeOfWords(line, kSheetWords).height) / 2;
-    DrawWords(line, kContactSheetGap, top, kSheetWords, made.picture);
+    DrawWords(line, kGap, top, kSheetWords, made.picture);
     y += kLine;
     const auto shown = std::min<int64_t>(options.per_class, static_cast<int64_t>(records.size()));
     for (int64_t k = 0; k < shown; ++k) {
       const auto column = static_cast<int>(k % columns);
       const int row = static_cast<int>(k / columns);
       const int64_t record = records[static_cast<size_t>(k * static_cast<int64_t>(records.size()) / shown)];
-      DrawRecord(database, record, kContactSheetGap + column * (kCell + kContactSheetGap),
-                 y + row * (kCell + kContactSheetGap), sheet);
+      DrawRecord(database, record, kGap + column * (kCell + kGap), y + row * (kCell + kGap), sheet);
     }
     made.pictures += shown;
-    y += RowsOf(records.size(), options, columns) * (kCell + kContactSheetGap) + kContactSheetGap;
+    y += RowsOf(records.size(), options, columns) * (kCell + kGap) + kGap;
   }
   return made;
 }

@@ -1,3 +1,5 @@
+// Sums are in double, and the mean image counts places of records of one size. The check of every record is split among
+// the threads and told in order.
 #include "data/inspect/inspect.h"
 
 #include <algorithm>
@@ -120,7 +122,7 @@ void Count(const google::protobuf::RepeatedPtrField<SamplePoint>& found, std::ve
 }
 
 // The reason why a record is bad; empty when it is good.
-std::string InspectFault(const RecordDatabase& database, int64_t i, RecordDatabase::Scratch& scratch) {
+std::string Fault(const RecordDatabase& database, int64_t i, RecordDatabase::Scratch& scratch) {
   try {
     database.Load(i, scratch);
     return {};
@@ -188,7 +190,7 @@ LmdbVerdict VerifyLmdb(const fs::path& path) {
   constexpr int64_t kGrain = 16;
   ParallelFor(database.size(), kGrain, [&](int64_t begin, int64_t end, int thread) {
     for (int64_t i = begin; i < end; ++i) {
-      faults[static_cast<size_t>(i)] = InspectFault(database, i, scratch[static_cast<size_t>(thread)]);
+      faults[static_cast<size_t>(i)] = Fault(database, i, scratch[static_cast<size_t>(thread)]);
     }
   });
   for (int64_t i = 0; i < database.size(); ++i) {

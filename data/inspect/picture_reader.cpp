@@ -1,3 +1,5 @@
+// Runs the layer's own transform with its random fields taken out, on a picture in place of a record, so that inference
+// and test agree bit for bit.
 #include "data/inspect/picture_reader.h"
 
 #include <algorithm>
@@ -7,6 +9,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "data/data_layers.h"
 #include "data/image/picture_limits.h"
 #include "data/import/record_maker.h"
 #include "data/layer_fields.h"
@@ -25,20 +28,23 @@ namespace fs = std::filesystem;
 constexpr uint64_t kReaderSeed = 1;  // of transforms that draw nothing
 
 bool ReadsBoxes(const LayerParameter& layer) {
-  return layer.type() == "AnnotatedData" || layer.transform_param().resize_param_size() > 0;
+  return DataRowOf(layer).database == RecordKind::kAnnotated || layer.transform_param().resize_param_size() > 0;
 }
 
 bool ReadsRecords(const LayerParameter& layer) {
-  return layer.type() == "RecordData" || layer.record_data_param().canvas_height() > 0 ||
+  return DataRowOf(layer).database == RecordKind::kSample || layer.record_data_param().canvas_height() > 0 ||
          layer.record_data_param().height() > 0;
 }
 
-bool IsOfDatabase(const LayerParameter& layer) {
-  return layer.type() == "Data" || layer.type() == "RecordData" || layer.type() == "AnnotatedData";
+bool IsOfDatabase(const LayerParameter& layer) { return DataRowOf(layer).database.has_value(); }
+
+// A database's records were resized, by areas, when they were imported; boxes stay with pictures as they are.
+bool IsOfResizedRecords(const LayerParameter& layer) {
+  return IsOfDatabase(layer) && DataRowOf(layer).database != RecordKind::kAnnotated;
 }
 
-// Without what a test draws at random, and with what the sample's channels say. Errors: kConfig where the layer's
-// fields say otherwise.
+// Returns the layer's fields without those by which a training draws at random, and with the colours that the sample's
+// channels ask for. Errors: kConfig where the layer's fields say otherwise.
 TransformationParameter PlainFieldsOf(const LayerParameter& layer, int64_t channels) {
   TransformationParameter fields = PictureFieldsOf(layer);
   fields.clear_mirror();
@@ -72,12 +78,12 @@ ImageSize PictureSizeOf(std::string_view wire, const LayerParameter& layer, Imag
   RecordScratch scratch;
   SampleRecord sample;
   AnnotatedRecord annotated;
-  if (layer.type() == "RecordData") {
+  if (DataRowOf(layer).database == RecordKind::kSample) {
     if (!sample.ParseFromArray(wire.data(), static_cast<int>(wire.size()))) {
       throw Error(ErrorKind::kBadData, "no SampleRecord");
     }
     picture = PictureOf(sample);
-  } else if (layer.type() == "AnnotatedData") {
+  } else if (DataRowOf(layer).database == RecordKind::kAnnotated) {
     ParseAnnotated(wire, annotated);
     picture = ReadDatum(annotated.datum, scratch);
   } else {
@@ -89,14 +95,16 @@ ImageSize PictureSizeOf(std::string_view wire, const LayerParameter& layer, Imag
 // Lists have is_color.
 bool ForcesChannels(const LayerParameter& layer) {
   const TransformationParameter fields = PictureFieldsOf(layer);
-  return (layer.type() == "Input" || IsOfDatabase(layer)) && (fields.force_color() || fields.force_gray());
+  return (FindDataLayer(layer.type()) == nullptr || IsOfDatabase(layer)) &&
+         (fields.force_color() || fields.force_gray());
 }
 
 bool NeedsRecordChannels(const LayerParameter& layer) {
   return IsOfDatabase(layer) && !layer.data_param().source().empty() && ForcesChannels(layer);
 }
 
-// What the import of a database says of the sides of its pictures; nothing where there is no such word.
+// Reads the sides of the pictures that the import of a database has noted; leaves them alone where there is no such
+// note.
 void ReadSides(const fs::path& database, StoredPictures& stored) {
   constexpr int64_t kLimitBytes = int64_t{1} << 20U;
   std::error_code code;
@@ -140,7 +148,7 @@ void CheckChannelsOf(const LayerParameter& layer, const Shape& sample) {
 }  // namespace
 
 bool NeedsRecordSize(const LayerParameter& layer) {
-  if ((layer.type() != "Data" && layer.type() != "RecordData") || layer.data_param().source().empty()) return false;
+  if (!IsOfResizedRecords(layer) || layer.data_param().source().empty()) return false;
   const TransformationParameter fields = PictureFieldsOf(layer);
   const bool is_cut = fields.crop_size() > 0 || fields.crop_h() > 0 || fields.crop_height() > 0;
   return is_cut && !fields.has_mean_file() && fields.resize_short() == 0 && fields.resize_param_size() == 0 &&
@@ -222,7 +230,8 @@ PictureReader::PictureReader(const LayerParameter& layer, const Shape& sample, c
   CheckSample(whole);
 }
 
-// Of records that differ, those of colours are what a grey sample is made of.
+// Returns the other number of channels that records have. Where records differ, a grey sample is also made of those in
+// colour.
 int64_t PictureReader::OtherChannels(const ImageSize& stored) const {
   if (stored.channels == 0) return sample_[0] == 1 ? 3 : 0;
   const bool is_picture = stored.channels == 1 || stored.channels == 3;
@@ -263,18 +272,15 @@ void PictureReader::CheckSample(const LayerParameter& layer) const {
 
 PictureSizing PictureReader::SizingOf(const LayerParameter& layer, const StoredPictures& stored) const {
   const std::pair<int64_t, int64_t> listed = ListedSizeOf(layer);
-  // A database's records were resized when they were imported, by areas.
-  const bool is_imported = layer.type() == "Data" || layer.type() == "RecordData";
   if (listed.first > 0) {
-    return {listed.first, listed.second, is_imported ? Interpolation::kArea : Interpolation::kLinear};
+    return {listed.first, listed.second, IsOfResizedRecords(layer) ? Interpolation::kArea : Interpolation::kLinear};
   }
   const TransformationParameter& fields = layer.transform_param();
   if (boxes_ || fields.resize_short() > 0 || layer.record_data_param().height() > 0 ||
       layer.record_data_param().canvas_height() > 0) {
     return {};
   }
-  // A windows' layer warps each to the crop.
-  if (layer.type() == "WindowData") return {sample_[1], sample_[2], Interpolation::kLinear};
+  if (DataRowOf(layer).warps_windows) return {sample_[1], sample_[2], Interpolation::kLinear};
   if (plain_ && plain_->mean_shape().rank() == 3) {
     return {plain_->mean_shape()[1], plain_->mean_shape()[2], Interpolation::kArea};
   }

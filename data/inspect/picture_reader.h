@@ -27,7 +27,7 @@ struct PictureSizing {
   Interpolation interpolation = Interpolation::kLinear;
 };
 
-// What a database's pictures are, of which some are looked at: channels, or a size, are 0 where they differ.
+// The size of a database's pictures, of which some are looked at: channels, or a size, are 0 where they differ.
 struct StoredPictures : ImageSize {
   // Bounds that the import brought the pictures' sides to, as ImportOptions has them (min_dim, max_dim); 0: none.
   int64_t min_side = 0;
@@ -68,16 +68,16 @@ class PictureReader {
   // A picture of the sample's size as it is: neither resized nor cut.
   void PutAsIs(Image image, std::span<float> out);
 
-  // What part of the last picture the sample shows, as fractions of the picture: less than all where a crop was cut,
-  // more where it lies on a canvas or is padded.
+  // Returns the part of the last picture that the sample shows, as fractions of the picture: less than all where a crop
+  // was cut, more where it lies on a canvas or is padded.
   const ImageBox& shown() const { return shown_; }
-  // What the pictures lost that were loaded since the last call.
+  // Returns the losses of the pictures that were loaded since the last call.
   ImageLosses TakeLosses() { return decoder_.TakeLosses(); }
 
  private:
   // The size of which the crop takes all, or of which the padding makes the sample's.
   ImageSize LeastSize() const;
-  // What the layer makes of a picture of this size. Errors: kBadData for one that it cannot take.
+  // Returns the shape that the layer makes of a picture of this size. Errors: kBadData for one that it cannot take.
   Shape ShapeOf(const ImageSize& size) const;
   bool Fits(const ImageSize& size) const;
   // The channels of the records where they are others than the sample's; else 0.

@@ -1,3 +1,4 @@
+// Opens the layer as a training does and takes the mean and the scale back, so that what is drawn is what the net sees.
 #include "data/inspect/preview.h"
 
 #include <google/protobuf/descriptor.h>
@@ -8,14 +9,15 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/data_layers.h"
 #include "data/image/drawing.h"
-#include "data/pipeline/pipeline.h"
+#include "data/pipeline/open_pipeline.h"
 #include "proto/text/places.h"
 
 namespace moka {
 namespace {
 
-constexpr int64_t kPreviewGap = 3;  // pixels between pictures
+constexpr int64_t kGap = 3;         // pixels between pictures
 constexpr int64_t kLeastSide = 96;  // smaller pictures are enlarged by whole factors
 constexpr int64_t kCaption = 22;    // pixels of a caption's line
 constexpr double kLetters = 0.5;    // OpenCV's scale of letters
@@ -41,20 +43,20 @@ LayerParameter ForPreview(const LayerParameter& layer, int64_t batch) {
   return changed;
 }
 
-float PreviewValueOf(const google::protobuf::RepeatedField<float>& values, int64_t channel, float none) {
+float ValueOf(const google::protobuf::RepeatedField<float>& values, int64_t channel, float none) {
   if (values.empty()) return none;
   return values[static_cast<int>(channel) % values.size()];
 }
 
 // A sample [C,H,W] as it was before mean and scale.
-Image PreviewPictureOf(const TransformationParameter& t, const Shape& shape, const float* sample) {
+Image PictureOf(const TransformationParameter& t, const Shape& shape, const float* sample) {
   Image image;
   image.Resize(shape[3], shape[2], 3);
   const int64_t plane = shape[2] * shape[3];
   for (int64_t c = 0; c < 3; ++c) {
     const int64_t from = shape[1] == 3 ? c : 0;
-    const float factor = PreviewValueOf(t.std_value(), from, 1) / (t.scale() == 0 ? 1 : t.scale());
-    const float mean = PreviewValueOf(t.mean_value(), from, 0);
+    const float factor = ValueOf(t.std_value(), from, 1) / (t.scale() == 0 ? 1 : t.scale());
+    const float mean = ValueOf(t.mean_value(), from, 0);
     for (int64_t i = 0; i < plane; ++i) {
       const float value = std::clamp(std::round(sample[from * plane + i] * factor + mean), 0.0F, 255.0F);
       image.pixels[static_cast<size_t>(i * 3 + c)] = static_cast<uint8_t>(value);
@@ -100,8 +102,8 @@ void DrawObjects(const LayerParameter& layer, const std::vector<OwnedTensor>& to
     const Shape& shape = tops[top].type().shape;
     const auto at = static_cast<int>(top);
     const RecordDataParameter& record = layer.record_data_param();
-    const bool has_output = layer.type() == "RecordData" && at < record.output_size();
-    const bool is_ssd = layer.type() == "AnnotatedData" && top == 1 && shape[0] == 1;
+    const bool has_output = DataRowOf(layer).database == RecordKind::kSample && at < record.output_size();
+    const bool is_ssd = DataRowOf(layer).database == RecordKind::kAnnotated && top == 1 && shape[0] == 1;
     if (is_ssd || (has_output && record.output(at) == RecordDataParameter::BOXES)) {
       DrawBoxes(tops[top].as<float>(), item, image);
     } else if (has_output && record.output(at) == RecordDataParameter::POINTS) {
@@ -129,14 +131,12 @@ Image PreviewLayer(const LayerParameter& layer, const PreviewOptions& options) {
   const int64_t factor = std::max<int64_t>(1, (kLeastSide + shape[3] - 1) / shape[3]);
   const int64_t width = shape[3] * factor;
   const int64_t height = shape[2] * factor;
-  Image sheet =
-      Paper(options.epochs * (width + kPreviewGap) + kPreviewGap, shape[0] * (height + kPreviewGap) + kPreviewGap);
+  Image sheet = Paper(options.epochs * (width + kGap) + kGap, shape[0] * (height + kGap) + kGap);
   for (int64_t epoch = 0; epoch < options.epochs; ++epoch) {
     pipeline->Seek(epoch * pipeline->epoch_size());
     pipeline->Next(tensors);
     for (int64_t n = 0; n < shape[0]; ++n) {
-      Image image =
-          PreviewPictureOf(layer.transform_param(), shape, tops[0].as<float>().data() + n * shape.Count(1, 4));
+      Image image = PictureOf(layer.transform_param(), shape, tops[0].as<float>().data() + n * shape.Count(1, 4));
       for (size_t top = 1; top < tops.size(); ++top) {
         if (tops[top].type().shape != shape.With(1, 1)) continue;
         LayOver(tops[top].as<float>().data() + n * shape[2] * shape[3], image);
@@ -144,7 +144,7 @@ Image PreviewLayer(const LayerParameter& layer, const PreviewOptions& options) {
       Image shown;
       ResizeImage(image, width, height, Interpolation::kNearest, shown);
       DrawObjects(layer, tops, n, shown);
-      Paste(shown, kPreviewGap + epoch * (width + kPreviewGap), kPreviewGap + n * (height + kPreviewGap), sheet);
+      Paste(shown, kGap + epoch * (width + kGap), kGap + n * (height + kGap), sheet);
     }
   }
   return sheet;
@@ -155,13 +155,13 @@ Image Stacked(const std::vector<CaptionedImage>& images) {
   int64_t width = 1;
   int64_t height = 0;
   for (const CaptionedImage& part : images) {
-    width = std::max({width, part.image.width, SizeOfWords(part.caption, style).width + 2 * kPreviewGap});
+    width = std::max({width, part.image.width, SizeOfWords(part.caption, style).width + 2 * kGap});
     height += part.image.height + kCaption;
   }
   Image all = Paper(width, std::max<int64_t>(height, 1));
   int64_t y = 0;
   for (const CaptionedImage& part : images) {
-    DrawWords(part.caption, kPreviewGap, y + 1, style, all);
+    DrawWords(part.caption, kGap, y + 1, style, all);
     Paste(part.image, 0, y + kCaption, all);
     y += kCaption + part.image.height;
   }

@@ -208,7 +208,7 @@ void CheckAttributes(std::string_view text) {
   }
 }
 
-// Of an <annotation>.
+// Parses an <annotation>.
 Document ParseXml(std::string_view text) {
   if (std::ssize(text) > kAnnotationLimitBytes)
     BadAnnotationFile(StrCat("an annotation file of ", text.size(), " bytes"));
@@ -288,7 +288,7 @@ void ReadJson(std::string_view text, const std::map<std::string, int32_t>& label
 
 // ---- Text ----
 
-// Without a label map any number is one.
+// Checks the label of a text's box. Without a label map any number is one.
 void CheckTextLabel(int32_t label, const std::map<std::string, int32_t>& labels, int line) {
   if (labels.empty()) return;
   const auto item = std::ranges::find_if(labels, [&](const auto& known) { return known.second == label; });
@@ -326,7 +326,7 @@ std::vector<double> NumbersOfLine(std::string_view line, int line_number) {
   return numbers;
 }
 
-// What a line of so many numbers may be that is no box.
+// Returns what a line of so many numbers may be instead of a box.
 std::string HintOfCount(size_t numbers) {
   if (numbers == 6) return "a sixth number is a confidence: these are a detector's boxes, not labels";
   if (numbers > 6 && numbers % 2 == 1)

@@ -15,7 +15,7 @@ namespace moka {
 
 class AnnotatedDatum;
 
-// Of the file of one picture: what is parsed takes many times as much memory.
+// The limit for the file of one picture: parsed, it takes many times as much memory.
 inline constexpr int64_t kAnnotationLimitBytes = int64_t{8} << 20;
 
 enum class AnnotationFormat {

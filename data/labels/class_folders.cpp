@@ -1,3 +1,4 @@
+// Collects folders first and numbers them when all are known; hints tell a set's parts (train, val) from classes.
 #include "data/labels/class_folders.h"
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 namespace moka {
 namespace {
 
-// What the parts of a set are called.
+// Returns whether a folder is named as the parts of a set are.
 bool IsSetPart(std::string_view folder) {
   constexpr std::array<std::string_view, 9> kParts = {"train", "training", "test",       "testing", "val",
                                                       "valid", "dev",      "validation", "eval"};

@@ -31,13 +31,13 @@ class ClassFolders {
   bool HavePictures() const { return has_pictures_; }
   // The folder below which the classes seem to be; empty where none does.
   std::string HolderOfClasses() const;
-  // What the folders are called, in order.
+  // Returns the folders' names, in order.
   std::vector<std::string> names() const { return {folders_.begin(), folders_.end()}; }
 
-  // By number; after Number().
+  // The classes in the order of their numbers. Requires: Number() was called.
   const std::vector<std::string>& labels() const { return labels_; }
   int32_t LabelOf(std::string_view name) const { return numbers_.find(name)->second; }
-  // What went before, with the given classes behind it.
+  // Returns `before`, the checksum so far, continued with the given classes.
   uint32_t Checksum(uint32_t before) const;
   // About the classes, for the import's report.
   std::vector<std::string> Warnings() const;

@@ -1,3 +1,5 @@
+// A palette's indices and the samples of grey pictures are the classes; a decoder that made colours of them would lose
+// the numbers.
 #include "data/labels/class_picture.h"
 
 #include <algorithm>
@@ -17,7 +19,7 @@ void TellOnce(std::atomic<bool>& has_told, std::string_view name, std::string_vi
   LogWarning(StrCat("label picture ", name, " ", text, " (this is said once)"));
 }
 
-// Of a PNG with one channel that is not a byte of grey a pixel: its samples as they are stored.
+// Copies the samples of a PNG as they are stored, for one with one channel that is not a byte of grey a pixel.
 void CopySamples(std::string_view file, Image& numbers) {
   const ValueMask mask = ReadValueMask(file);
   const auto most = std::ranges::max_element(mask.values);

@@ -1,3 +1,5 @@
+// A JSON parser with a callback keeps one object of the lists at a time: annotation files have gigabytes, and a tree of
+// one would not fit memory.
 #include "data/labels/coco_file.h"
 
 #include <algorithm>
@@ -172,14 +174,15 @@ class CocoText : public std::streambuf {
   std::string piece_ = std::string(size_t{1} << 20U, '\0');
 };
 
-// What stands in the file, before the ids are looked up, which may come later than their use.
+// Reads the objects of the file before any id is looked up, as an id may be defined after its use.
 class CocoReader {
  public:
   explicit CocoReader(const std::function<void()>& step) : step_(step) {}
 
   void Read(std::istream& text) {
     std::string list;
-    // Of what is held at a time: the parser looks through all that an object holds whenever it drops a part of it.
+    // Bounds of the part held at a time: the parser looks through all that an object holds whenever it drops a part of
+    // it.
     const JsonBounds bounds{.depth = 32, .values = 200'000};
     int64_t values = 0;
     const auto keep = [&](int depth, Json::parse_event_t event, Json& json) {

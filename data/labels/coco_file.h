@@ -26,7 +26,7 @@ struct CocoAnnotation {
   int32_t label = 0;  // from 1, in the order of the categories' ids
   PixelBox box;
   bool is_crowd = false;
-  // Its pixels: by the first of these two that is not empty.
+  // The object's pixels are given by the first of these two that is not empty.
   std::vector<std::vector<double>> polygons = {};
   RunLengths runs = {};
   PictureSize runs_size = {};
@@ -44,7 +44,7 @@ struct CocoFile {
   std::vector<CocoPicture> pictures;  // in the file's order
   std::vector<std::string> classes;   // names by label, from 0, which stands for none
   bool has_masks = false;             // any object has pixels
-  // Of the categories that have key points, which all have the same.
+  // The points of the categories that have key points, which all have the same.
   std::vector<std::string> point_names;
   std::vector<std::pair<uint32_t, uint32_t>> skeleton;  // points that are joined, from 0
   uint32_t crc32c = 0;                                  // of the file

@@ -1,3 +1,4 @@
+// Reads the items and tells names and numbers that are given twice, by the checks that the caller's layer asks for.
 #include "data/labels/label_map.h"
 
 #include "core/error.h"

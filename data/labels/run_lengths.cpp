@@ -1,3 +1,5 @@
+// Outlines become pixels by COCO's own rule (a polygon's edges in fifths of a pixel, crossings by column), so that
+// areas and overlaps are those of its evaluation.
 #include "data/labels/run_lengths.h"
 
 #include <algorithm>
@@ -18,7 +20,7 @@ struct Point {
   int64_t y = 0;
 };
 
-// In fifths of a pixel.
+// Lines are drawn in fifths of a pixel.
 constexpr double kScale = 5;
 
 // The points of the line from a to b, its longer side in steps of one. It goes from its lower end, so that both ways
@@ -89,7 +91,7 @@ class RunWriter {
     }
     end_ = interval.end;
   }
-  // With the pixels that are left.
+  // Returns the runs, closed by one of the pixels that are left.
   RunLengths Finish(int64_t pixels) {
     if (runs_.empty() || end_ < pixels) runs_.push_back(static_cast<uint32_t>(pixels - end_));
     return std::move(runs_);

@@ -15,7 +15,7 @@ namespace moka {
 
 using RunLengths = std::vector<uint32_t>;
 
-// Of the pixels of `mask` (one channel) that are not 0.
+// Returns the runs of the pixels of `mask` (one channel) that are not 0.
 RunLengths RunLengthsOf(const Image& mask);
 // 1 where the runs are the object's, else 0. Errors: kBadData when they do not sum to height x width.
 Image MaskOf(std::span<const uint32_t> runs, int64_t width, int64_t height);

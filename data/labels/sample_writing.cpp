@@ -1,3 +1,4 @@
+// Masks are PNG files of one channel inside the record; resizing takes the nearest pixel, as classes cannot be mixed.
 #include "data/labels/sample_writing.h"
 
 #include <algorithm>

@@ -3,7 +3,9 @@
 //   VideoDataSeg    Caffe-3D's: video-caffe's VideoData in grey with pictures of labels
 #include "core/error.h"
 #include "core/text.h"
+#include "data/data_layers.h"
 #include "data/pipeline/clip_maker.h"
+#include "proto/nets/data_fields.h"
 #include "proto/text/places.h"
 
 namespace moka {
@@ -103,8 +105,6 @@ ClipOptions SegmentOptions(const LayerParameter& layer, const PipelineOptions& o
   return clip;
 }
 
-}  // namespace
-
 std::unique_ptr<Pipeline> OpenVideoData(const LayerParameter& layer, const PipelineOptions& options) {
   CheckTops(layer);
   if (layer.has_image_data_param() && !layer.has_video_data_param()) {
@@ -165,5 +165,13 @@ std::unique_ptr<Pipeline> OpenVideoDataSeg(const LayerParameter& layer, const Pi
   clip.refuses_deep = true;
   return OpenClips(layer, options, param, "video_data_param", std::move(clip));
 }
+
+}  // namespace
+
+DataLayerRow VideoDataRow() { return {.type = "VideoData", .open = OpenVideoData}; }
+
+DataLayerRow TridimDataRow() { return {.type = "TridimData", .open = OpenTridimData}; }
+
+DataLayerRow VideoDataSegRow() { return {.type = "VideoDataSeg", .open = OpenVideoDataSeg}; }
 
 }  // namespace moka

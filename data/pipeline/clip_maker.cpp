@@ -1,3 +1,5 @@
+// Each fork's rule for the frames of a clip is a few lines here; reading, cutting and writing are
+// data/pipeline/frame_stack.h.
 #include "data/pipeline/clip_maker.h"
 
 #include <algorithm>
@@ -89,7 +91,7 @@ CropSize ClipMaker::Load(const ListedClip& clip, const std::vector<int64_t>& off
   return LoadFrames(options_, layout, name, scratch);
 }
 
-// Of a sample: [C,frames,H,W] or [C,H,W]; with kItems [segments,C,H,W].
+// Returns the shape of a sample: [C,frames,H,W] or [C,H,W]; with kItems [segments,C,H,W].
 Shape ClipMaker::ShapeOf(const CropSize& size) const {
   const CropSize out = WrittenSize(options_, size);
   if (options_.dialect == ClipOptions::Dialect::kVolume) {

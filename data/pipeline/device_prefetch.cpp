@@ -1,3 +1,5 @@
+// A ring of device buffers between a copying thread and the step. Events order each copy behind the step that read its
+// slot last, and each step behind its copy, on the device: neither thread waits for the other's work.
 #include "data/pipeline/device_prefetch.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Numbers are drawn by position, so that several ranks fill parts of one batch and a resumed run goes on with the same
+// values.
 #include "data/pipeline/dummy_pipeline.h"
 
 #include <algorithm>
@@ -64,7 +66,7 @@ DummyPipeline::DummyPipeline(const LayerParameter& layer, const PipelineOptions&
 // A batch's numbers depend on (seed, top, position) only, so Seek needs nothing. Writing constants again each time
 // costs little and is right whatever memory the caller passes.
 void DummyPipeline::Deliver(std::span<const Tensor> tops, PipelineStatistics& /*statistics*/) {
-  // Of all ranks together.
+  // The position among the samples of all ranks together.
   int64_t place = position() * options_.world;
   if (options_.whole_batches) place += options_.rank * batch_size();
   for (size_t i = 0; i < tops.size(); ++i) {

@@ -1,3 +1,5 @@
+// Frames are decoded into planes of bytes, one a frame or a flow's axis, then cut and mirrored alike and written as
+// floats.
 #include "data/pipeline/frame_stack.h"
 #include "data/transform/pixel_mean.h"
 
@@ -245,7 +247,7 @@ void WriteFrames(const FrameOptions& options, const CropSize& size, const FrameC
   }
   PictureScratch& p = scratch.pictures;
   const bool resizes = cut.window.width != width || cut.window.height != height;
-  // With crops of many sizes a mean image's place is its corner, as in temporal segment networks.
+  // If crops are of many sizes, the mean image is read from its corner, as in temporal segment networks.
   const int64_t mean_y = options.multi_scale ? 0 : cut.window.y;
   const int64_t mean_x = options.multi_scale ? 0 : cut.window.x;
   const int64_t area = size.height * size.width;

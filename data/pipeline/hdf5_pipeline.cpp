@@ -1,3 +1,5 @@
+// One file is open at a time and read in blocks of rows. A shuffled file is kept whole if it is small, as Caffe does; a
+// larger one is read row by row.
 #include "data/pipeline/hdf5_pipeline.h"
 #include "data/transform/pixel_mean.h"
 

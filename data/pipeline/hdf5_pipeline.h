@@ -1,8 +1,8 @@
 // HDF5Data: rows of the datasets named like the tops, from the HDF5 files that a text file lists. As in Caffe the files
 // follow each other without a gap, so a batch may begin in one and end in the next; with shuffle the files' order and
 // the order of each file's rows are new in each epoch. Rows are read in blocks, so files may be larger than the memory.
-// With crop_size_l, crop_size_h and crop_size_w of transform_param rows are volumes [C,L,H,W], of which 3D-Caffe takes
-// a box: one for all rows of a file in an epoch, drawn in TRAIN and in the middle in TEST.
+// If transform_param has crop_size_l, crop_size_h and crop_size_w, rows are volumes [C,L,H,W] and 3D-Caffe takes a box
+// of each: one for all rows of a file in an epoch, drawn in TRAIN and in the middle in TEST.
 #pragma once
 
 #include <memory>
@@ -44,7 +44,7 @@ class Hdf5Pipeline : public Pipeline {
     int64_t row = 0;
     int64_t epoch = 0;
   };
-  // What is made of volumes; size 0: rows are taken as they are.
+  // The box that is cut from volumes; size 0: rows are taken as they are.
   struct VolumeCrop {
     int64_t length = 0;
     int64_t height = 0;

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/data_layers.h"
 #include "data/pipeline/frame_stack.h"
 #include "proto/text/places.h"
 
@@ -135,8 +136,6 @@ class ImageVideoMaker final : public SampleMaker {
   std::vector<Clip> order_;
 };
 
-}  // namespace
-
 std::unique_ptr<Pipeline> OpenImageVideoData(const LayerParameter& layer, const PipelineOptions& options) {
   constexpr std::string_view kFields[] = {"scale", "mirror", "crop_size", "mean_value"};
   constexpr int64_t kMostFrames = 1 << 16;
@@ -169,5 +168,9 @@ std::unique_ptr<Pipeline> OpenImageVideoData(const LayerParameter& layer, const 
   return OpenListed(layer, options, {.batch = batch, .shuffle = false, .rand_skip = 0},
                     std::make_unique<ImageVideoMaker>(std::move(video)));
 }
+
+}  // namespace
+
+DataLayerRow ImageVideoDataRow() { return {.type = "ImageVideoData", .open = OpenImageVideoData}; }
 
 }  // namespace moka

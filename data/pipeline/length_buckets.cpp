@@ -1,3 +1,5 @@
+// Whole batches of the buckets come in a permuted order, and the rests of buckets make up further ones; all is computed
+// from the position, without a table of the epoch.
 #include "data/pipeline/length_buckets.h"
 
 #include <algorithm>
@@ -12,7 +14,7 @@ namespace {
 constexpr uint64_t kBatchSeed = 0xBA7C;  // keeps the batches' order apart from the records'
 
 // The place that holds the i-th, where begins[k] come before place k.
-uint64_t LengthBucketsPlaceOf(const std::vector<uint64_t>& begins, uint64_t i) {
+uint64_t PlaceOf(const std::vector<uint64_t>& begins, uint64_t i) {
   return static_cast<uint64_t>(std::ranges::upper_bound(begins, i) - begins.begin()) - 1;
 }
 
@@ -42,13 +44,13 @@ uint64_t LengthBuckets::Permuted(uint64_t bucket, uint64_t i, uint64_t epoch, ui
 }
 
 uint64_t LengthBuckets::Rest(const Layout& layout, uint64_t i, uint64_t epoch, uint64_t seed) const {
-  const uint64_t bucket = LengthBucketsPlaceOf(layout.rests, i);
+  const uint64_t bucket = PlaceOf(layout.rests, i);
   const uint64_t whole = (layout.batches[bucket + 1] - layout.batches[bucket]) * batch_;
   return Permuted(bucket, whole + i - layout.rests[bucket], epoch, seed);
 }
 
 uint64_t LengthBuckets::Whole(const Layout& layout, uint64_t batch, uint64_t i, uint64_t epoch, uint64_t seed) const {
-  const uint64_t bucket = LengthBucketsPlaceOf(layout.batches, batch);
+  const uint64_t bucket = PlaceOf(layout.batches, batch);
   return Permuted(bucket, (batch - layout.batches[bucket]) * batch_ + i, epoch, seed);
 }
 

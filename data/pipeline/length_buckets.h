@@ -26,7 +26,7 @@ class LengthBuckets final : public RecordDraw {
   SampleId At(uint64_t position, uint64_t seed) const override;
 
  private:
-  // What of the buckets are whole batches and what are rests.
+  // How many whole batches the buckets have, and how many records are left over.
   struct Layout {
     std::vector<uint64_t> batches;  // in the buckets before bucket i, one a bucket and the end
     std::vector<uint64_t> rests;    // likewise: records

@@ -1,3 +1,4 @@
+// Turns a layer's fields into options of the sampler, the workers and the mixer, with the checks that all openers need.
 #include "data/pipeline/open_layers.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// What the openers of data layers share: the order of samples, workers, and the pipeline over a maker of samples.
+// The part that the openers of data layers share: the order of samples, workers, and the pipeline over a maker of
+// samples.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ SamplerOptions SamplerFor(const PipelineOptions& options, int64_t records, bool 
 // CPUs, at most 16.
 WorkerTuner WorkersFor(int64_t asked, int64_t layers_own, int64_t batch);
 
-// What mixes the layer's batches; none in TEST.
+// Returns the mixer of the layer's batches; none in TEST.
 std::optional<Mixer> MixerFor(const LayerParameter& layer, const PipelineOptions& options);
 
 // The pipeline of a layer that reads files of a list.
@@ -34,21 +35,10 @@ struct ListFields {
 std::unique_ptr<Pipeline> OpenListed(const LayerParameter& layer, const PipelineOptions& options,
                                      const ListFields& fields, std::unique_ptr<const SampleMaker> maker);
 
-// The layers of one family each, by type. Errors: as OpenPipeline.
-std::unique_ptr<Pipeline> OpenImagePairs(const LayerParameter& layer, const PipelineOptions& options);
-std::unique_ptr<Pipeline> OpenWindowData(const LayerParameter& layer, const PipelineOptions& options);
-std::unique_ptr<Pipeline> OpenVideoData(const LayerParameter& layer, const PipelineOptions& options);
-std::unique_ptr<Pipeline> OpenTridimData(const LayerParameter& layer, const PipelineOptions& options);
-std::unique_ptr<Pipeline> OpenVideoDataSeg(const LayerParameter& layer, const PipelineOptions& options);
-std::unique_ptr<Pipeline> OpenImageVideoData(const LayerParameter& layer, const PipelineOptions& options);
-// Caffe_action's VideoData, told by its own fields, and VideoDataRNN.
-bool IsActionVideo(const LayerParameter& layer);
+// VideoData and ImageData of forks, which only fields tell. Errors: as OpenPipeline.
+// Caffe_action's VideoData (IsActionVideo).
 std::unique_ptr<Pipeline> OpenActionVideo(const LayerParameter& layer, const PipelineOptions& options);
-// caffe_qi's ImageData of sequences, which has three tops; RgbVideoData and FlowVideoData.
+// caffe_qi's ImageData of sequences, which has three tops.
 std::unique_ptr<Pipeline> OpenRunData(const LayerParameter& layer, const PipelineOptions& options);
-std::unique_ptr<Pipeline> OpenSpreadData(const LayerParameter& layer, const PipelineOptions& options);
-std::unique_ptr<Pipeline> OpenSkipGramData(const LayerParameter& layer, const PipelineOptions& options);
-std::unique_ptr<Pipeline> OpenStoryData(const LayerParameter& layer, const PipelineOptions& options);
-std::unique_ptr<Pipeline> OpenTextPairData(const LayerParameter& layer, const PipelineOptions& options);
 
 }  // namespace moka

@@ -1,6 +1,6 @@
 // The layers of images with label images, each with the rules of its fork:
 //   DenseImageData     SegNet's, with ENet's label_divide_factor: mirror and random crop in both phases
-//   ImageLabelmapData  HED's: edges are labels from 128 up, or with DSS's normalize: false labels as they are; random
+//   ImageLabelmapData  HED's: edges are labels from 128 up, or with DSS's `normalize: false` labels as they are; random
 //                      crop in both phases
 //   ImageSegData       DeepLab's, DeconvNet's and PSPNet's: random scale, margin, crop (random in TRAIN), mirror
 //   WindowSegData      DeconvNet's: as ImageSegData of a window of the image
@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/data_layers.h"
 #include "data/pipeline/pair_maker.h"
 #include "data/transform/pixel_mean.h"
 #include "proto/text/places.h"
@@ -90,14 +91,14 @@ std::unique_ptr<Pipeline> OpenLabelmap(const LayerParameter& layer, const Pipeli
   return OpenPairs(layer, options, param, "image_data_param", std::move(pair));
 }
 
-std::unique_ptr<Pipeline> OpenSegments(const LayerParameter& layer, const PipelineOptions& options) {
+std::unique_ptr<Pipeline> OpenSegments(const LayerParameter& layer, const PipelineOptions& options, bool has_windows) {
   constexpr std::string_view kKnown[] = {"scale",       "mirror",     "crop_size", "mean_value", "scale_factors",
                                          "crop_height", "crop_width", "crop_h",    "crop_w",     "augment"};
   const ImageDataParameter& param = layer.image_data_param();
   CheckTops(layer, kTops);
   CheckTransformFields(layer, kKnown);
   PairOptions pair = CommonPairOptions(layer, param, "image_data_param", options);
-  pair.has_windows = layer.type() == "WindowSegData";
+  pair.has_windows = has_windows;
   pair.sizes = pair.has_windows ? PairOptions::Sizes::kOriginal : PairOptions::Sizes::kResized;
   pair.label = PairOptions::Label::kPicture;
   if (param.label_type() == ImageDataParameter::IMAGE) pair.label = PairOptions::Label::kNumber;
@@ -123,12 +124,22 @@ std::unique_ptr<Pipeline> OpenSegments(const LayerParameter& layer, const Pipeli
   return OpenPairs(layer, options, param, "image_data_param", std::move(pair));
 }
 
+std::unique_ptr<Pipeline> OpenImageSegData(const LayerParameter& layer, const PipelineOptions& options) {
+  return OpenSegments(layer, options, false);
+}
+
+std::unique_ptr<Pipeline> OpenWindowSegData(const LayerParameter& layer, const PipelineOptions& options) {
+  return OpenSegments(layer, options, true);
+}
+
 }  // namespace
 
-std::unique_ptr<Pipeline> OpenImagePairs(const LayerParameter& layer, const PipelineOptions& options) {
-  if (layer.type() == "DenseImageData") return OpenDense(layer, options);
-  if (layer.type() == "ImageLabelmapData") return OpenLabelmap(layer, options);
-  return OpenSegments(layer, options);
-}
+DataLayerRow DenseImageDataRow() { return {.type = "DenseImageData", .open = OpenDense, .augments = true}; }
+
+DataLayerRow ImageLabelmapDataRow() { return {.type = "ImageLabelmapData", .open = OpenLabelmap, .augments = true}; }
+
+DataLayerRow ImageSegDataRow() { return {.type = "ImageSegData", .open = OpenImageSegData, .augments = true}; }
+
+DataLayerRow WindowSegDataRow() { return {.type = "WindowSegData", .open = OpenWindowSegData, .augments = true}; }
 
 }  // namespace moka

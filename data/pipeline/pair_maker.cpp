@@ -1,3 +1,4 @@
+// The image goes through interpolation and the label picture through the nearest pixel, by one set of draws.
 #include "data/pipeline/pair_maker.h"
 
 #include <algorithm>
@@ -13,11 +14,11 @@
 namespace moka {
 namespace {
 
-constexpr int64_t kPairMakerMaxSide = 1 << 14;
+constexpr int64_t kMaxSide = 1 << 14;
 
 Error BadPair(const std::string& text) { return {ErrorKind::kBadData, text}; }
 
-std::string PairMakerSizeText(int64_t height, int64_t width) { return StrCat(height, "x", width, " (height x width)"); }
+std::string SizeText(int64_t height, int64_t width) { return StrCat(height, "x", width, " (height x width)"); }
 
 // The window of an image, which may reach beyond it; pixels there have the value `fill`.
 void CutWindow(const ImageWindow& window, uint8_t fill, Image& image, Image& scratch) {
@@ -72,9 +73,8 @@ PairMaker::Pair PairMaker::ReadPair(const ListLine& line) const {
     sides.at(i) = NumberOf(line.words[expected - 4 + i], "a side of the window", options_.list, line.number);
   }
   const auto& [x1, y1, x2, y2] = sides;
-  if (x2 < x1 || y2 < y1 || x2 - x1 >= kPairMakerMaxSide || y2 - y1 >= kPairMakerMaxSide) {
-    fail(StrCat("the window ", x1, " ", y1, " ", x2, " ", y2, " is empty or larger than ", kPairMakerMaxSide,
-                " pixels"));
+  if (x2 < x1 || y2 < y1 || x2 - x1 >= kMaxSide || y2 - y1 >= kMaxSide) {
+    fail(StrCat("the window ", x1, " ", y1, " ", x2, " ", y2, " is empty or larger than ", kMaxSide, " pixels"));
   }
   pair.window = {.x = x1, .y = y1, .width = x2 - x1 + 1, .height = y2 - y1 + 1};
   return pair;
@@ -115,8 +115,8 @@ CropSize PairMaker::Load(const Pair& pair, SampleScratch& scratch) const {
   }
   if (options_.has_windows) {
     if (p.label.height != p.image.height || p.label.width != p.image.width) {
-      throw BadPair(StrCat("the label image is ", PairMakerSizeText(p.label.height, p.label.width), ", the image ",
-                           PairMakerSizeText(p.image.height, p.image.width)));
+      throw BadPair(StrCat("the label image is ", SizeText(p.label.height, p.label.width), ", the image ",
+                           SizeText(p.image.height, p.image.width)));
     }
     CutWindow(pair.window, 0, p.image, p.changed);
     CutWindow(pair.window, static_cast<uint8_t>(std::clamp(options_.ignore_label, 0, 255)), p.label, p.changed);
@@ -129,8 +129,8 @@ CropSize PairMaker::Load(const Pair& pair, SampleScratch& scratch) const {
   if (options_.sizes == PairOptions::Sizes::kResized) size = {p.image.height, p.image.width};
   const int64_t divide = options_.label_divide;
   if (p.label.height != p.image.height / divide || p.label.width != p.image.width / divide) {
-    throw BadPair(StrCat("the label image is ", PairMakerSizeText(p.label.height, p.label.width), ", expected ",
-                         PairMakerSizeText(p.image.height / divide, p.image.width / divide), " for the image"));
+    throw BadPair(StrCat("the label image is ", SizeText(p.label.height, p.label.width), ", expected ",
+                         SizeText(p.image.height / divide, p.image.width / divide), " for the image"));
   }
   return size;
 }
@@ -141,8 +141,8 @@ void PairMaker::Rescale(RandomStream& random, PictureScratch& p) const {
   const float factor = options_.scale_factors[static_cast<size_t>(random.Below(options_.scale_factors.size()))];
   const auto height = static_cast<int64_t>(static_cast<float>(p.image.height) * factor);
   const auto width = static_cast<int64_t>(static_cast<float>(p.image.width) * factor);
-  if (height < 1 || width < 1 || height > kPairMakerMaxSide || width > kPairMakerMaxSide) {
-    throw BadPair(StrCat("scale factor ", factor, " would make the image ", PairMakerSizeText(height, width)));
+  if (height < 1 || width < 1 || height > kMaxSide || width > kMaxSide) {
+    throw BadPair(StrCat("scale factor ", factor, " would make the image ", SizeText(height, width)));
   }
   Resize(width, height, Interpolation::kLinear, p.image, p.changed);
   Resize(width, height, Interpolation::kNearest, p.label, p.changed);
@@ -186,10 +186,10 @@ void PairMaker::Make(int64_t record, const SampleId& id, int64_t /*item*/, const
       crops ? options_.small == PairOptions::Small::kPadded || (p.image.height >= shape[1] && p.image.width >= shape[2])
             : p.image.height == shape[1] && p.image.width == shape[2];
   if (p.image.channels != shape[0] || !fits) {
-    const std::string is = StrCat("the image is ", PairMakerSizeText(p.image.height, p.image.width));
+    const std::string is = StrCat("the image is ", SizeText(p.image.height, p.image.width));
     throw Error(ErrorKind::kBadData, {},
-                crops ? StrCat(is, ", a crop of ", PairMakerSizeText(shape[1], shape[2]), " does not fit it")
-                      : StrCat(is, ", the first was ", PairMakerSizeText(shape[1], shape[2])),
+                crops ? StrCat(is, ", a crop of ", SizeText(shape[1], shape[2]), " does not fit it")
+                      : StrCat(is, ", the first was ", SizeText(shape[1], shape[2])),
                 crops ? "" : "all samples of a layer have one shape: set new_height and new_width, or a crop");
   }
   CheckMean(p.image, shape);

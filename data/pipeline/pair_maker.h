@@ -1,6 +1,6 @@
 // Samples of layers for dense labels: an image and a label image, which go through the same steps.
 //   read -> window -> resize -> random scale -> margin at the bottom and right -> crop -> mirror -> random changes
-// Which of them a layer has, and with which rules, is its own fork's matter: see the openers (pair_layers.cpp).
+// The steps that a layer has, and their rules, are those of its fork: see the openers (pair_layers.cpp).
 #pragma once
 
 #include <filesystem>

@@ -95,17 +95,7 @@ class Pipeline {
 // one byte order.
 uint64_t HashBatch(std::span<const Tensor> tops);
 
-// Whether a layer type is one that OpenPipeline knows ("Data", "HDF5Data", "ImageData", "WindowData", "DummyData",
-// "MemoryData" and others).
-bool IsPipelineLayer(std::string_view type);
-// Whether a layer of such a type reads records, so that those of one number in two layers may belong together.
-bool ReadsRecords(std::string_view type);
-
-// Opens a data layer's source, reads its first record for the shapes and starts its workers.
-// Errors: kConfig at the layer's fields; those of the source.
-std::unique_ptr<Pipeline> OpenPipeline(const LayerParameter& layer, const PipelineOptions& options);
-
-// MemoryData: the caller gives the samples. OpenPipeline returns one for that type.
+// MemoryData: the caller gives the samples.
 class MemoryPipeline : public Pipeline {
  public:
   explicit MemoryPipeline(const LayerParameter& layer);

@@ -1,3 +1,6 @@
+// Batches are cut into parts that go through a bounded queue: workers fill parts in any order, and Next hands a batch
+// out once all of its parts are there. Positions fix each sample's content, so the number of workers changes nothing
+// but time.
 #include "data/pipeline/prefetch.h"
 
 #include <unistd.h>

@@ -1,3 +1,5 @@
+// The outputs of the tops are checked against the schema when the layer is opened; a record is then decoded and
+// transformed once for all tops.
 #include "data/pipeline/record_data.h"
 
 #include <algorithm>
@@ -21,7 +23,7 @@ bool Has(const Parameter& param, Parameter::Output output) {
   return std::ranges::find(param.output(), output) != param.output().end();
 }
 
-// Of the record, or of each box.
+// Returns the names of the record's points, or of each box's where boxes have points.
 const google::protobuf::RepeatedPtrField<std::string>& PointNames(const SampleSchema& schema) {
   return schema.box_point().empty() ? schema.point() : schema.box_point();
 }

@@ -1,3 +1,4 @@
+// The makers of the classic layers: a record's pixels through transform_param, its label or its boxes beside them.
 #include "data/pipeline/sample_maker.h"
 
 #include <algorithm>

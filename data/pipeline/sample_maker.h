@@ -98,7 +98,7 @@ class LabelledMaker final : public SampleMaker {
   Shape label_;
 };
 
-// What an AnnotatedMaker makes of boxes.
+// The form in which an AnnotatedMaker writes boxes as labels.
 struct BoxLabels {
   bool are_lists = false;     // YOLO's, else SSD's rows
   bool has_difficult = true;  // lists: difficult boxes too

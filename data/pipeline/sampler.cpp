@@ -1,3 +1,5 @@
+// A sample's place is arithmetic on its position and a permutation by a Feistel network (core/rng.h): no order is
+// stored, so that Seek is free.
 #include "data/pipeline/sampler.h"
 
 #include "core/error.h"

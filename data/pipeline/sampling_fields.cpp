@@ -1,3 +1,4 @@
+// Reads weights by class or by record and builds the alias table that draws them in constant time.
 #include "data/pipeline/sampling_fields.h"
 
 #include <algorithm>
@@ -8,7 +9,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "data/pipeline/open_layers.h"
+#include "data/layer_fields.h"
 #include "proto/text/places.h"
 
 namespace moka {
@@ -48,7 +49,7 @@ void CheckSamplingFields(const LayerParameter& layer, const SamplerOptions& samp
   }
 }
 
-// Which class each record has; classes without records are left out unless `classes` says how many there are.
+// The class of each record; classes without records are left out unless `classes` says how many there are.
 class Labels {
  public:
   Labels(const LayerParameter& layer, const SampleMaker& maker, bool skips_bad) : layer_(layer) {

@@ -14,7 +14,7 @@ namespace moka {
 void ReadSampling(const LayerParameter& layer, const PipelineOptions& options, const SampleMaker& maker, bool skips_bad,
                   SamplerOptions& sampler);
 
-// Of layers that have an order of their own. Errors: kConfig if sampling_param is set.
+// Refuses sampling_param in layers that have an order of their own. Errors: kConfig if it is set.
 void RefuseSampling(const LayerParameter& layer);
 
 }  // namespace moka

@@ -4,6 +4,7 @@
 //   RgbVideoData, FlowVideoData   lisa-caffe-lstm's
 #include "core/error.h"
 #include "core/text.h"
+#include "data/data_layers.h"
 #include "data/pipeline/clip_maker.h"
 #include "data/pipeline/sequence_maker.h"
 #include "proto/text/places.h"
@@ -45,8 +46,8 @@ int64_t SamplesOf(const LayerParameter& layer, std::string_view message, int64_t
       StrCat("batch_size is ", batch, ", expected a multiple of the ", rows, " pictures or clips of a video"));
 }
 
-// Which pictures a frame has, and what transform_param makes of them. More mean values than planes are the fork's
-// habit: the first count.
+// Sets the pictures that a frame has, and what transform_param makes of them. More mean values than planes are the
+// fork's habit: the first count.
 template <class Options>
 void SetActionFrames(const LayerParameter& layer, bool is_color, Options& sample) {
   const VideoDataParameter& param = layer.video_data_param();
@@ -67,21 +68,12 @@ void SetActionFrames(const LayerParameter& layer, bool is_color, Options& sample
   if (sample.mean.values.size() > planes) sample.mean.values.resize(planes);
 }
 
-}  // namespace
-
-bool IsActionVideo(const LayerParameter& layer) {
-  const VideoDataParameter& param = layer.video_data_param();
-  return param.has_rep_label() || param.has_num_views() || param.has_stride_tmp() || param.has_suffix() ||
-         layer.transform_param().has_num_segments();
-}
-
-std::unique_ptr<Pipeline> OpenActionVideo(const LayerParameter& layer, const PipelineOptions& options) {
+std::unique_ptr<Pipeline> OpenAction(const LayerParameter& layer, const PipelineOptions& options, bool is_sequence) {
   constexpr std::string_view kFields[] = {"scale",       "mirror",   "crop_size",   "mean_file",
                                           "mean_value",  "fix_crop", "multi_scale", "scale_ratios",
                                           "max_distort", "is_flow",  "num_segments"};
   constexpr std::string_view kMessage = "video_data_param";
   const VideoDataParameter& param = layer.video_data_param();
-  const bool is_sequence = layer.type() == "VideoDataRNN";
   CheckTops(layer, is_sequence ? 3 : 2);
   CheckTransformFields(layer, kFields);
   if (param.num_views() != 1)
@@ -124,24 +116,7 @@ std::unique_ptr<Pipeline> OpenActionVideo(const LayerParameter& layer, const Pip
   return OpenListed(layer, options, fields, std::make_unique<SequenceMaker>(std::move(sequence)));
 }
 
-std::unique_ptr<Pipeline> OpenRunData(const LayerParameter& layer, const PipelineOptions& options) {
-  constexpr std::string_view kFields[] = {"scale", "mirror", "crop_size", "mean_file", "mean_value"};
-  constexpr std::string_view kMessage = "image_data_param";
-  constexpr int64_t kSteps = 16;  // of a sequence, in that fork always
-  const ImageDataParameter& param = layer.image_data_param();
-  CheckTops(layer, 3);
-  CheckTransformFields(layer, kFields);
-  SequenceOptions sequence = SequenceOf(layer, param, kMessage, options);
-  sequence.dialect = SequenceOptions::Dialect::kRun;
-  sequence.steps = kSteps;
-  return OpenListed(layer, options,
-                    {.batch = SamplesOf(layer, kMessage, param.batch_size(), kSteps),
-                     .shuffle = param.shuffle(),
-                     .rand_skip = param.rand_skip()},
-                    std::make_unique<SequenceMaker>(std::move(sequence)));
-}
-
-std::unique_ptr<Pipeline> OpenSpreadData(const LayerParameter& layer, const PipelineOptions& options) {
+std::unique_ptr<Pipeline> OpenSpread(const LayerParameter& layer, const PipelineOptions& options, bool has_stacks) {
   constexpr std::string_view kFields[] = {"scale", "mirror", "crop_size", "mean_file", "mean_value"};
   constexpr std::string_view kMessage = "image_data_param";
   const ImageDataParameter& param = layer.image_data_param();
@@ -156,7 +131,7 @@ std::unique_ptr<Pipeline> OpenSpreadData(const LayerParameter& layer, const Pipe
   sequence.jitter_range = CheckedCount(layer, "image_data_param.range_scale", param.range_scale());
   sequence.color_factors = param.color_aug();
   sequence.frames = 0;  // no stack, one picture
-  if (layer.type() == "FlowVideoData") {
+  if (has_stacks) {
     sequence.frames = CheckedCount(layer, "image_data_param.frame_num", param.frame_num());
     sequence.pictures = CheckedCount(layer, "image_data_param.pair_size_sub", param.pair_size_sub());
     const bool is_flow = param.read_mode() != 0;
@@ -176,5 +151,46 @@ std::unique_ptr<Pipeline> OpenSpreadData(const LayerParameter& layer, const Pipe
                      .rand_skip = param.rand_skip()},
                     std::make_unique<SequenceMaker>(std::move(sequence)));
 }
+
+std::unique_ptr<Pipeline> OpenVideoDataRnn(const LayerParameter& layer, const PipelineOptions& options) {
+  return OpenAction(layer, options, true);
+}
+
+std::unique_ptr<Pipeline> OpenRgbVideoData(const LayerParameter& layer, const PipelineOptions& options) {
+  return OpenSpread(layer, options, false);
+}
+
+std::unique_ptr<Pipeline> OpenFlowVideoData(const LayerParameter& layer, const PipelineOptions& options) {
+  return OpenSpread(layer, options, true);
+}
+
+}  // namespace
+
+std::unique_ptr<Pipeline> OpenActionVideo(const LayerParameter& layer, const PipelineOptions& options) {
+  return OpenAction(layer, options, false);
+}
+
+std::unique_ptr<Pipeline> OpenRunData(const LayerParameter& layer, const PipelineOptions& options) {
+  constexpr std::string_view kFields[] = {"scale", "mirror", "crop_size", "mean_file", "mean_value"};
+  constexpr std::string_view kMessage = "image_data_param";
+  constexpr int64_t kSteps = 16;  // of a sequence, in that fork always
+  const ImageDataParameter& param = layer.image_data_param();
+  CheckTops(layer, 3);
+  CheckTransformFields(layer, kFields);
+  SequenceOptions sequence = SequenceOf(layer, param, kMessage, options);
+  sequence.dialect = SequenceOptions::Dialect::kRun;
+  sequence.steps = kSteps;
+  return OpenListed(layer, options,
+                    {.batch = SamplesOf(layer, kMessage, param.batch_size(), kSteps),
+                     .shuffle = param.shuffle(),
+                     .rand_skip = param.rand_skip()},
+                    std::make_unique<SequenceMaker>(std::move(sequence)));
+}
+
+DataLayerRow VideoDataRnnRow() { return {.type = "VideoDataRNN", .open = OpenVideoDataRnn}; }
+
+DataLayerRow RgbVideoDataRow() { return {.type = "RgbVideoData", .open = OpenRgbVideoData}; }
+
+DataLayerRow FlowVideoDataRow() { return {.type = "FlowVideoData", .open = OpenFlowVideoData}; }
 
 }  // namespace moka

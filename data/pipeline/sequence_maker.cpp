@@ -1,3 +1,5 @@
+// Plans the names of a sample's pictures first and reads them then, so that a step that a video has no more is known
+// before any decoding.
 #include "data/pipeline/sequence_maker.h"
 
 #include <algorithm>

@@ -60,7 +60,8 @@ class SequenceMaker final : public SampleMaker {
     int line = 0;
     std::vector<Picture> pictures;
   };
-  // What is read for a sample: by step and segment the names of a stack's pictures, none where a sequence has ended.
+  // The files that are read for a sample: by step and segment the names of a stack's pictures, none where a sequence
+  // has ended.
   struct Plan {
     std::vector<std::vector<std::string>> stacks;
     std::vector<float> labels;                // of the tops after the first, each by step and segment

@@ -1,3 +1,4 @@
+// The text is numbered once and kept in memory; windows, subsampling and noise words are drawn by position.
 #include "data/pipeline/skip_gram_maker.h"
 
 #include <algorithm>
@@ -5,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "proto/nets/data_fields.h"
 
 namespace moka {
 namespace {
@@ -15,11 +17,6 @@ using SkipGramOutput = SkipGramDataParameter::Output;
 constexpr int kTriesForPair = 1000;  // places looked at before a passed-over word is taken after all
 
 }  // namespace
-
-Shape SkipGramShape(const SkipGramDataParameter& fields, SkipGramOutput output, int64_t batch_size) {
-  if (output == SkipGramFields::CENTER) return {batch_size};
-  return {batch_size, 1 + int64_t{fields.negatives()}};
-}
 
 SkipGramMaker::SkipGramMaker(SkipGramOptions options) : options_(std::move(options)) {
   const Vocabulary vocabulary(options_.vocabulary);

@@ -19,9 +19,6 @@ struct SkipGramOptions {
   uint64_t seed = 0;
 };
 
-// A batch's shape of an output.
-Shape SkipGramShape(const SkipGramDataParameter& fields, SkipGramDataParameter::Output output, int64_t batch_size);
-
 class SkipGramMaker final : public SampleMaker {
  public:
   // Reads files and vocabulary; words that it lacks are as if they were not there. Errors: kNoInput; kBadData at the

@@ -1,3 +1,5 @@
+// Turns counters into one sentence: which stage the workers spent their time in, and whether more of them would have
+// helped.
 #include "data/pipeline/statistics.h"
 
 #include <algorithm>

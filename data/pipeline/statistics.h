@@ -1,4 +1,4 @@
-// What a pipeline has done and where its time went, counted since it was opened.
+// Counters of a pipeline's work and of where its time went, counted since it was opened.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct PipelineStatistics {
   int64_t copy_micros = 0;   // time that copies to the device took; of a DevicePrefetch
   int64_t total_micros = 0;  // since the first Next()
 
-  // Of the workers, all together; 0 for pipelines without any. What is prepared ahead is counted when it is made.
+  // Sums over the workers; 0 for pipelines without any. What is prepared ahead is counted when it is made.
   int64_t threads = 0;       // that take part now
   int64_t most_threads = 0;  // that may
   bool is_tuned = false;     // whether their number follows the need
@@ -38,7 +38,7 @@ struct PipelineStatistics {
     return batches > 0 ? static_cast<double>(wait_micros) * 1e-3 / static_cast<double>(batches) : 0.0;
   }
   int64_t worker_micros() const { return read_micros + decode_micros + transform_micros + idle_micros; }
-  // What was counted since `before`, an earlier state of the same pipeline; states (threads, cache) are today's.
+  // Returns the counts since `before`, an earlier state of the same pipeline; states (threads, cache) are today's.
   PipelineStatistics Since(const PipelineStatistics& before) const;
 };
 

@@ -1,3 +1,4 @@
+// Stories are kept as numbers of words, and a sample is cut from them by the place of its question.
 #include "data/pipeline/story_maker.h"
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "proto/nets/data_fields.h"
 
 namespace moka {
 namespace {
@@ -17,18 +19,6 @@ using StoryOutput = StoryDataParameter::Output;
 constexpr uint64_t kValidationSeed = 0x7A11DA7E;
 
 }  // namespace
-
-Shape StoryShape(StoryOutput output, int64_t batch_size, int64_t sentences, int64_t words) {
-  switch (output) {
-    case StoryFields::STORY: return {batch_size, sentences, words};
-    case StoryFields::QUESTION: return {batch_size, words};
-    case StoryFields::TIME:
-    case StoryFields::SUPPORT: return {batch_size, sentences};
-    case StoryFields::ANSWER:
-    case StoryFields::SENTENCES: break;
-  }
-  return {batch_size};
-}
 
 StoryMaker::StoryMaker(StoryOptions options) : options_(std::move(options)) {
   const Vocabulary vocabulary(options_.vocabulary);
@@ -68,7 +58,7 @@ void StoryMaker::ReadSource(size_t source, const Vocabulary& vocabulary) {
                       .answer = vocabulary.NumberOf(*line.answer),
                       .source = static_cast<int32_t>(source),
                       .line = file_line};
-    // With validation both phases must leave out the same questions.
+    // If questions are kept for validation, both phases must leave out the same ones.
     const bool needs_answer = options_.phase == TRAIN || options_.fields.validation() > 0;
     unanswered += question.answer == kUnknownWord ? 1 : 0;
     if (question.answer == kUnknownWord && needs_answer) {

@@ -21,9 +21,6 @@ struct StoryOptions {
   enum class Bad { kStop, kLeftOut } bad_lines = Bad::kStop;
 };
 
-// A batch's shape of an output.
-Shape StoryShape(StoryDataParameter::Output output, int64_t batch_size, int64_t sentences, int64_t words);
-
 class StoryMaker final : public SampleMaker {
  public:
   // Reads files and vocabulary. Errors: kNoInput; kBadData at the line: those of ReadStoryLines, a sentence or question

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/data_layers.h"
 #include "data/pipeline/length_buckets.h"
 #include "data/pipeline/open_layers.h"
 #include "data/pipeline/prefetch.h"
@@ -26,7 +27,8 @@ constexpr int64_t kMostSteps = 1 << 16;  // words of a sentence, sentences of a 
   throw ErrorAt(layer, field, StrCat("layer \"", layer.name(), "\": ", text), std::move(hint));
 }
 
-// What the layers share: an output a top, and what data_param may hold.
+// Checks that the outputs are as many as the tops, and that the layer's data fields are among those that text layers
+// read.
 void CheckCommon(const LayerParameter& layer, std::string_view message, int outputs) {
   constexpr std::array<std::string_view, 6> kData = {"batch_size", "shuffle",   "prefetch",
                                                      "threads",    "rand_skip", "on_bad_record"};
@@ -89,8 +91,6 @@ void CheckBuckets(const LayerParameter& layer, const PipelineOptions& options) {
                   "batches of buckets come in a random order, and this layer reads in order",
                   "set `shuffle: true` in data_param, or leave out bucket");
 }
-
-}  // namespace
 
 std::unique_ptr<Pipeline> OpenTextPairData(const LayerParameter& layer, const PipelineOptions& options) {
   const TextPairDataParameter& param = layer.text_pair_data_param();
@@ -163,14 +163,7 @@ std::unique_ptr<Pipeline> OpenSkipGramData(const LayerParameter& layer, const Pi
   return OpenTexts(layer, options, std::make_unique<SkipGramMaker>(std::move(grams)));
 }
 
-std::vector<Shape> StoryShapes(const LayerParameter& layer, int64_t batch_size, int64_t words) {
-  const StoryDataParameter& param = layer.story_data_param();
-  std::vector<Shape> shapes;
-  for (int i = 0; i < param.output_size(); ++i) {
-    shapes.push_back(StoryShape(param.output(i), batch_size, param.sentences(), words));
-  }
-  return shapes;
-}
+}  // namespace
 
 // Two files of one name, from two folders, are told apart.
 std::vector<LayerVocabulary> VocabulariesOf(const LayerParameter& layer) {
@@ -187,24 +180,10 @@ std::vector<LayerVocabulary> VocabulariesOf(const LayerParameter& layer) {
   return all;
 }
 
-std::vector<Shape> GuessTexts(const LayerParameter& layer, std::string& assumed) {
-  constexpr int64_t kUsualWords = 12;  // bAbI's longest sentences have 11
-  const int64_t batch = layer.data_param().batch_size();
-  std::vector<Shape> shapes;
-  if (layer.type() == "TextPairData") {
-    const TextPairDataParameter& param = layer.text_pair_data_param();
-    for (int i = 0; i < param.output_size(); ++i) shapes.push_back(TextPairShape(param, param.output(i), batch));
-  } else if (layer.type() == "StoryData") {
-    const StoryDataParameter& param = layer.story_data_param();
-    const int64_t words = param.has_words() ? int64_t{param.words()} : kUsualWords;
-    if (!param.has_words()) assumed = StrCat("sentences of ", words, " words");
-    shapes = StoryShapes(layer, batch, words);
-  } else if (layer.type() == "SkipGramData") {
-    const SkipGramDataParameter& param = layer.skip_gram_data_param();
-    for (int i = 0; i < param.output_size(); ++i) shapes.push_back(SkipGramShape(param, param.output(i), batch));
-  }
-  const bool is_known = std::ranges::all_of(shapes, [](const Shape& shape) { return shape.Count() > 0; });
-  return is_known && std::cmp_equal(shapes.size(), layer.top_size()) ? shapes : std::vector<Shape>{};
-}
+DataLayerRow TextPairDataRow() { return {.type = "TextPairData", .open = OpenTextPairData}; }
+
+DataLayerRow StoryDataRow() { return {.type = "StoryData", .open = OpenStoryData}; }
+
+DataLayerRow SkipGramDataRow() { return {.type = "SkipGramData", .open = OpenSkipGramData}; }
 
 }  // namespace moka

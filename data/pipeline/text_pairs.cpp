@@ -1,3 +1,5 @@
+// All pairs are read, numbered and checked once, when the layer is opened; a pair that is bad or too long is told at
+// its line.
 #include "data/pipeline/text_pairs.h"
 
 #include <algorithm>
@@ -5,12 +7,13 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "proto/nets/data_fields.h"
 
 namespace moka {
 namespace {
 
-using TextPairsFields = TextPairDataParameter;
-using TextPairsOutput = TextPairDataParameter::Output;
+using Fields = TextPairDataParameter;
+using TokenOutput = TextPairDataParameter::Output;
 
 constexpr float kNoLabel = -1;  // SoftmaxWithLoss's ignore_label
 
@@ -20,25 +23,6 @@ int64_t CountRest(TextLines& lines) {
 }
 
 }  // namespace
-
-bool IsOfSource(TextPairsOutput output) {
-  return output == TextPairsFields::SOURCE || output == TextPairsFields::SOURCE_CONT ||
-         output == TextPairsFields::SOURCE_MASK || output == TextPairsFields::SOURCE_LENGTH;
-}
-
-bool IsLength(TextPairsOutput output) {
-  return output == TextPairsFields::SOURCE_LENGTH || output == TextPairsFields::TARGET_LENGTH;
-}
-
-int64_t TextPairSteps(const TextPairsFields& fields, TextPairsOutput output) {
-  if (IsLength(output)) return 1;
-  return IsOfSource(output) ? fields.source_length() : fields.target_length();
-}
-
-Shape TextPairShape(const TextPairsFields& fields, TextPairsOutput output, int64_t batch_size) {
-  if (IsLength(output)) return {batch_size};
-  return {TextPairSteps(fields, output), batch_size};
-}
 
 TextPairMaker::TextPairMaker(TextPairOptions options) : options_(std::move(options)) { Read(); }
 
@@ -129,7 +113,7 @@ std::string TextPairMaker::NameOf(int64_t record) const {
   return StrCat(options_.source.string(), ":", pairs_[static_cast<size_t>(record)].line);
 }
 
-TextPairsOutput TextPairMaker::OutputOf(size_t top) const { return options_.fields.output(static_cast<int>(top)); }
+TokenOutput TextPairMaker::OutputOf(size_t top) const { return options_.fields.output(static_cast<int>(top)); }
 
 // [T], or [1] of a length.
 Shape TextPairMaker::DataShape(int64_t /*record*/, SampleScratch& /*scratch*/) const { return {StepsOf(0)}; }
@@ -155,35 +139,35 @@ std::vector<int64_t> TextPairMaker::Lengths() const {
   return lengths;
 }
 
-void TextPairMaker::Write(const Pair& pair, TextPairsOutput output, std::span<float> out) const {
+void TextPairMaker::Write(const Pair& pair, TokenOutput output, std::span<float> out) const {
   const bool is_source = IsOfSource(output);
   const auto words = std::span(words_).subspan(pair.begin + static_cast<size_t>(is_source ? 0 : pair.source),
                                                static_cast<size_t>(is_source ? pair.source : pair.target));
   const size_t length = words.size() + 1;
   const auto first = out.end() - static_cast<std::ptrdiff_t>(length);  // of a source
   const auto to_float = [](int32_t word) { return static_cast<float>(word); };
-  std::ranges::fill(out, output == TextPairsFields::NEXT ? kNoLabel : 0.0F);
+  std::ranges::fill(out, output == Fields::NEXT ? kNoLabel : 0.0F);
   switch (output) {
-    case TextPairsFields::SOURCE:
+    case Fields::SOURCE:
       if (options_.fields.reverse_source())
         std::transform(words.rbegin(), words.rend(), first, to_float);
       else
         std::transform(words.begin(), words.end(), first, to_float);
       out.back() = to_float(kEndWord);
       return;
-    case TextPairsFields::SOURCE_CONT: std::fill(first + 1, out.end(), 1.0F); return;
-    case TextPairsFields::SOURCE_MASK: std::fill(first, out.end(), 1.0F); return;
-    case TextPairsFields::TARGET:
+    case Fields::SOURCE_CONT: std::fill(first + 1, out.end(), 1.0F); return;
+    case Fields::SOURCE_MASK: std::fill(first, out.end(), 1.0F); return;
+    case Fields::TARGET:
       out[0] = to_float(kBeginWord);
       std::ranges::transform(words, out.begin() + 1, to_float);
       return;
-    case TextPairsFields::TARGET_MASK: std::fill_n(out.begin(), length, 1.0F); return;
-    case TextPairsFields::NEXT:
+    case Fields::TARGET_MASK: std::fill_n(out.begin(), length, 1.0F); return;
+    case Fields::NEXT:
       std::ranges::transform(words, out.begin(), to_float);
       out[length - 1] = to_float(kEndWord);
       return;
-    case TextPairsFields::SOURCE_LENGTH:
-    case TextPairsFields::TARGET_LENGTH: out[0] = static_cast<float>(length); return;
+    case Fields::SOURCE_LENGTH:
+    case Fields::TARGET_LENGTH: out[0] = static_cast<float>(length); return;
   }
 }
 

@@ -20,14 +20,6 @@ struct TextPairOptions {
   enum class Bad { kStop, kLeftOut } bad_pairs = Bad::kStop;
 };
 
-// Whether an output is of the source's words, else of the target's; and whether it is numbers of words [N].
-bool IsOfSource(TextPairDataParameter::Output output);
-bool IsLength(TextPairDataParameter::Output output);
-
-// A batch's shape of an output, and of its first axis where that is time, else 1.
-Shape TextPairShape(const TextPairDataParameter& fields, TextPairDataParameter::Output output, int64_t batch_size);
-int64_t TextPairSteps(const TextPairDataParameter& fields, TextPairDataParameter::Output output);
-
 class TextPairMaker final : public SampleMaker {
  public:
   // Reads files and vocabularies; what is left out is told by a warning or in the log. Errors: kNoInput; kBadData at
@@ -44,7 +36,7 @@ class TextPairMaker final : public SampleMaker {
   void Make(int64_t record, const SampleId& id, int64_t item, const Shape& shape, SampleScratch& scratch,
             std::span<float> data, std::span<float> label) const override;
 
-  // Of the longer sentence of each pair, with its mark.
+  // Returns the length of the longer sentence of each pair, with its mark.
   std::vector<int64_t> Lengths() const;
 
  private:

@@ -1,3 +1,4 @@
+// Three draws over two alias tables: classes in equal rounds, classes by weight and records by weight.
 #include "data/pipeline/weighted_draw.h"
 
 #include <algorithm>
@@ -81,7 +82,7 @@ AliasTable::AliasTable(const std::vector<double>& weights) : share_(weights.size
     large.pop_back();
     small.push_back(high);
   }
-  // What rounding has left over is full; only a number of weight 0 must never keep anything.
+  // Columns left over by rounding are full; only a number of weight 0 must never keep any share.
   const auto largest = static_cast<uint32_t>(std::max_element(weights.begin(), weights.end()) - weights.begin());
   for (const std::vector<uint32_t>* rest : {&small, &large}) {
     for (const uint32_t i : *rest) {

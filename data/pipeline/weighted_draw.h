@@ -26,7 +26,7 @@ class AliasTable {
  public:
   // Requires: 1 <= n < 2^32 weights, finite and not negative, a sum above 0.
   explicit AliasTable(const std::vector<double>& weights);
-  // Of a uniform number below n and one of [0,1).
+  // Returns a number drawn by `column`, uniform below n, and `coin`, uniform in [0,1).
   uint64_t At(uint64_t column, double coin) const { return coin < share_[column] ? column : alias_[column]; }
   uint64_t size() const { return share_.size(); }
 

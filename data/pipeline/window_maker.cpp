@@ -1,3 +1,5 @@
+// Caffe's arithmetic in float, rounded half away from zero, as the published R-CNN weights were trained with its
+// windows.
 #include "data/pipeline/window_maker.h"
 #include "data/transform/pixel_mean.h"
 
@@ -8,6 +10,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "data/data_layers.h"
 #include "proto/text/places.h"
 
 namespace moka {
@@ -218,6 +221,8 @@ void WindowMaker::Write(const Image& picture, const Warp& warp, bool mirrored, s
   }
 }
 
+namespace {
+
 std::unique_ptr<Pipeline> OpenWindowData(const LayerParameter& layer, const PipelineOptions& options) {
   constexpr std::string_view kKnown[] = {"scale", "mirror", "crop_size", "mean_file", "mean_value"};
   const WindowDataParameter& param = layer.window_data_param();
@@ -271,5 +276,9 @@ std::unique_ptr<Pipeline> OpenWindowData(const LayerParameter& layer, const Pipe
                                                                 .mean = mean,
                                                                 .scale = transform.scale()}));
 }
+
+}  // namespace
+
+DataLayerRow WindowDataRow() { return {.type = "WindowData", .open = OpenWindowData, .warps_windows = true}; }
 
 }  // namespace moka

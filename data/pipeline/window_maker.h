@@ -51,7 +51,7 @@ class WindowMaker final : public SampleMaker {
     int64_t y2 = 0;
     int line = 0;
   };
-  // What is cut from the image, and where it lands in the crop; the rest of the crop is 0.
+  // The window that is cut from the image, and where it lands in the crop; the rest of the crop is 0.
   struct Warp {
     ImageWindow cut;
     int64_t width = 0;

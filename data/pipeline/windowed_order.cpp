@@ -1,3 +1,5 @@
+// Computes the record of a position without a table: first the step in which the position lies, then the part of an
+// open block, each by arithmetic on what comes before it.
 #include "data/pipeline/windowed_order.h"
 
 #include <algorithm>

@@ -17,7 +17,7 @@ class WindowedOrder {
  public:
   // Requires: 1 <= block, 1 <= window, more than `window` blocks (IsWorthwhile).
   WindowedOrder(uint64_t records, uint64_t block, uint64_t window, uint64_t seed);
-  // With no more blocks than are open at once, any record may follow any other: the exact shuffle is no worse.
+  // If there are no more blocks than are open at once, any record may follow any other: the exact shuffle is no worse.
   static bool IsWorthwhile(uint64_t records, uint64_t block, uint64_t window) {
     return block > 0 && (records + block - 1) / block > window;
   }

@@ -1,3 +1,5 @@
+// Counts over stretches of batches: one worker more while the consumer waits, one fewer after several full stretches,
+// with patience that grows when taking away was wrong.
 #include "data/pipeline/worker_tuner.h"
 
 #include <algorithm>

@@ -32,7 +32,7 @@ class WorkerTuner {
   int64_t wait_micros_ = 0;
   int64_t total_micros_ = 0;
   bool all_full_ = true;
-  // Of stretches.
+  // Counters of stretches.
   int64_t full_ = 0;      // in a row
   int64_t patience_ = 4;  // how many full ones make it take a worker away
   int64_t since_less_ = -1;

@@ -1,3 +1,5 @@
+// Walks SSD's message by field numbers and keeps views into the record, so that an image of a megabyte is not copied to
+// read its boxes.
 #include "data/records/annotated_record.h"
 
 #include <google/protobuf/io/coded_stream.h>

@@ -1,3 +1,5 @@
+// Names stand one a line. "12 cat" has a number only where all lines have one and these are the numbers of all classes;
+// else the digits belong to the name.
 #include "data/records/class_names.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What the classes of a data layer's records are called, for those who show what a trained net says.
+// The names of the classes of a data layer's records, for those who show what a trained net says.
 #pragma once
 
 #include <filesystem>
@@ -10,8 +10,9 @@
 
 namespace moka {
 
-// By class: of a database's labels.txt, or of what the layer takes of Moka's own records (boxes before masks before
-// labels before targets). Empty where the source is not there or does not say. Errors: those of ReadSampleSchema.
+// Returns a name for each class: a database's labels.txt, or what the layer takes of Moka's own records (boxes before
+// masks before labels before targets). Empty where the source is not there or does not say. Errors: those of
+// ReadSampleSchema.
 std::vector<std::string> ClassNamesOf(const LayerParameter& layer, const std::filesystem::path& base_folder);
 
 // A database's labels.txt, by label; empty without that file.
@@ -30,7 +31,8 @@ bool HasControl(std::string_view text);
 // Errors: kBadData for a name that a file with a name a line does not keep: empty, with a line's break or another
 // control character, or with blanks at its ends.
 void CheckClassName(std::string_view name);
-// Of a file that has a class in each line. Errors: kBadData at the line of an empty name, and of one given before.
+// Checks the names of a file that has a class in each line. Errors: kBadData at the line of an empty name, and of one
+// given before.
 void CheckClassNames(const std::vector<std::string>& names, const std::filesystem::path& file);
 
 }  // namespace moka

@@ -1,3 +1,5 @@
+// A small reader of the wire format by field numbers. It accepts what protobuf's parser accepts, which a test compares
+// on damaged bytes.
 #include "data/records/datum_view.h"
 
 #include <cstring>
@@ -127,7 +129,7 @@ std::string_view PictureKindOf(std::string_view value) {
   }
 }
 
-// Of the contents that their first bytes tell for sure; empty for any other.
+// Returns the kind of contents that their first bytes tell for sure; empty for any other.
 std::string_view StoredKindOf(std::string_view value) {
   constexpr size_t kLookedAt = 4096;
   const Content content = RecogniseContent(value.substr(0, kLookedAt));

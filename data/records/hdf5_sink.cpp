@@ -1,3 +1,5 @@
+// Rows are appended batch by batch, as a test's outputs need not fit memory; the file gets its name when all are there,
+// and a run that failed drops them.
 #include "data/records/hdf5_sink.h"
 
 #include <exception>
@@ -12,7 +14,7 @@
 namespace moka {
 namespace {
 
-Shape Hdf5SinkFourAxes(Shape shape) {
+Shape FourAxes(Shape shape) {
   while (shape.rank() < 4) shape = shape.Inserted(shape.rank(), 1);
   return shape;
 }
@@ -45,8 +47,8 @@ void Hdf5Sink::Append(std::span<const float> data, const Shape& data_shape, std:
     if (path_.has_parent_path()) CreateFolders(path_.parent_path());
     writer_ = std::make_unique<Hdf5Writer>(path_);
   }
-  writer_->AppendRows("data", Hdf5SinkFourAxes(data_shape), data);
-  writer_->AppendRows("label", Hdf5SinkFourAxes(label_shape), label);
+  writer_->AppendRows("data", FourAxes(data_shape), data);
+  writer_->AppendRows("label", FourAxes(label_shape), label);
 }
 
 void Hdf5Sink::Finish() {

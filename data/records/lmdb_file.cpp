@@ -1,3 +1,4 @@
+// The tree was walked and checked by lmdb_walk.cpp; reading a record is then a bounded view into the map.
 #include "data/records/lmdb_file.h"
 
 #include <sys/mman.h>
@@ -34,7 +35,7 @@ fs::path DataFileOf(const fs::path& path) {
   return fs::is_directory(path, ignored) ? path / kDataName : path;
 }
 
-// What to do where there is no database.
+// Returns a hint for where there is no database.
 std::string HowToMakeLmdb(const fs::path& path) {
   std::error_code ignored;
   if (!fs::is_regular_file(path / "CURRENT", ignored)) return "`moka data import` makes one";

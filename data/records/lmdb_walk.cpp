@@ -1,3 +1,5 @@
+// Reads pages by pread and checks every number before it is followed: depth, page kind, offsets and sizes. A page met
+// twice or out of order of keys is an error, so a damaged file ends the walk and not the process.
 #include "data/records/lmdb_walk.h"
 
 #include <algorithm>
@@ -27,7 +29,7 @@ constexpr int64_t kTransactionAt = 128;
 constexpr int64_t kNodeHeader = 8;  // u16 low, u16 high, u16 flags, u16 key bytes
 constexpr uint64_t kNoPage = UINT64_MAX;
 constexpr int kMaxDepth = 32;  // LMDB's own cursor stack
-constexpr int kLmdbWalkMaxKeyBytes = 511;
+constexpr int kMaxKeyBytes = 511;
 constexpr uint64_t kMostReserved = uint64_t{1} << 20U;  // for what the file claims to hold
 constexpr uint64_t kMostValueBytes = uint64_t{256} << 20U;
 enum PageFlag : uint16_t { kBranch = 0x01, kLeaf = 0x02, kMeta = 0x08, kDirty = 0x10 };
@@ -194,7 +196,7 @@ class Walk {
       throw Error(ErrorKind::kBadData, StrCat(path_, ": an LMDB with sub-databases, expected a plain one of records"));
     }
     const int64_t inline_bytes = (flags & kBigData) != 0 ? 8 : static_cast<int64_t>(bytes);
-    if (key_bytes < 1 || key_bytes > kLmdbWalkMaxKeyBytes || data_at + inline_bytes > meta_.page_bytes) {
+    if (key_bytes < 1 || key_bytes > kMaxKeyBytes || data_at + inline_bytes > meta_.page_bytes) {
       Damaged(StrCat("record ", entries_.size(), " (key ", key_bytes, ", value ", bytes, " bytes) leaves its page"));
     }
     int64_t value_offset = base + data_at;

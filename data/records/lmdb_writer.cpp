@@ -1,3 +1,5 @@
+// Records are appended in batches, a transaction each, and the folder gets its name when all is there. A resumed writer
+// compares what it finds with its own identity before it goes on.
 #include "data/records/lmdb_writer.h"
 
 #include <lmdb.h>
@@ -27,7 +29,7 @@ using Json = nlohmann::json;
 
 constexpr const char* kIdentityName = "import.json";
 constexpr const char* kNotesName = "import_notes.txt";
-constexpr int64_t kLmdbWriterMaxKeyBytes = 511;
+constexpr int64_t kMaxKeyBytes = 511;
 constexpr int64_t kBatchBytes = int64_t{32} << 20U;
 constexpr uint64_t kFirstMapBytes = uint64_t{32} << 20U;
 constexpr int64_t kIdentityLimit = int64_t{1} << 20U;
@@ -137,7 +139,7 @@ std::string LmdbKey(int64_t index, std::string_view name) {
   std::string key = std::to_string(index);
   key.insert(0, 8 - key.size(), '0');
   key += '_';
-  const size_t room = static_cast<size_t>(kLmdbWriterMaxKeyBytes) - key.size();
+  const size_t room = static_cast<size_t>(kMaxKeyBytes) - key.size();
   if (name.size() > room) name.remove_prefix(name.size() - room);
   return key.append(name);
 }
@@ -321,9 +323,9 @@ void LmdbWriter::ThrowFull(int code) const {
 }
 
 void LmdbWriter::Put(std::string_view key, std::string_view value) {
-  if (key.empty() || key.size() > kLmdbWriterMaxKeyBytes) {
+  if (key.empty() || key.size() > kMaxKeyBytes) {
     throw Error(ErrorKind::kBadData,
-                StrCat(path_.string(), ": key of ", key.size(), " bytes, expected 1..", kLmdbWriterMaxKeyBytes));
+                StrCat(path_.string(), ": key of ", key.size(), " bytes, expected 1..", kMaxKeyBytes));
   }
   if (value.size() > INT32_MAX) {
     throw Error(ErrorKind::kBadData, StrCat(path_.string(), ": record ", Printable(key), " has ",

@@ -30,8 +30,9 @@ std::string_view NameInKey(std::string_view key);
 class LmdbWriter {
  public:
   struct Options {
-    // What the records are made from and how, a JSON object; kept as import.json. With one, what was written stays when
-    // the writer ends without Finish(), and a writer with the same identity goes on from there. Empty: nothing stays.
+    // The identity of the source and its options, a JSON object; kept as import.json. If given, the records written
+    // stay when the writer ends without Finish(), and a writer with the same identity goes on from there. Empty:
+    // nothing stays.
     std::string identity;
     bool restart = false;        // what an earlier writer left is removed
     int64_t batch_records = 0;   // of one commit; 0: kBatchRecords
@@ -63,9 +64,9 @@ class LmdbWriter {
   void AddNote(std::string kind, std::string text);
   void Finish();
 
-  // With those kept.
+  // Returns the number of records, those kept from an earlier writer among them.
   int64_t entries() const { return static_cast<int64_t>(checksums_.size()); }
-  // Those on disk for good.
+  // The number of records that are on disk for good.
   int64_t committed() const { return committed_; }
   // Remarks that an earlier writer left before the records kept.
   const std::vector<Note>& kept_notes() const { return kept_notes_; }

@@ -1,3 +1,5 @@
+// Looks at some records' headers, for a bounded time, as a warning about mixed colours is not worth reading a whole
+// set.
 #include "data/records/record_channels.h"
 
 #include <algorithm>
@@ -19,7 +21,7 @@ constexpr int64_t kMostLookedAt = 4096;
 // On a disk that is slow to find things; once one record has shown how all are read, the others are for the warning.
 constexpr std::chrono::milliseconds kLongestLook(500);
 
-// Of a picture's file; a JPEG's and a PNG's headers say it, other files are decoded.
+// Returns the channels of a picture's file; a JPEG's and a PNG's headers say them, other files are decoded.
 int64_t ChannelsOfFile(std::string_view file, ImageDecoder& decoder) {
   constexpr size_t kPngColourAt = 25;
   const ImageHeader::Format format = ReadImageHeader(file).format;

@@ -1,8 +1,8 @@
 // Databases in which grey pictures are among coloured ones.
 #pragma once
 
+#include "data/record_kind.h"
 #include "data/records/lmdb_file.h"
-#include "data/records/record_kind.h"
 #include "proto/moka.pb.h"
 
 namespace moka {

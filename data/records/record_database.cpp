@@ -1,3 +1,4 @@
+// Chooses the reader by the database's schema or its first record, and gives all kinds one view.
 #include "data/records/record_database.h"
 
 #include <bitset>

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "data/record_kind.h"
 #include "data/records/annotated_record.h"
 #include "data/records/lmdb_file.h"
-#include "data/records/record_kind.h"
 #include "data/records/record_source.h"
 #include "data/records/sample_record.h"
 
@@ -25,7 +25,7 @@ class RecordDatabase {
   const LmdbReader& reader() const { return reader_; }
   int64_t size() const { return reader_.size(); }
   RecordKind kind() const { return kind_; }
-  // Of keys and sizes, or of the importer's checksums where there are any.
+  // Returns a checksum of keys and sizes, or of the importer's checksums where there are any.
   uint32_t Checksum() const;
   std::string NameOf(int64_t i) const { return reader_.NameOf(i); }
 
@@ -44,13 +44,14 @@ class RecordDatabase {
   };
   // Everything a record holds is decoded. Errors: kBadData.
   Content Load(int64_t i, Scratch& scratch) const;
-  // Without decoding the picture; none where records have no label, or several. Errors: kBadData.
+  // Returns the class of a record without decoding the picture; none where records have no label, or several. Errors:
+  // kBadData.
   std::optional<int64_t> ClassOf(int64_t i, Scratch& scratch) const;
 
   // Names by label, and by class of a box; empty where they are not known.
   const std::vector<std::string>& label_names() const { return label_names_; }
   const std::vector<std::string>& box_names() const { return box_names_; }
-  // Of Moka's own records.
+  // Returns the schema of Moka's own records.
   const SampleSchema& schema() const { return schema_; }
 
  private:

@@ -1,3 +1,4 @@
+// Lists of files and databases under one interface, and the parsing of list lines in Caffe's form with quotes added.
 #include "data/records/record_source.h"
 
 #include <algorithm>
@@ -21,7 +22,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Between quotes two stand for one.
+// A name may be quoted; two quotes inside stand for one.
 std::string UnquotedName(std::string_view text) {
   std::string name;
   for (size_t i = 0; i < text.size(); ++i) {

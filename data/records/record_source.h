@@ -47,12 +47,12 @@ class RecordSource {
   virtual int64_t size() const = 0;
   // For messages: `record "00000012_cat.jpg" (index 12) of PATH`.
   virtual std::string NameOf(int64_t i) const = 0;
-  // What image files are decoded to, and 8-bit pixels are converted to.
+  // Returns the channels that image files are decoded to and 8-bit pixels are converted to.
   virtual ImageChannels channels() const = 0;
   // Image files stay undecoded. Errors: kBadData and kNoInput saying what is wrong; the caller adds the name.
   // Requires: 0 <= i < size().
   virtual Record Read(int64_t i, RecordScratch& scratch) const = 0;
-  // With pixels. Errors: as above.
+  // Returns a record with its pixels decoded. Errors: as above.
   Record Load(int64_t i, RecordScratch& scratch) const;
   // A whole picture that was decoded from record i: sources that have a cache keep it.
   virtual void Keep(int64_t /*i*/, const Image& /*picture*/, float /*label*/) const {}
@@ -75,7 +75,7 @@ void DecodeRecord(ImageChannels channels, RecordScratch& scratch, Record& record
 // A Datum: in place when raw bytes or a file, floats copied into the scratch.
 // Errors: kBadData when its sizes and its data do not agree.
 Record ReadDatum(std::string_view wire, RecordScratch& scratch);
-// With pixels.
+// Returns a Datum with its pixels decoded.
 Record LoadDatum(std::string_view wire, ImageChannels channels, RecordScratch& scratch);
 
 // Datums of an LMDB. Of encoded ones, decoded pictures are kept up to cache_bytes.

@@ -1,3 +1,4 @@
+// Parses by protobuf and then checks what its types cannot say: sizes, classes, points and runs against the schema.
 #include "data/records/sample_record.h"
 
 #include <algorithm>
@@ -68,7 +69,7 @@ struct InstanceLayer {
   int box = 0;
 };
 
-// What a layer may leave out lies beneath, so that it hides no object that stays.
+// Objects that a layer may leave out lie beneath, so that they hide no object that stays.
 int InstanceKind(const SampleBox& box) { return box.crowd() ? 0 : box.difficult() ? 1 : 2; }
 
 // How many pixels are box i's. Errors: kBadData unless its runs make a picture of this size.

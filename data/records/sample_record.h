@@ -24,8 +24,8 @@ SampleSchema ReadSampleSchema(const std::filesystem::path& database);
 // `record` keeps its capacity. Errors: kBadData saying what is wrong, or what the schema says otherwise.
 void ParseSample(std::string_view wire, const SampleSchema& schema, SampleRecord& record);
 
-// Which point each takes the place of in a mirrored picture: of `left_ear` it is `right_ear`, where both are there, of
-// others themselves.
+// Returns for each point the one whose place it takes in a mirrored picture: `right_ear` for `left_ear` where both are
+// there, and for others themselves.
 std::vector<int> MirroredPoints(const google::protobuf::RepeatedPtrField<std::string>& names);
 
 // A record's picture, raw in place or an image file. Requires: ParseSample found no fault.
@@ -36,7 +36,7 @@ void DecodeMask(const SampleRecord& record, const ImageSize& picture, ImageDecod
 // Errors: kBadData for a value of a mask that none of so many classes has; 255 stands for pixels without a class.
 void CheckMaskClasses(const std::bitset<256>& values, int classes);
 
-// Which of a record's boxes each pixel belongs to, from 1; 0: none. Crowds lie beneath difficult boxes and these
+// The number of the box that each pixel belongs to, from 1; 0: none. Crowds lie beneath difficult boxes and these
 // beneath all others; of one kind objects of fewer pixels lie on top, of as many the later one. The number's low and
 // high byte are pictures of their own, so that they may be moved as masks. Errors: kBadData when a box's runs do not
 // make a picture of this size.

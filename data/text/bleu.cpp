@@ -1,3 +1,5 @@
+// Modified n-gram precisions up to 4 are counted over the whole text. The tokeniser is sacrebleu's "13a" rule by rule,
+// and the smoothing its "exp".
 #include "data/text/bleu.h"
 
 #include <fmt/format.h>
@@ -17,7 +19,7 @@ namespace {
 
 constexpr size_t kLongestRun = 4;
 
-// What Python's str.split() takes for blanks, since sacrebleu does.
+// Returns whether Python's str.split() takes a character for a blank; sacrebleu splits by it.
 bool IsBlankOfPython(char32_t c) {
   return (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x20) || c == 0x85 || c == 0xA0 || c == 0x1680 ||
          (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
@@ -193,7 +195,7 @@ BleuScore BleuCounter::Score() const {
   double smoothing = 1;
   double logs = 0;
   for (size_t n = 0; n < kLongestRun; ++n) {
-    // Without any run of n words the precision is undefined; sacrebleu's corpus score is 0 then.
+    // If there is no run of n words, the precision is undefined; sacrebleu's corpus score is 0 then.
     if (score.totals.at(n) == 0) return score;
     const auto total = static_cast<double>(score.totals.at(n));
     if (score.matches.at(n) == 0) smoothing *= 2;

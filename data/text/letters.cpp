@@ -1,3 +1,4 @@
+// Ranges of code points in ascending tables, searched by bisection; a script makes the tables from Unicode's files.
 #include "data/text/letters.h"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ struct Capitals {
   uint32_t step;
   int32_t distance;
 };
-// Beyond ASCII, ascending; made by tests/data/text/letters.py from Unicode's tables.
+// Capitals beyond ASCII, ascending; made by tests/data/text/letters.py from Unicode's tables.
 constexpr Capitals kCapitals[] = {
     {0x00C0, 0x00D6, 1, 32},    {0x00D8, 0x00DE, 1, 32},    {0x0100, 0x012E, 2, 1},    {0x0130, 0x0130, 1, -199},
     {0x0132, 0x0136, 2, 1},     {0x0139, 0x0147, 2, 1},     {0x014A, 0x0176, 2, 1},    {0x0178, 0x0178, 1, -121},
@@ -46,7 +47,7 @@ struct Range {
   char32_t first;
   char32_t last;
 };
-// Beyond ASCII, ascending; from the same script.
+// Marks beyond ASCII, ascending; from the same script.
 constexpr Range kMarks[] = {
     {0x00A1, 0x00A9},  {0x00AB, 0x00AC}, {0x00AE, 0x00B1}, {0x00B4, 0x00B4}, {0x00B6, 0x00B8}, {0x00BB, 0x00BB},
     {0x00BF, 0x00BF},  {0x00D7, 0x00D7}, {0x00F7, 0x00F7}, {0x02C2, 0x02C5}, {0x02D2, 0x02DF}, {0x02E5, 0x02EB},

@@ -1,3 +1,5 @@
+// Candidates lie in a heap whose counts may be old: one is looked at again when it comes up, so that a merge touches
+// only the pairs beside its places and never the whole text.
 #include "data/text/pieces.h"
 
 #include <algorithm>
@@ -10,11 +12,6 @@
 
 namespace moka {
 namespace {
-
-// "##" where the piece has it.
-std::string_view PrefixOf(std::string_view piece) {
-  return piece.starts_with(kJoined) && piece.size() > kJoined.size() ? kJoined : std::string_view();
-}
 
 // The letters of a part as pieces.
 std::vector<std::string> LettersOf(std::string_view part) {
@@ -85,7 +82,7 @@ PieceLearner::PieceLearner(const std::vector<CountedPart>& parts, int64_t min_co
   for (const CountedPart& part : parts) {
     std::vector<int32_t> numbers;
     for (const std::string& letter : LettersOf(part.text)) numbers.push_back(NumberOf(letter));
-    // What is longer is no word, and each merge would walk through all of it again.
+    // A longer text is no word, and each merge would walk through all of it again.
     constexpr size_t kLongestWord = 1000;
     if (numbers.size() > kLongestWord) continue;
     // A rare letter is no piece, and nothing that has it becomes one.
@@ -118,7 +115,7 @@ void PieceLearner::Count(size_t part, int64_t sign) {
   }
 }
 
-// Of equal counts the pair whose texts stand first is taken, so that a text makes the same pieces everywhere.
+// Among equal counts the pair whose texts stand first is taken, so that a text makes the same pieces everywhere.
 bool PieceLearner::IsLess(const Candidate& a, const Candidate& b) const {
   if (a.count != b.count) return a.count < b.count;
   const auto texts = [&](Pair pair) {
@@ -170,6 +167,10 @@ bool PieceLearner::Merge() {
 
 }  // namespace
 
+std::string_view PrefixOf(std::string_view piece) {
+  return piece.starts_with(kJoined) && piece.size() > kJoined.size() ? kJoined : std::string_view();
+}
+
 std::vector<std::string> LearnPieces(const std::vector<CountedPart>& parts, int64_t most, int64_t min_count) {
   PieceLearner learner(parts, min_count);
   const auto count = [&] { return static_cast<int64_t>(learner.pieces().size()); };
@@ -181,26 +182,6 @@ std::vector<std::string> LearnPieces(const std::vector<CountedPart>& parts, int6
   }
   while (count() < most && learner.Merge()) continue;
   return learner.pieces();
-}
-
-void AppendPieces(std::string_view part, const Vocabulary& vocabulary, std::vector<int32_t>& numbers) {
-  const size_t begin = PrefixOf(part).size();
-  std::string piece;
-  for (size_t at = begin; at < part.size();) {
-    const std::string_view prefix = at > begin || begin > 0 ? kJoined : std::string_view();
-    int32_t number = kUnknownWord;
-    size_t taken = CharacterAt(part, at).bytes;
-    for (size_t end = at; end < part.size() && end - at < vocabulary.longest();) {
-      end += CharacterAt(part, end).bytes;
-      piece.assign(prefix).append(part, at, end - at);
-      const int32_t found = vocabulary.NumberOf(piece);
-      if (found == kUnknownWord) continue;
-      number = found;
-      taken = end - at;
-    }
-    numbers.push_back(number);
-    at += taken;
-  }
 }
 
 }  // namespace moka

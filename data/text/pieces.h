@@ -12,11 +12,12 @@
 #include <string_view>
 #include <vector>
 
-#include "data/text/vocabulary.h"
-
 namespace moka {
 
 inline constexpr std::string_view kJoined = "##";
+
+// kJoined where the piece begins with it, and goes on.
+std::string_view PrefixOf(std::string_view piece);
 
 // Parts of words (data/text/tokens.h) and how often each comes.
 struct CountedPart {
@@ -28,9 +29,5 @@ struct CountedPart {
 // frequent pairs of neighbours make, one after another, while a pair comes twice. The order is that of finding. Errors:
 // kBadData where the letters alone are more than `most`.
 std::vector<std::string> LearnPieces(const std::vector<CountedPart>& parts, int64_t most, int64_t min_count);
-
-// Appends the numbers of a part's pieces: at each place the longest that the vocabulary has, for a letter that none
-// begins with kUnknownWord.
-void AppendPieces(std::string_view part, const Vocabulary& vocabulary, std::vector<int32_t>& numbers);
 
 }  // namespace moka

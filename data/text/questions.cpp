@@ -1,3 +1,4 @@
+// A line reader with one state, the story so far; faults are told at their lines.
 #include "data/text/questions.h"
 
 #include <algorithm>

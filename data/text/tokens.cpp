@@ -1,3 +1,4 @@
+// Splits at blanks and marks in one pass over the bytes of a line; UTF-8 is checked as it goes.
 #include "data/text/tokens.h"
 
 #include "core/text.h"

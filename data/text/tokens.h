@@ -20,7 +20,7 @@ class TextLines {
   explicit TextLines(const std::filesystem::path& path) : file_(path) {}
   // Steps to the next line; false at the end. Errors: kBadData for damaged compression and lines above 1 MiB.
   bool Next();
-  // Of the present line; the text is good until the next step. Requires: Next() returned true.
+  // These tell of the present line; the text is good until the next step. Requires: Next() returned true.
   const std::string& line() const { return line_; }
   int number() const { return number_; }  // from 1
   SourcePlace place() const { return {.file = file_.path().string(), .line = number_}; }

@@ -1,3 +1,5 @@
+// Words are counted in a hash table and written by falling count, then by bytes, so that a text makes one file
+// everywhere.
 #include "data/text/vocabulary.h"
 
 #include <algorithm>
@@ -6,6 +8,7 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "core/utf8.h"
 #include "data/text/pieces.h"
 #include "data/text/stories.h"
 #include "data/text/tokens.h"
@@ -164,6 +167,26 @@ Vocabulary::Vocabulary(const std::filesystem::path& path) {
 int32_t Vocabulary::NumberOf(std::string_view word) const {
   const auto found = numbers_.find(word);
   return found == numbers_.end() ? kUnknownWord : found->second;
+}
+
+void AppendPieces(std::string_view part, const Vocabulary& vocabulary, std::vector<int32_t>& numbers) {
+  const size_t begin = PrefixOf(part).size();
+  std::string piece;
+  for (size_t at = begin; at < part.size();) {
+    const std::string_view prefix = at > begin || begin > 0 ? kJoined : std::string_view();
+    int32_t number = kUnknownWord;
+    size_t taken = CharacterAt(part, at).bytes;
+    for (size_t end = at; end < part.size() && end - at < vocabulary.longest();) {
+      end += CharacterAt(part, end).bytes;
+      piece.assign(prefix).append(part, at, end - at);
+      const int32_t found = vocabulary.NumberOf(piece);
+      if (found == kUnknownWord) continue;
+      number = found;
+      taken = end - at;
+    }
+    numbers.push_back(number);
+    at += taken;
+  }
 }
 
 void NumberWords(std::string_view line, TextTokens tokens, const Vocabulary& vocabulary,

@@ -49,6 +49,10 @@ class Vocabulary {
   size_t longest_ = 0;
 };
 
+// Appends the numbers of a part's pieces: at each place the longest that the vocabulary has, for a letter that none
+// begins with kUnknownWord.
+void AppendPieces(std::string_view part, const Vocabulary& vocabulary, std::vector<int32_t>& numbers);
+
 // The numbers of a line's words, in place of what `numbers` held. Errors: as SplitWords.
 void NumberWords(std::string_view line, TextTokens tokens, const Vocabulary& vocabulary, std::vector<int32_t>& numbers);
 // How many words of a text a vocabulary has.

@@ -1,3 +1,4 @@
+// Windows are drawn and tested against the constraints, a bounded number of times each.
 #include "data/transform/box_sampler.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// One window is drawn for the image and the boxes follow it in fractions of its sides; a box that does not meet
+// emit_constraint, or of which nothing is left, is dropped.
 #include "data/transform/box_transform.h"
 
 #include <algorithm>
@@ -18,12 +20,12 @@ const ResizeParameter& ResizeOf(const TransformationParameter& p) {
   return p.resize_param_size() > 0 ? p.resize_param(0) : ResizeParameter::default_instance();
 }
 
-Error BoxTransformFault(std::string_view field, const std::string& text) {
+Error Fault(std::string_view field, const std::string& text) {
   return {ErrorKind::kConfig, StrCat("transform_param.", field, ": ", text)};
 }
 
 // A value of a repeated field that holds one, or one a channel.
-float BoxTransformValueOf(const google::protobuf::RepeatedField<float>& values, int64_t channel, float none) {
+float ValueOf(const google::protobuf::RepeatedField<float>& values, int64_t channel, float none) {
   if (values.empty()) return none;
   return values.size() == 1 ? values[0] : values[static_cast<int>(channel)];
 }
@@ -66,11 +68,10 @@ ImageWindow Inside(const Image& image, int64_t height, int64_t width) {
 
 void CheckRange(std::string_view field, float low, float high) {
   if (low >= 0 && low <= high && std::isfinite(high)) return;
-  throw BoxTransformFault("distort_param",
-                          StrCat(field, " from ", low, " to ", high, ", expected 0 <= lower <= upper"));
+  throw Fault("distort_param", StrCat(field, " from ", low, " to ", high, ", expected 0 <= lower <= upper"));
 }
 
-// What a fork for faces adds: other samplers in place of SSD's, and landmarks.
+// Checks what a fork for faces adds: other samplers in place of SSD's, and landmarks.
 void CheckForks(const AnnotatedDataParameter& p) {
   const auto check = [](bool is_fine, std::string_view field, std::string_view text) {
     if (!is_fine) throw Error(ErrorKind::kConfig, StrCat("annotated_data_param.", field, " ", text));
@@ -112,63 +113,56 @@ BoxTransform::BoxTransform(const TransformationParameter& param, const Annotated
 
 void BoxTransform::CheckFields() const {
   const TransformationParameter& p = param_;
-  if (p.force_color() && p.force_gray()) throw BoxTransformFault("force_gray", "force_color is set too; keep one");
-  if (p.has_mean_file())
-    throw BoxTransformFault("mean_file", "a mean image does not fit images that are cut; use mean_value");
-  if (p.resize_param_yolo_size() > 0)
-    throw BoxTransformFault("resize_param_yolo", "is YoloAnnotatedData's; set resize_param");
-  if (p.has_noise_param()) throw BoxTransformFault("noise_param", "is not supported");
-  if (p.pad() > 0) throw BoxTransformFault("pad", "does not go with boxes");
-  if (p.has_rand_resized_crop())
-    throw BoxTransformFault("rand_resized_crop", "does not go with boxes; use a batch_sampler");
-  if (p.resize_short() > 0) throw BoxTransformFault("resize_short", "does not go with boxes; use resize_param");
-  if (p.crop_size() > 0 && (p.crop_h() > 0 || p.crop_w() > 0))
-    throw BoxTransformFault("crop_size", "crop_h or crop_w is set too");
-  if ((p.crop_h() > 0) != (p.crop_w() > 0)) throw BoxTransformFault("crop_h", "crop_h and crop_w must be set together");
-  if (!std::isfinite(p.scale())) throw BoxTransformFault("scale", StrCat(p.scale(), " is not a finite number"));
+  if (p.force_color() && p.force_gray()) throw Fault("force_gray", "force_color is set too; keep one");
+  if (p.has_mean_file()) throw Fault("mean_file", "a mean image does not fit images that are cut; use mean_value");
+  if (p.resize_param_yolo_size() > 0) throw Fault("resize_param_yolo", "is YoloAnnotatedData's; set resize_param");
+  if (p.has_noise_param()) throw Fault("noise_param", "is not supported");
+  if (p.pad() > 0) throw Fault("pad", "does not go with boxes");
+  if (p.has_rand_resized_crop()) throw Fault("rand_resized_crop", "does not go with boxes; use a batch_sampler");
+  if (p.resize_short() > 0) throw Fault("resize_short", "does not go with boxes; use resize_param");
+  if (p.crop_size() > 0 && (p.crop_h() > 0 || p.crop_w() > 0)) throw Fault("crop_size", "crop_h or crop_w is set too");
+  if ((p.crop_h() > 0) != (p.crop_w() > 0)) throw Fault("crop_h", "crop_h and crop_w must be set together");
+  if (!std::isfinite(p.scale())) throw Fault("scale", StrCat(p.scale(), " is not a finite number"));
   for (const float mean : p.mean_value()) {
-    if (!std::isfinite(mean)) throw BoxTransformFault("mean_value", StrCat(mean, " is not a finite number"));
+    if (!std::isfinite(mean)) throw Fault("mean_value", StrCat(mean, " is not a finite number"));
   }
   for (const float value : p.std_value()) {
-    if (!std::isfinite(value) || value <= 0)
-      throw BoxTransformFault("std_value", StrCat(value, " is not a positive number"));
+    if (!std::isfinite(value) || value <= 0) throw Fault("std_value", StrCat(value, " is not a positive number"));
   }
   if (p.resize_param_size() > 0) {
     const ResizeParameter& r = ResizeOf(p);
     if (r.resize_mode() == ResizeParameter::FIT_SMALL_SIZE) {
-      throw BoxTransformFault("resize_param",
-                              "FIT_SMALL_SIZE gives images of many sizes; use WARP or FIT_LARGE_SIZE_AND_PAD");
+      throw Fault("resize_param", "FIT_SMALL_SIZE gives images of many sizes; use WARP or FIT_LARGE_SIZE_AND_PAD");
     }
     if (!IsPictureSize(r.height(), r.width())) {
-      throw BoxTransformFault(
-          "resize_param", StrCat("height ", r.height(), " and width ", r.width(), ", expected 1..", kMostPictureSide,
-                                 ", at most ", kMostPicturePixels, " pixels together"));
+      throw Fault("resize_param", StrCat("height ", r.height(), " and width ", r.width(), ", expected 1..",
+                                         kMostPictureSide, ", at most ", kMostPicturePixels, " pixels together"));
     }
   }
   const bool changes_size = p.has_expand_param() || sampling_.batch_sampler_size() > 0 || Jitters();
   if (changes_size && p.resize_param_size() == 0 && p.crop_size() == 0 && p.crop_h() == 0) {
-    throw BoxTransformFault("resize_param", "is needed: expansion and batch samplers give images of many sizes");
+    throw Fault("resize_param", "is needed: expansion and batch samplers give images of many sizes");
   }
   const float expansion = p.expand_param().max_expand_ratio();
   if (!(expansion >= 1 && expansion <= 64)) {
-    throw BoxTransformFault("expand_param", StrCat("max_expand_ratio is ", expansion, ", expected 1..64"));
+    throw Fault("expand_param", StrCat("max_expand_ratio is ", expansion, ", expected 1..64"));
   }
   const DistortionParameter& d = p.distort_param();
-  if (d.gaussian_prob() != 0)
-    throw BoxTransformFault("distort_param", "gaussian_prob must be 0: its fork's blur is not public");
+  if (d.gaussian_prob() != 0) throw Fault("distort_param", "gaussian_prob must be 0: its fork's blur is not public");
   CheckRange("brightness", 0, d.brightness_delta());
   CheckRange("hue", 0, d.hue_delta());
   CheckRange("contrast", d.contrast_lower(), d.contrast_upper());
   CheckRange("saturation", d.saturation_lower(), d.saturation_upper());
 }
 
+// YOLO's jittered windows, which batch samplers take precedence over.
 bool BoxTransform::Jitters() const {
   const bool is_yolo = sampling_.yolo_data_type() == 1 || sampling_.has_yolo_data_jitter();
   return is_yolo && sampling_.yolo_data_jitter() > 0 && sampling_.batch_sampler().empty();
 }
 
-float BoxTransform::Mean(int64_t channel) const { return BoxTransformValueOf(param_.mean_value(), channel, 0); }
-float BoxTransform::Std(int64_t channel) const { return BoxTransformValueOf(param_.std_value(), channel, 1); }
+float BoxTransform::Mean(int64_t channel) const { return ValueOf(param_.mean_value(), channel, 0); }
+float BoxTransform::Std(int64_t channel) const { return ValueOf(param_.std_value(), channel, 1); }
 
 Shape BoxTransform::OutputShape(const Image& image) const {
   for (const int count : {param_.mean_value_size(), param_.std_value_size(), ResizeOf(param_).pad_value_size()}) {
@@ -189,6 +183,8 @@ Shape BoxTransform::OutputShape(const Image& image) const {
   return {image.channels, crop_height_ > 0 ? crop_height_ : height, crop_width_ > 0 ? crop_width_ : width};
 }
 
+// In coordinates of the whole image: padding by FIT_LARGE_SIZE_AND_PAD makes the seen part larger than the image, a
+// crop makes it smaller.
 ImageBox BoxTransform::SeenOf(int64_t height, int64_t width) const {
   ImageBox seen{0, 0, 1, 1};
   auto canvas_height = static_cast<double>(height);
@@ -221,6 +217,8 @@ bool BoxTransform::IsEmitted(const NormalBox& window, const NormalBox& box) cons
   return x >= window.xmin && x <= window.xmax && y >= window.ymin && y <= window.ymax;
 }
 
+// Boxes become parts of the window. A box of no area in it is dropped, as is one that emit_constraint does not let
+// through.
 void BoxTransform::Project(const NormalBox& window, std::vector<Annotated>& annotations) const {
   const float width = window.xmax - window.xmin;
   const float height = window.ymax - window.ymin;
@@ -233,6 +231,8 @@ void BoxTransform::Project(const NormalBox& window, std::vector<Annotated>& anno
   });
 }
 
+// SSD's order (Liu et al., arXiv 1512.02325): brightness, contrast before or after saturation and hue by a coin's
+// throw, then the channels' order.
 void BoxTransform::Distort(RandomStream& random, BoxScratch& scratch) const {
   if (!param_.has_distort_param()) return;
   const DistortionParameter& d = param_.distort_param();
@@ -256,6 +256,8 @@ void BoxTransform::Distort(RandomStream& random, BoxScratch& scratch) const {
   ReorderChannels(order, scratch.image);
 }
 
+// "Zoom out" of SSD: the image is placed at random on a larger canvas of the mean's colour, so that objects become
+// smaller.
 void BoxTransform::Expand(RandomStream& random, BoxScratch& scratch) const {
   const ExpansionParameter& e = param_.expand_param();
   if (!param_.has_expand_param() || !Happens(random, e.prob()) || std::abs(e.max_expand_ratio() - 1) < 1e-2F) return;
@@ -275,6 +277,7 @@ void BoxTransform::Expand(RandomStream& random, BoxScratch& scratch) const {
   std::swap(scratch.image, scratch.other);
 }
 
+// The window is drawn by its overlap with the objects, then cut out; boxes follow.
 void BoxTransform::Sample(RandomStream& random, BoxScratch& scratch) const {
   NormalBox window;
   if (Jitters()) {
@@ -308,9 +311,9 @@ void BoxTransform::Resize(RandomStream& random, BoxScratch& scratch) const {
   const float old_aspect = static_cast<float>(scratch.image.width) / static_cast<float>(scratch.image.height);
   const ImageWindow fit = Inside(scratch.image, height, width);
   ResizeImage(scratch.image, fit.width, fit.height, interpolation, scratch.other);
-  const std::array<float, 3> values = {BoxTransformValueOf(r.pad_value(), 0, 0),
-                                       scratch.image.channels == 3 ? BoxTransformValueOf(r.pad_value(), 1, 0) : 0,
-                                       scratch.image.channels == 3 ? BoxTransformValueOf(r.pad_value(), 2, 0) : 0};
+  const std::array<float, 3> values = {ValueOf(r.pad_value(), 0, 0),
+                                       scratch.image.channels == 3 ? ValueOf(r.pad_value(), 1, 0) : 0,
+                                       scratch.image.channels == 3 ? ValueOf(r.pad_value(), 2, 0) : 0};
   PadImage(scratch.other, {fit.y, height - fit.height - fit.y, fit.x, width - fit.width - fit.x}, PaddingOf(r), values,
            scratch.image);
   // Boxes move by the exact sizes, as in Caffe; the pixels by whole ones.
@@ -362,6 +365,7 @@ void BoxTransform::Augment(const SampleId& id, PictureCut& cut, BoxScratch& scra
                     scratch.augment);
 }
 
+// From interleaved bytes to planes of floats: mean and scale in the same pass.
 void BoxTransform::Write(const Image& image, const PictureCut& cut, std::span<float> out) const {
   const int64_t height = cut.window.height;
   const int64_t width = cut.window.width;
@@ -380,6 +384,7 @@ void BoxTransform::Write(const Image& image, const PictureCut& cut, std::span<fl
   }
 }
 
+// A stream of random numbers for each record and epoch: the sample does not depend on the worker that makes it.
 void BoxTransform::Apply(const SampleId& id, BoxScratch& scratch, std::span<float> out) const {
   RandomStream random(seed_, id.epoch << 40U | id.record);
   scratch.window = {0, 0, 1, 1};

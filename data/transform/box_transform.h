@@ -1,8 +1,8 @@
-// What SSD's AnnotatedData does to an image and its boxes, in this order: distort colours, expand (the image on a
-// larger canvas of the mean), cut a window the batch samplers chose (or, for YOLO, a jittered one), resize, crop and
-// mirror, random changes (data/augment), then (pixel - mean) * scale / std. Boxes follow each step; those whose part
-// that is left does not meet emit_constraint, or is empty, are dropped. Random choices are a pure function of (seed,
-// epoch, record).
+// The changes that SSD's AnnotatedData makes to an image and its boxes, in this order: distort colours, expand (the
+// image on a larger canvas of the mean), cut a window the batch samplers chose (or, for YOLO, a jittered one), resize,
+// crop and mirror, random changes (data/augment), then (pixel - mean) * scale / std. Boxes follow each step; those
+// whose part that is left does not meet emit_constraint, or is empty, are dropped. Random choices are a pure function
+// of (seed, epoch, record).
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct BoxScratch {
   AugmentScratch augment;
   std::vector<Annotated> annotations;
   std::vector<NormalBox> windows;
-  // What was done to the image, for a label image that goes with it.
+  // The changes made to the image, for a label image that goes with it.
   NormalBox window{0, 0, 1, 1};  // the part it was cut to
   bool is_mirrored = false;
 };
@@ -47,8 +47,8 @@ class BoxTransform {
   void ForceColor() { channels_ = ImageChannels::kColor; }
   // [C,H,W] of what Apply writes for an image of this size. Errors: kBadData when the crop does not fit.
   Shape OutputShape(const Image& image) const;
-  // What part of an image of this size the sample shows in the test phase, as fractions of the image; beyond 0..1 where
-  // it is padded.
+  // Returns the part of an image of this size that the sample shows in the test phase, as fractions of the image;
+  // beyond 0..1 where it is padded.
   ImageBox SeenOf(int64_t height, int64_t width) const;
   // Changes scratch.image and scratch.annotations, which hold the record's. Requires: out holds
   // OutputShape(scratch.image).Count() floats.

@@ -9,7 +9,7 @@
 
 namespace moka {
 
-// What of a canvas [height, width] is the picture's. Requires: the part has an area.
+// Returns the part of a canvas [height, width] that the picture fills. Requires: the part has an area.
 inline ResamplePart FittedTo(ResamplePart part, int64_t height, int64_t width) {
   const double scale = std::min({1.0, static_cast<double>(height) / static_cast<double>(part.height),
                                  static_cast<double>(width) / static_cast<double>(part.width)});

@@ -1,3 +1,4 @@
+// OpenCV's conversions, so that hue is in units of two degrees, as SSD has it.
 #include "data/transform/image_adjust.h"
 
 #include <algorithm>

@@ -11,7 +11,7 @@ namespace moka {
 // Values are cut to 0..255 after each step.
 void AddToPixels(float delta, Image& image);
 void MultiplyPixels(float factor, Image& image);
-// Of colour images only (others stay): hue in OpenCV's units of two degrees, saturation by a factor.
+// These change colour images only (others stay): hue in OpenCV's units of two degrees, saturation by a factor.
 void ShiftHue(float delta, Image& image);
 void MultiplySaturation(float factor, Image& image);
 // Channel c becomes what channel order[c] was. Requires: 3 channels.

@@ -1,3 +1,4 @@
+// Cuts by the window that the image got and takes the nearest pixel; each class then has a plane of zeros and ones.
 #include "data/transform/label_picture.h"
 
 #include <algorithm>
@@ -12,7 +13,7 @@ namespace {
 
 constexpr uint8_t kLeast = 100;  // of a pixel of the one class, after resizing: it must be above
 
-Error LabelPictureFault(std::string_view field, const std::string& text) {
+Error Fault(std::string_view field, const std::string& text) {
   return {ErrorKind::kConfig, StrCat("annotated_data_param.", field, ": ", text)};
 }
 
@@ -29,7 +30,7 @@ void CutAndResize(const Image& from, const NormalBox& window, int64_t width, int
 
 LabelPicture::LabelPicture(const AnnotatedDataParameter& param, const std::filesystem::path& base_folder)
     : is_single_(param.single_class()), scale_(param.seg_scales()) {
-  if (scale_ < 1) throw LabelPictureFault("seg_scales", StrCat("must be at least 1, found ", scale_));
+  if (scale_ < 1) throw Fault("seg_scales", StrCat("must be at least 1, found ", scale_));
   if (param.seg_resize_height() > 0 && param.seg_resize_width() > 0) {
     height_ = param.seg_resize_height();
     width_ = param.seg_resize_width();
@@ -44,7 +45,7 @@ LabelPicture::LabelPicture(const AnnotatedDataParameter& param, const std::files
   }
   constexpr int64_t kMostClasses = 256;
   if (classes_ > kMostClasses || std::ranges::all_of(class_of_, [](int64_t c) { return c <= 0; })) {
-    throw LabelPictureFault("label_map_file", StrCat(path.string(), " must give label_ids from 1 to ", kMostClasses));
+    throw Fault("label_map_file", StrCat(path.string(), " must give label_ids from 1 to ", kMostClasses));
   }
 }
 
@@ -52,7 +53,7 @@ Shape LabelPicture::SampleShape(const Shape& image) const {
   if (height_ > 0) return {classes_, height_, width_};
   const Shape shape{classes_, image[1] / scale_, image[2] / scale_};
   if (shape.Count() > 0) return shape;
-  throw LabelPictureFault("seg_scales", StrCat(scale_, " leaves nothing of an image ", image.ToString()));
+  throw Fault("seg_scales", StrCat(scale_, " leaves nothing of an image ", image.ToString()));
 }
 
 void LabelPicture::Write(std::string_view datum, const BoxScratch& boxes, const Shape& shape, RecordScratch& scratch,

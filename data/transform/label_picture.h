@@ -17,8 +17,9 @@ namespace moka {
 
 class LabelPicture {
  public:
-  // With single_class one class, of the pixels above 100; else those of annotated_data_param.label_map_file, whose
-  // items' places are the pixels' values. Errors: kConfig, and those of the file.
+  // Reads which classes a label picture has. With single_class there is one, of the pixels above 100; else they are
+  // those of annotated_data_param.label_map_file, whose items' places are the pixels' values. Errors: kConfig, and
+  // those of the file.
   LabelPicture(const AnnotatedDataParameter& param, const std::filesystem::path& base_folder);
 
   // [classes,H,W] for an image [C,H,W].

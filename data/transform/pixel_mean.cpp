@@ -1,3 +1,4 @@
+// Reads mean_value or mean_file, and refuses both together, as Caffe does.
 #include "data/transform/pixel_mean.h"
 
 #include <cmath>

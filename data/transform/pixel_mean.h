@@ -1,4 +1,4 @@
-// What transform_param takes from each pixel.
+// The mean that transform_param subtracts from each pixel.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace moka {
 
-// What is taken from each pixel before the scale: an image, or values.
+// The mean that is subtracted from each pixel before the scale: an image, or values.
 struct PixelMean {
   Shape shape = {};                // [C,H,W] of the image; rank 0: none
   std::vector<float> image = {};   // row-major

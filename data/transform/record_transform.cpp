@@ -1,3 +1,5 @@
+// One window is drawn for the picture; masks and instances are cut at the centres of the result's pixels, boxes and
+// points by the same map.
 #include "data/transform/record_transform.h"
 
 #include <algorithm>

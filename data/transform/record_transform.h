@@ -1,6 +1,6 @@
-// What RecordData does to a record's picture and to all that belongs to it: resized, cut and mirrored (Transform), then
-// changed at random (data/augment); boxes, masks, instances and points follow each step. Random choices are a pure
-// function of (seed, epoch, record).
+// The changes that RecordData makes to a record's picture and to all that belongs to it: it is resized, cut and
+// mirrored (Transform), then changed at random (data/augment); boxes, masks, instances and points follow each step.
+// Random choices are a pure function of (seed, epoch, record).
 #pragma once
 
 #include <cstdint>
@@ -60,7 +60,7 @@ class RecordTransform {
   // [C,H,W] of the data of a record whose picture has this size. Errors: kBadData when the crop or the mean does not
   // fit it.
   Shape ShapeOf(const ImageSize& size) const;
-  // What of the picture is resized to what.
+  // Returns the part of the picture that is resized, and the size that it comes to have.
   ResamplePart PartOf(const ImageSize& size, const SampleId& id) const;
   bool HasCanvas() const { return param_.canvas_height() > 0; }
 

@@ -1,3 +1,5 @@
+// The whole of transform_param is one affine write: resampling, mean and scale are folded into factors and summands a
+// channel, and pixels go from bytes to the sample's floats without a picture in between where that is possible.
 #include "data/transform/transform.h"
 
 #include <algorithm>
@@ -17,18 +19,18 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kMaxSide = int64_t{1} << 20U;
 
-Error TransformFault(std::string_view field, const std::string& text) {
+Error Fault(std::string_view field, const std::string& text) {
   return {ErrorKind::kConfig, StrCat("transform_param.", field, ": ", text)};
 }
 
-std::string TransformSizeText(int64_t height, int64_t width) { return StrCat(height, "x", width, " (height x width)"); }
+std::string SizeText(int64_t height, int64_t width) { return StrCat(height, "x", width, " (height x width)"); }
 
 // The other side's length when the short side becomes `target`, rounded to the nearest.
 int64_t Scaled(int64_t side, int64_t short_side, int64_t target) {
   return std::max<int64_t>(1, ((Size(side) * target * 2 + short_side) / (Size(short_side) * 2)).value());
 }
 
-float TransformValueOf(const google::protobuf::RepeatedField<float>& values, int64_t channel, float none) {
+float ValueOf(const google::protobuf::RepeatedField<float>& values, int64_t channel, float none) {
   if (values.empty()) return none;
   return values.size() == 1 ? values[0] : values[static_cast<int>(channel)];
 }
@@ -38,7 +40,8 @@ void CheckPicture(const PixelView& pixels) {
   throw Error(ErrorKind::kBadData, "only 8-bit records of 1 or 3 channels can be resized and then padded or changed");
 }
 
-// What a box resized by that many pixels of the picture a pixel looks at.
+// Returns the box with the pixels around it that a resized pixel looks at: a step of so many pixels of the picture on
+// each side.
 ImageBox Grown(const ImageBox& box, double step_x, double step_y, const ImageSize& size) {
   const double x = std::max(0.0, std::floor(box.x - std::max(step_x, 1.0)));
   const double y = std::max(0.0, std::floor(box.y - std::max(step_y, 1.0)));
@@ -62,44 +65,39 @@ Transform::Transform(const TransformationParameter& param, Phase phase, uint64_t
 
 void Transform::CheckFields() const {
   const TransformationParameter& p = param_;
-  if (p.force_color() && p.force_gray()) throw TransformFault("force_gray", "force_color is set too; keep one");
-  if (p.has_mean_file() && p.mean_value_size() > 0)
-    throw TransformFault("mean_value", "mean_file is set too; keep one");
-  if (p.crop_size() > 0 && (p.crop_h() > 0 || p.crop_w() > 0))
-    throw TransformFault("crop_size", "crop_h or crop_w is set too");
-  if ((p.crop_h() > 0) != (p.crop_w() > 0)) throw TransformFault("crop_h", "crop_h and crop_w must be set together");
+  if (p.force_color() && p.force_gray()) throw Fault("force_gray", "force_color is set too; keep one");
+  if (p.has_mean_file() && p.mean_value_size() > 0) throw Fault("mean_value", "mean_file is set too; keep one");
+  if (p.crop_size() > 0 && (p.crop_h() > 0 || p.crop_w() > 0)) throw Fault("crop_size", "crop_h or crop_w is set too");
+  if ((p.crop_h() > 0) != (p.crop_w() > 0)) throw Fault("crop_h", "crop_h and crop_w must be set together");
   if (p.has_mean_file() && (p.pad() > 0 || p.has_rand_resized_crop() || p.augment_size() > 0)) {
-    throw TransformFault("mean_file", "a mean image does not fit pad, rand_resized_crop or augment; use mean_value");
+    throw Fault("mean_file", "a mean image does not fit pad, rand_resized_crop or augment; use mean_value");
   }
   const bool crops = p.crop_size() > 0 || p.crop_h() > 0;
-  if (p.has_rand_resized_crop() && !crops)
-    throw TransformFault("rand_resized_crop", "needs crop_size, or crop_h and crop_w");
-  if (p.has_rand_resized_crop() && p.pad() > 0) throw TransformFault("pad", "does not go with rand_resized_crop");
+  if (p.has_rand_resized_crop() && !crops) throw Fault("rand_resized_crop", "needs crop_size, or crop_h and crop_w");
+  if (p.has_rand_resized_crop() && p.pad() > 0) throw Fault("pad", "does not go with rand_resized_crop");
   const std::pair<std::string_view, int64_t> sides[] = {
       {"crop_size", p.crop_size()}, {"crop_h", p.crop_h()}, {"crop_w", p.crop_w()}, {"pad", p.pad()}};
   for (const auto& [field, side] : sides) {
-    if (side > kMaxSide) throw TransformFault(field, StrCat(side, " pixels, at most ", kMaxSide, " are possible"));
+    if (side > kMaxSide) throw Fault(field, StrCat(side, " pixels, at most ", kMaxSide, " are possible"));
   }
   if (p.resize_short() > kMostPictureSide) {
-    throw TransformFault("resize_short",
-                         StrCat(p.resize_short(), " pixels, at most ", kMostPictureSide, " are possible"));
+    throw Fault("resize_short", StrCat(p.resize_short(), " pixels, at most ", kMostPictureSide, " are possible"));
   }
-  if (!std::isfinite(p.scale())) throw TransformFault("scale", StrCat(p.scale(), " is not a finite number"));
+  if (!std::isfinite(p.scale())) throw Fault("scale", StrCat(p.scale(), " is not a finite number"));
   for (const float mean : p.mean_value()) {
-    if (!std::isfinite(mean)) throw TransformFault("mean_value", StrCat(mean, " is not a finite number"));
+    if (!std::isfinite(mean)) throw Fault("mean_value", StrCat(mean, " is not a finite number"));
   }
   for (const float value : p.std_value()) {
-    if (!std::isfinite(value) || value <= 0)
-      throw TransformFault("std_value", StrCat(value, " is not a positive number"));
+    if (!std::isfinite(value) || value <= 0) throw Fault("std_value", StrCat(value, " is not a positive number"));
   }
   const RandomResizedCrop& r = p.rand_resized_crop();
   if (!(r.scale_min() > 0 && r.scale_min() <= r.scale_max() && r.scale_max() <= 1)) {
-    throw TransformFault("rand_resized_crop", StrCat("scale_min ", r.scale_min(), " and scale_max ", r.scale_max(),
-                                                     ", expected 0 < scale_min <= scale_max <= 1"));
+    throw Fault("rand_resized_crop", StrCat("scale_min ", r.scale_min(), " and scale_max ", r.scale_max(),
+                                            ", expected 0 < scale_min <= scale_max <= 1"));
   }
   if (!(r.ratio_min() > 0 && r.ratio_min() <= r.ratio_max() && std::isfinite(r.ratio_max()))) {
-    throw TransformFault("rand_resized_crop", StrCat("ratio_min ", r.ratio_min(), " and ratio_max ", r.ratio_max(),
-                                                     ", expected 0 < ratio_min <= ratio_max"));
+    throw Fault("rand_resized_crop", StrCat("ratio_min ", r.ratio_min(), " and ratio_max ", r.ratio_max(),
+                                            ", expected 0 < ratio_min <= ratio_max"));
   }
 }
 
@@ -147,11 +145,10 @@ void Transform::CheckChannels(const ImageSize& size) const {
   check("std_value", param_.std_value_size());
 }
 
-float Transform::Mean(int64_t channel) const { return TransformValueOf(param_.mean_value(), channel, 0.0F); }
+float Transform::Mean(int64_t channel) const { return ValueOf(param_.mean_value(), channel, 0.0F); }
 
 float Transform::Factor(int64_t channel) const {
-  return param_.std_value().empty() ? param_.scale()
-                                    : param_.scale() / TransformValueOf(param_.std_value(), channel, 1.0F);
+  return param_.std_value().empty() ? param_.scale() : param_.scale() / ValueOf(param_.std_value(), channel, 1.0F);
 }
 
 ImageSize Transform::ResizedShort(const ImageSize& size) const {
@@ -164,13 +161,13 @@ ImageSize Transform::ResizedShort(const ImageSize& size) const {
 Shape Transform::OutputShape(const ImageSize& size) const {
   if (size.channels <= 0 || size.height <= 0 || size.width <= 0) {
     throw Error(ErrorKind::kBadData, StrCat("the record has no pixels (", size.channels, " channels of ",
-                                            TransformSizeText(size.height, size.width), ")"));
+                                            SizeText(size.height, size.width), ")"));
   }
   CheckChannels(size);
   if (resizes_at_random()) return {size.channels, crop_height_, crop_width_};
   auto [channels, height, width] = ResizedShort(size);
   if (param_.resize_short() > 0 && !IsPictureSize(height, width)) {
-    throw Error(ErrorKind::kBadData, StrCat("resize_short would make the image ", TransformSizeText(height, width)));
+    throw Error(ErrorKind::kBadData, StrCat("resize_short would make the image ", SizeText(height, width)));
   }
   if (mean_shape_.rank() > 0 && mean_shape_ != Shape{channels, height, width}) {
     throw Error(ErrorKind::kBadData, StrCat("the mean image has shape ", mean_shape_.ToString(), ", the record ",
@@ -179,8 +176,8 @@ Shape Transform::OutputShape(const ImageSize& size) const {
   height += 2 * pad_;
   width += 2 * pad_;
   if (crop_height_ > height || crop_width_ > width) {
-    throw Error(ErrorKind::kBadData, StrCat("a crop of ", TransformSizeText(crop_height_, crop_width_),
-                                            " does not fit an image of ", TransformSizeText(height, width)));
+    throw Error(ErrorKind::kBadData, StrCat("a crop of ", SizeText(crop_height_, crop_width_),
+                                            " does not fit an image of ", SizeText(height, width)));
   }
   return {channels, crop_height_ > 0 ? crop_height_ : height, crop_width_ > 0 ? crop_width_ : width};
 }
@@ -373,7 +370,7 @@ DecodedPart DecodePart(const ResamplePart& part, ImageDecoder& decoder) {
   const auto& [box, limits, height, width] = part;
   const ImageWindow window{static_cast<int64_t>(limits.x), static_cast<int64_t>(limits.y),
                            static_cast<int64_t>(limits.width), static_cast<int64_t>(limits.height)};
-  // So many pixels of the window that the box keeps those of the result.
+  // Ask the decoder for so many pixels of the window that the box keeps at least the result's resolution.
   const auto least = [](int64_t result, double of, double box_side) {
     return static_cast<int64_t>(std::ceil(static_cast<double>(result) * of / box_side));
   };

@@ -80,13 +80,13 @@ class Transform {
 
   // The steps one by one, for samples in which more than a picture is cut and changed.
   //
-  // What a record of this size is resampled from, if nothing but that and normalising is to be done; none with padding
-  // or a mean image.
+  // Returns the part that a record of this size is resampled from, if nothing else is to be done but to normalise; none
+  // with padding or a mean image.
   std::optional<ResamplePart> PartOf(const ImageSize& size, const SampleId& id) const;
   bool mirrors(const SampleId& id) const { return param_.mirror() && IsMirrored(seed_, id); }
   const Augmenter& augmenter() const { return augmenter_; }
-  // What part of a record of this size the sample shows in the test phase, as fractions of the record; beyond 0..1
-  // where it is padded.
+  // Returns the part of a record of this size that the sample shows in the test phase, as fractions of the record;
+  // beyond 0..1 where it is padded.
   ImageBox SeenOf(const ImageSize& size) const;
   // A picture that is cut and changed, to normalised floats. Requires: out holds as many as it has pixels' channels.
   // Errors: those of CheckChannels.

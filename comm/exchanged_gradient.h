@@ -1,8 +1,9 @@
-// What the exchange of gradients knows of a gradient and of a bucket, and how far it is.
+// The facts that the exchange of gradients knows of a gradient and of a bucket, and how far it is.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace moka {
 
@@ -11,7 +12,7 @@ struct ExchangedGradient {
   std::string layer;
   int64_t bytes = 0;   // of float32
   double ready_s = 0;  // mean, from the first gradient of the iteration on
-  // Of a weight that comes from its owner: the mean moment at which the next iteration reads it, from the first such
+  // The mean moment, for a weight that comes from its owner, at which the next iteration reads it, from the first such
   // moment on, without what is waited for.
   double needed_s = 0;
 };
@@ -28,6 +29,14 @@ struct BucketTimes {
   double ready_s = 0;  // its last gradient, from the first of the iteration on
   double begin_s = 0;
   double end_s = 0;
+};
+
+// The time that an exchange took since its plan was made.
+struct ExchangeTimes {
+  std::vector<BucketTimes> buckets = {};  // means
+  int64_t iterations = 0;
+  double exposed_s = 0;      // that the program waited in an iteration
+  double all_exposed_s = 0;  // and in all of them
 };
 
 }  // namespace moka

@@ -1,3 +1,5 @@
+// The list of algorithms is the build's rows, sorted once so that tables and messages have one order. The two common
+// refusals are here, as most algorithms share one of them.
 #include "comm/algorithms/algorithm.h"
 
 #include <algorithm>

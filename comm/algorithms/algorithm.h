@@ -37,7 +37,7 @@ struct AllReduceAlgorithm {
   Schedule (*make)(const Arrangement&, int rank) = nullptr;
 };
 
-// What `refuse` is for algorithms that run anywhere, and for those whose groups must divide the ranks.
+// Values for `refuse`: for algorithms that run anywhere, and for those whose groups must divide the ranks.
 std::string RefuseNone(const Arrangement& arrangement);
 std::string RefuseGroups(const Arrangement& arrangement);
 

@@ -1,3 +1,5 @@
+// Parses and prints the names of arrangements ("torus:8x16x8") in one place, so that the command line, the plan files
+// and the simulator spell a choice alike. FixedAllReduce is the choice without a measurement.
 #include "comm/algorithms/all_reduce_choice.h"
 
 #include <algorithm>

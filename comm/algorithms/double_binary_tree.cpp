@@ -5,10 +5,10 @@
 // an odd number of ranks the first moved by one. With groups of k ranks (a host's) each group is such a pair of trees
 // whose roots are ranks of a pair of trees over the P/k groups: a host's network carries two messages, whatever k.
 //
-// Of H = floor(log2 k) + floor(log2 P/k) levels a piece goes up and down, a level a round: 2 H + K - 1 rounds at most,
-// and again as many for pairs of ranks that both trees join (one sends to the other in both; what goes down then
-// follows what goes up in a round of its own). Bytes: of each tree half a message to the parent and half a message to
-// every child: two messages at most without groups, three from the roots of groups, two from a group to others.
+// A piece goes up and down H = floor(log2 k) + floor(log2 P/k) levels, one a round: 2 H + K - 1 rounds at most, and
+// again as many for pairs of ranks that both trees join (one sends to the other in both; what goes down then follows
+// what goes up in a round of its own). Bytes: of each tree half a message to the parent and half a message to every
+// child: two messages at most without groups, three from the roots of groups, two from a group to others.
 #include <bit>
 #include <optional>
 

@@ -1,3 +1,7 @@
+// Folding for P that is no power of two (Rabenseifner, "Optimization of Collective Reduction Operations", ICCS 2004):
+// with 2^k the largest power in P, the first 2 (P - 2^k) ranks go in pairs. A pair adds up half of the message each,
+// the odd rank hands its half over and rests, and gets the sums in a closing round: three rounds and two messages'
+// bytes more for these ranks.
 #include "comm/algorithms/folding.h"
 
 #include <bit>

@@ -5,6 +5,7 @@
 
 namespace moka {
 
+// Each is in the file of its name.
 AllReduceAlgorithm DirectAllReduce();
 AllReduceAlgorithm HalvingDoublingAllReduce();
 AllReduceAlgorithm RingAllReduce();

@@ -18,7 +18,7 @@ std::string RefuseTorus(const Arrangement& arrangement) {
 }
 
 // A ring over the ranks of one dimension, of a shard of `each` * p chunks that begins at `first`.
-struct TorusLine {
+struct Line {
   int ranks = 1;
   int place = 0;   // this rank's
   int stride = 1;  // between neighbours
@@ -28,7 +28,7 @@ struct TorusLine {
 
 // Step `step` of the reduce-scatter; the all-gather of the same line goes on with the steps behind it. A rank ends the
 // reduce-scatter with the chunks of its place.
-Round StepOf(const TorusLine& line, int rank, int step) {
+Round StepOf(const Line& line, int rank, int step) {
   const int p = line.ranks;
   const int next = rank + ((line.place + 1) % p - line.place) * line.stride;
   const int before = rank + ((line.place + p - 1) % p - line.place) * line.stride;
@@ -41,8 +41,8 @@ Round StepOf(const TorusLine& line, int rank, int step) {
 
 Schedule MakeTorus(const Arrangement& arrangement, int rank) {
   Schedule schedule{.rank = rank, .size = arrangement.ranks, .chunks = arrangement.ranks};
-  std::vector<TorusLine> lines;
-  TorusLine line{.first = 0, .each = arrangement.ranks};
+  std::vector<Line> lines;
+  Line line{.first = 0, .each = arrangement.ranks};
   int rest = rank;
   for (const int p : arrangement.dimensions) {
     line.ranks = p;
@@ -53,11 +53,11 @@ Schedule MakeTorus(const Arrangement& arrangement, int rank) {
     line.stride *= p;
     rest /= p;
   }
-  for (const TorusLine& l : lines) {
+  for (const Line& l : lines) {
     for (int step = 0; step < l.ranks - 1; ++step) schedule.rounds.push_back(StepOf(l, rank, step));
   }
   for (size_t d = lines.size(); d-- > 0;) {
-    const TorusLine& l = lines[d];
+    const Line& l = lines[d];
     for (int step = l.ranks - 1; step < 2 * (l.ranks - 1); ++step) schedule.rounds.push_back(StepOf(l, rank, step));
   }
   return schedule;

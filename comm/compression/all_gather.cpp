@@ -1,3 +1,5 @@
+// An all-gather in one round: every rank sends its part to all others directly. Payloads are small once compressed, so
+// the round's latency counts and a ring's P - 1 rounds would not pay.
 #include "comm/compression/all_gather.h"
 
 namespace moka {

@@ -20,6 +20,7 @@ inline uint32_t WordAt(std::span<const float> payload, int64_t i) {
   return word;
 }
 
+// True if no value is infinite or NaN.
 bool AllFinite(std::span<const float> values);
 
 // Random words for the elements of one gradient in one iteration on one rank: a pure function of these and the seed.
@@ -30,7 +31,7 @@ class RoundingWords {
         tensor_(tensor),
         rank_(static_cast<uint32_t>(rank)),
         step_(static_cast<uint32_t>(step)) {}
-  // Those of elements [4 * four, 4 * four + 4).
+  // Returns the bits of elements [4 * four, 4 * four + 4).
   std::array<uint32_t, 4> Four(int64_t four) const {
     return Philox({static_cast<uint32_t>(four), tensor_, step_, rank_}, key_);
   }

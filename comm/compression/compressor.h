@@ -36,7 +36,7 @@ struct CompressorPlace {
   int ranks = 1;
 };
 
-// What it remembers from one iteration to the next; part of checkpoints.
+// The memory that a compressor keeps from one iteration to the next; part of checkpoints.
 struct CompressorState {
   std::string_view name;
   std::span<float> values;
@@ -75,6 +75,7 @@ std::span<const CompressionMethod> CompressionMethods();
 // Errors: kConfig for an unknown method, with the nearest, and for options out of range.
 const CompressionMethod& FindCompression(const CompressionOptions& options);
 
+// The methods' rows, each in the file of its name.
 CompressionMethod Dgc();
 CompressionMethod PowerSgd();
 CompressionMethod Qsgd();

@@ -1,3 +1,5 @@
+// Chooses the gradients that cross compressed: those of learned blobs that are large enough and whose payload is
+// smaller than themselves. Compressors see values in row-major order; blocked layouts go through a table of places.
 #include "comm/compression/gradient_compression.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The list of methods, and the check for finite values that they share.
 #include <algorithm>
 #include <array>
 

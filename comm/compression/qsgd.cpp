@@ -14,7 +14,7 @@
 namespace moka {
 namespace {
 
-constexpr int64_t kQsgdBlock = 512;
+constexpr int64_t kBlock = 512;
 
 struct Packing {
   explicit Packing(int levels)
@@ -25,7 +25,7 @@ struct Packing {
 };
 
 int64_t Payload(int levels, int64_t count) {
-  return CeilDiv(count, kQsgdBlock).value() + CeilDiv(count, Packing(levels).per_word).value();
+  return CeilDiv(count, kBlock).value() + CeilDiv(count, Packing(levels).per_word).value();
 }
 
 class QsgdCompressor : public GradientCompressor {
@@ -35,7 +35,7 @@ class QsgdCompressor : public GradientCompressor {
         levels_(options.levels),
         packing_(options.levels),
         count_(count),
-        blocks_(CeilDiv(count, kQsgdBlock).value()),
+        blocks_(CeilDiv(count, kBlock).value()),
         place_(place) {}
 
   int64_t PayloadFloats(int, int64_t) const override { return Payload(levels_, count_); }
@@ -47,8 +47,8 @@ class QsgdCompressor : public GradientCompressor {
     uint32_t shift = 0;
     int64_t word = blocks_;
     for (int64_t block = 0; block < blocks_; ++block) {
-      const int64_t begin = block * kQsgdBlock;
-      const int64_t end = std::min(begin + kQsgdBlock, count_);
+      const int64_t begin = block * kBlock;
+      const int64_t end = std::min(begin + kBlock, count_);
       const float norm = is_finite ? Norm(gradient, begin, end) : std::numeric_limits<float>::quiet_NaN();
       payload[static_cast<size_t>(block)] = norm;
       const float scale = norm > 0 ? static_cast<float>(levels_) / norm : 0;
@@ -79,8 +79,8 @@ class QsgdCompressor : public GradientCompressor {
     int64_t word = blocks_;
     for (int64_t block = 0; block < blocks_; ++block) {
       const float unit = payload[static_cast<size_t>(block)] / static_cast<float>(levels_);
-      const int64_t end = std::min((block + 1) * kQsgdBlock, count_);
-      for (int64_t i = block * kQsgdBlock; i < end; ++i) {
+      const int64_t end = std::min((block + 1) * kBlock, count_);
+      for (int64_t i = block * kBlock; i < end; ++i) {
         if (left == 0) {
           packed = WordAt(payload, word++);
           left = packing_.per_word;

@@ -1,16 +1,14 @@
-// Sums over all ranks of what lies in a device's memory, as work of a stream: by NCCL on GPUs (comm/nccl), by a
-// schedule on a rehearsed one. One thread at a time.
+// Sums over all ranks of what lies in a device's memory, as work of a stream: by NCCL on GPUs
+// (comm/device/nccl_all_reduce.cpp), by a schedule on a rehearsed one. One thread at a time.
 #pragma once
 
 #include <chrono>
 #include <functional>
-#include <memory>
 #include <string>
 
 #include "comm/schedule/message.h"
 #include "comm/schedule/schedule.h"
 #include "comm/schedule/wire.h"
-#include "comm/transport/communicator.h"
 #include "core/device/device.h"
 
 namespace moka {
@@ -35,10 +33,6 @@ class DeviceAllReduce {
   // Sums under way end soon, whatever they hold then; later ones are not begun.
   virtual void Abort() noexcept = 0;
 };
-
-// For a device that is no CPU. The communicator must outlive it. Errors: kUnavailable if this moka was built without
-// NCCL and the device is a GPU.
-std::unique_ptr<DeviceAllReduce> MakeDeviceAllReduce(const Device& device, Communicator& communicator);
 
 // How a wait for a stream ended.
 struct StreamWait {

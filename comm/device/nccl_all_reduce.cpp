@@ -20,7 +20,7 @@
 namespace moka {
 namespace {
 
-constexpr std::chrono::microseconds kNcclAllReduceNap(100);
+constexpr std::chrono::microseconds kNap(100);
 constexpr std::chrono::seconds kEnding(5);           // for ncclCommFinalize, which waits for the other ranks
 constexpr int kSharesGpus = NCCL_VERSION(2, 30, 0);  // several ranks on one
 
@@ -180,7 +180,7 @@ void NcclAllReduce::Finish(ncclResult_t result, std::string_view call) {
                                            std::chrono::duration<double>(communicator_.patience()).count(),
                                            " s for the other ranks in ", call));
     }
-    std::this_thread::sleep_for(kNcclAllReduceNap);
+    std::this_thread::sleep_for(kNap);
     ncclResult_t now = ncclSuccess;
     const ncclResult_t asked = Library().state(comm_, &now);
     result = asked == ncclSuccess ? now : asked;
@@ -218,7 +218,7 @@ NcclAllReduce::~NcclAllReduce() {
   ncclResult_t state = Library().finalize(comm_);
   const Deadline deadline = std::chrono::steady_clock::now() + kEnding;
   while (state == ncclInProgress && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(kNcclAllReduceNap);
+    std::this_thread::sleep_for(kNap);
     if (Library().state(comm_, &state) != ncclSuccess) break;
   }
   state == ncclSuccess ? Library().destroy(comm_) : Library().abort(comm_);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "comm/device/device_all_reduce.h"
+#include "comm/transport/communicator.h"
 
 namespace moka {
 
@@ -13,7 +14,7 @@ namespace moka {
 // other can do.
 std::string MissingNccl(int ranks);
 
-// What tells a rank's GPU from those of others: "node7 0000:3b:00.0".
+// Returns a text that tells this rank's GPU from those of other ranks: "node7 0000:3b:00.0".
 std::string PlaceOfGpu(const Device& device, const Communicator& communicator);
 
 // The communicator must outlive it. `place`: of this rank's GPU; two ranks of one place are refused unless

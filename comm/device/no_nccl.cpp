@@ -1,3 +1,5 @@
+// Stands in for comm/device/nccl_all_reduce.cpp where Moka is built without NCCL: the same functions, each a refusal
+// that says what to install.
 #include "comm/device/nccl_all_reduce.h"
 #include "core/error.h"
 

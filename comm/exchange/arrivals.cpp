@@ -1,3 +1,6 @@
+// Keeps arrivals in a fixed table that thins itself by halves, so that a training of any length has a bounded log, and
+// compares the tables of all ranks on a common clock. The median rank is the measure: a mean would move with the
+// straggler it is to show.
 #include "comm/exchange/arrivals.h"
 
 #include <algorithm>

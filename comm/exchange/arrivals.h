@@ -13,9 +13,9 @@
 
 namespace moka {
 
-// What one rank keeps: a row an iteration, of the moment (NowMicros) of each bucket and behind them the microseconds
-// for which the program waited for communication. Where there are more than kNumbers, every second row is dropped and
-// from then on only every second iteration kept, on all ranks alike. One thread at a time.
+// The arrivals that one rank keeps: a row an iteration, with the moment (NowMicros) of each bucket and behind them the
+// microseconds for which the program waited for communication. Where there are more than kNumbers, every second row is
+// dropped and from then on only every second iteration kept, on all ranks alike. One thread at a time.
 class ArrivalLog {
  public:
   static constexpr int64_t kNumbers = 4096;

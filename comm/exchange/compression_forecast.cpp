@@ -1,3 +1,5 @@
+// Forecasts an iteration with compression from measurements: each method encodes and decodes gradients of normal noise
+// on this machine, and the bytes go through the measured cost curves.
 #include "comm/exchange/compression_forecast.h"
 
 #include <algorithm>
@@ -17,7 +19,8 @@ struct Times {
   double decode_s = 0;
 };
 
-// Of one gradient once the warm-up is over; the second of two runs, whose memory is there.
+// Returns the times of one gradient once the warm-up is over: those of the second of two runs, which finds its memory
+// mapped.
 Times Measure(const GradientCompression& compression, size_t i) {
   const CompressionMethod& method = compression.method();
   const std::unique_ptr<GradientCompressor> compressor = compression.Another(i);
@@ -50,10 +53,10 @@ Times Measure(const GradientCompression& compression, size_t i) {
 
 CompressionForecast ForecastCompression(Communicator& communicator, const GradientExchange& exchange,
                                         const CostTable& costs, const FusionPlan& plan, Wire wire) {
-  const GradientCompression& compression = *exchange.compression();
+  const GradientCompression& compression = *exchange.announced().compression();
   const CompressionMethod& method = compression.method();
   const auto ranks = static_cast<double>(communicator.size());
-  CompressionForecast forecast{.gradients = static_cast<int64_t>(exchange.gradients().size()),
+  CompressionForecast forecast{.gradients = static_cast<int64_t>(exchange.announced().all().size()),
                                .compressed = static_cast<int64_t>(compression.gradients().size())};
   std::vector<double> times(2);
   for (size_t i = 0; i < compression.gradients().size(); ++i) {
@@ -77,9 +80,9 @@ CompressionForecast ForecastCompression(Communicator& communicator, const Gradie
     auto rest = static_cast<double>(bucket.bytes);
     std::array<double, 2> payloads{};
     for (int64_t i = bucket.first; i < bucket.first + bucket.count; ++i) {
-      CompressedGradient* gradient = exchange.compressed(static_cast<size_t>(i));
+      CompressedGradient* gradient = exchange.announced().compressed(static_cast<size_t>(i));
       if (gradient == nullptr) continue;
-      rest -= static_cast<double>(exchange.gradients()[static_cast<size_t>(i)].bytes / 4 * BytesOf(wire));
+      rest -= static_cast<double>(exchange.announced().all()[static_cast<size_t>(i)].bytes / 4 * BytesOf(wire));
       for (int round = 0; round < method.rounds; ++round) {
         payloads[static_cast<size_t>(round)] +=
             4.0 * static_cast<double>(gradient->compressor->PayloadFloats(round, compression.options().warmup_iter));

@@ -1,3 +1,6 @@
+// A curve is linear between its points, and noise is taken out by isotonic regression (pool adjacent violators), as a
+// planner must never gain by a longer message. Fit is a line by least squares of relative errors, weights 1/y^2, so
+// that short messages count as much as long ones.
 #include "comm/exchange/cost_curve.h"
 
 #include <algorithm>

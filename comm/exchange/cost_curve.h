@@ -1,4 +1,4 @@
-// What an all-reduce costs: seconds as a function of its bytes, measured at start-up for each algorithm, and which
+// The cost of an all-reduce: seconds as a function of its bytes, measured at start-up for each algorithm, and which
 // algorithm is the cheapest for a message. Bytes are those of one rank's gradients as they travel (half of float32's
 // with a half type on the wire).
 #pragma once
@@ -53,7 +53,7 @@ class CostTable {
   void Add(std::string algorithm, CostCurve curve);
   bool empty() const { return rows_.empty(); }
 
-  // Of equally cheap ones the first added. Requires: not empty.
+  // Returns the cost by the cheapest algorithm; among equally cheap ones, by the one added first. Requires: not empty.
   MessageCost Cheapest(int64_t bytes) const;
   // The least time of any algorithm at every size one of them was measured at. Requires: not empty.
   CostCurve Minimum() const;

@@ -1,3 +1,6 @@
+// A ring of delay + 1 slots, one an iteration, each as large as all gradients together. The sums of an iteration whose
+// loss was not finite are skipped when they come of age; control values (losses, requests) are never delayed by more
+// than one iteration.
 #include "comm/exchange/delay_line.h"
 
 #include <algorithm>

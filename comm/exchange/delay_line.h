@@ -1,6 +1,6 @@
-// What a training keeps of gradients that are applied some iterations after they were computed: the sums of the last
-// iterations, one slot each. An update takes what has come of age, so each sum is taken once, whatever the delays do
-// meanwhile.
+// The sums that a training keeps of gradients that are applied some iterations after they were computed: the sums of
+// the last iterations, one slot each. An update takes what has come of age, so each sum is taken once, whatever the
+// delays do meanwhile.
 #pragma once
 
 #include <cstdint>

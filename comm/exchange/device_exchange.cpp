@@ -1,7 +1,10 @@
+// Orders the sums by events alone: ready -> begin -> end in the communication stream, read in the program's. No call
+// here waits, so that a whole step, sums included, can be captured as a CUDA graph and replayed.
 #include "comm/exchange/device_exchange.h"
 
 #include <algorithm>
 
+#include "comm/device/make_all_reduce.h"
 #include "core/error.h"
 
 namespace moka {

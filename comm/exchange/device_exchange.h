@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "comm/device/device_all_reduce.h"
+#include "comm/transport/communicator.h"
 
 namespace moka {
 
@@ -43,7 +44,7 @@ class DeviceExchange {
   void Abort(Stream& stream);
   void Abort() noexcept { all_reduce_->Abort(); }
 
-  // Of the last step, in seconds from its first gradient on. Requires: it is done.
+  // A bucket's moments in the last step, in seconds from the step's first gradient on. Requires: the step is done.
   struct StepTimes {
     double ready_s = 0;
     double begin_s = 0;

@@ -1,3 +1,5 @@
+// Measures candidates on the transport that the training uses, keeps the least time of several runs (the others were
+// disturbed), and lets rank 0 plan from its numbers: times differ between ranks, and all must have one plan.
 #include "comm/exchange/exchange_planner.h"
 
 #include <algorithm>
@@ -132,10 +134,11 @@ void ExchangePlanner::Measure(int64_t bytes) {
 
 FusionInput ExchangePlanner::InputOf(const GradientExchange& exchange) const {
   FusionInput input;
-  for (size_t i = 0; i < exchange.gradients().size(); ++i) {
-    const ExchangedGradient& gradient = exchange.gradients()[i];
+  for (size_t i = 0; i < exchange.announced().all().size(); ++i) {
+    const ExchangedGradient& gradient = exchange.announced().all()[i];
     const int64_t bytes = gradient.bytes / 4 * BytesOf(options_.wire);
-    input.gradients.push_back({StrCat(gradient.layer, "#", i), bytes, gradient.ready_s, exchange.OwnerOf(i)});
+    input.gradients.push_back({StrCat(gradient.layer, "#", i), bytes, gradient.ready_s,
+                               exchange.announced().route(static_cast<int>(i)).only_rank()});
   }
   input.ranks = communicator_.size();
   // Ready when the last of the ranks is.
@@ -143,7 +146,7 @@ FusionInput ExchangePlanner::InputOf(const GradientExchange& exchange) const {
   for (const ReadyGradient& gradient : input.gradients) ready.push_back(gradient.ready_s);
   communicator_.Max(ready);
   double latest = 0;
-  const auto summed = static_cast<size_t>(exchange.first_gathered());
+  const auto summed = static_cast<size_t>(exchange.announced().first_gathered());
   for (size_t i = 0; i < ready.size(); ++i) {
     input.gradients[i].ready_s = latest = std::max(latest, ready[i]);
     if (i < summed) input.backward_s = latest;
@@ -154,8 +157,9 @@ FusionInput ExchangePlanner::InputOf(const GradientExchange& exchange) const {
 // When the first of the ranks reads each weight that comes from its owner; as they are gathered, ascending.
 std::vector<double> ExchangePlanner::NeedsOf(const GradientExchange& exchange) const {
   std::vector<double> earlier;  // negative, for the least
-  for (auto i = static_cast<size_t>(exchange.first_gathered()); i < exchange.gradients().size(); ++i) {
-    earlier.push_back(-exchange.gradients()[i].needed_s);
+  for (auto i = static_cast<size_t>(exchange.announced().first_gathered()); i < exchange.announced().all().size();
+       ++i) {
+    earlier.push_back(-exchange.announced().all()[i].needed_s);
   }
   if (earlier.empty()) return earlier;
   communicator_.Max(earlier);
@@ -173,7 +177,7 @@ void ExchangePlanner::Plan(GradientExchange& exchange) {
   }
   plan_ = PlanOfText(communicator_.Broadcast(text));
   CheckPlan(plan_, input_);
-  for (const int cut : exchange.Cuts()) CutBucket(plan_, input_, cut);
+  for (const int cut : CutsOf(exchange.announced())) CutBucket(plan_, input_, cut);
   const std::string hash = StrCat(HashOf(plan_), " ", HashOf(input_.gradients));
   const std::vector<std::string> all = communicator_.AllGather(hash);
   const auto differs = std::ranges::find_if(all, [&](const std::string& other) { return other != all[0]; });
@@ -193,12 +197,13 @@ void ExchangePlanner::Plan(GradientExchange& exchange) {
 }
 
 std::string ExchangePlanner::Explain(const GradientExchange& exchange) const {
+  const ExchangeTimes times = exchange.Times();
   return ExplainExchange({.plan = plan_,
                           .input = input_,
                           .costs = costs_,
-                          .times = exchange.Times(),
-                          .iterations = exchange.iterations(),
-                          .exposed_s = exchange.exposed_s()});
+                          .times = times.buckets,
+                          .iterations = times.iterations,
+                          .exposed_s = times.exposed_s});
 }
 
 std::string ExchangePlanner::Describe() const {

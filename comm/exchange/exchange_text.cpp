@@ -1,3 +1,5 @@
+// The tables of --explain=comm. They take plain plans and times, so that the simulator prints a plan that never ran in
+// the same words.
 #include "comm/exchange/exchange_text.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// What is said of an exchange of gradients (--explain=comm, the end of a training's log, moka simulate --explain): the
-// buckets with their layers and bytes, what was predicted and what measured, and what all-reduces cost between these
-// ranks.
+// The texts that tell of an exchange of gradients (--explain=comm, the end of a training's log, moka simulate
+// --explain): the buckets with their layers and bytes, what was predicted and what measured, and what all-reduces cost
+// between these ranks.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// The planners, each a function from gradients and costs to the ends of buckets. Bytes are prefix sums, so that a
+// bucket's cost is looked up in constant time.
 #include "comm/exchange/fusion_plan.h"
 
 #include <algorithm>
@@ -13,7 +15,7 @@ namespace {
 // Ends of the buckets: one past the last gradient of each, ascending, the last is the number of gradients.
 using Ends = std::vector<int64_t>;
 
-// What planners ask of gradients and costs: a bucket of gradients [i, j).
+// The questions that planners ask of gradients and costs: a bucket of gradients [i, j).
 class Problem {
  public:
   Problem(const FusionInput& input, const CostTable& costs, int64_t bucket_bytes)
@@ -56,7 +58,7 @@ class Problem {
   }
 
  private:
-  // Of the all-reduce that takes as long.
+  // Returns the bytes of an all-reduce that takes as long as the bucket's sums to owners.
   int64_t ReducedBytes(int64_t i, int64_t j) const {
     int64_t bytes = Bytes(i, j);
     int64_t most = 0;

@@ -1,6 +1,6 @@
-// Which gradients are joined into one all-reduce. Gradients come in the order in which the backward pass ends them; a
-// bucket is a run of that order. There is one stream of communication: a bucket's all-reduce begins when its last
-// gradient is ready and the bucket before has ended.
+// Plans which gradients are joined into one all-reduce. Gradients come in the order in which the backward pass ends
+// them; a bucket is a run of that order. There is one stream of communication: a bucket's all-reduce begins when its
+// last gradient is ready and the bucket before has ended.
 //
 // "optimal" is exact (its recurrence stands in the source). "greedy" is the merging of Shi, Chu and Li, "MG-WFBP:
 // Efficient Data Communication for Distributed Synchronous SGD Algorithms", INFOCOM 2019; "two" the cut of Jia et al.,

@@ -1,3 +1,5 @@
+// Turns the gathers around in time, plans them as sums, and turns the plan back: a gather that is needed at t is a
+// gradient that is ready at T - t.
 #include "comm/exchange/gather_plan.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Which weights travel together when they are gathered from their owners for the next forward pass. They go in the
-// order in which that pass reads them, one bucket behind the other, all from its beginning; a bucket is to be there
+// Plans which weights travel together when they are gathered from their owners for the next forward pass. They go in
+// the order in which that pass reads them, one bucket behind the other, all from its beginning; a bucket is to be there
 // when the first of its weights is read. Seen from its end that is a backward pass whose gradients are summed: what is
 // needed late is ready early, a bucket's last comes first, and the time for which the pass stands still is what a
 // backward pass leaves exposed. So the planners of comm/exchange/fusion_plan.h plan it.

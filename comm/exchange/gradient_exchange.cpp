@@ -1,11 +1,12 @@
+// The program's thread counts gradients down under a mutex and the communication thread runs whole buckets in the
+// plan's order, so that all ranks enter the same collectives in one order whatever the order of their gradients.
+// Iterations are counters (asked, done), never flags, and so a bucket may be a step behind.
 #include "comm/exchange/gradient_exchange.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <utility>
 
-#include "comm/schedule/owned_parts.h"
 #include "comm/transport/same_on_all.h"
 #include "core/error.h"
 #include "core/text.h"
@@ -39,163 +40,110 @@ void GradientExchange::Cancel(const std::string& why) noexcept {
   cancelled_for_ = why;
   is_cancelled_ = true;
   changed_.wait(lock, is_idle);
-  // What was under way may have ended well all the same, and the others wait for what this rank will not begin.
+  // The buckets that were under way may have ended well all the same; but the other ranks wait for those that this rank
+  // will not begin, so they must be told.
   if (begun_ != 0 && failure_.empty()) communicator_.Fail(why);
 }
 
 void GradientExchange::Announce(int64_t key, std::string_view layer, const Tensor& values) {
   Require(!thread_.joinable(), "gradients are announced before the first plan");
-  Require(values.type().dtype == DType::kFloat32, "gradients are exchanged in float32");
-  const bool is_new = index_of_key_.emplace(key, static_cast<int>(gradients_.size())).second;
-  Require(is_new, "a gradient is announced once");
-  gradients_.push_back({std::string(layer), values.type().Bytes(), 0});
-  tensors_.push_back(values);
-  routes_.emplace_back();
-  compressed_.push_back(compression_ ? compression_->Add(key, values) : nullptr);
+  announced_.Add(key, layer, values);
 }
 
 void GradientExchange::AnnounceGroup(int64_t key, std::string_view layer, const Tensor& values, int ranks) {
-  Announce(key, layer, values);
-  routes_.back() = {Way::kInGroup, ranks};
+  Require(!thread_.joinable(), "gradients are announced before the first plan");
+  announced_.Add(key, layer, values, {GradientWay::kInGroup, ranks});
 }
 
 void GradientExchange::AnnounceParts(int64_t key, std::string_view layer, const PartsExchange& parts) {
   Require(!device_, "parts are exchanged on CPUs");
-  const auto size = static_cast<int64_t>(parts.to.size());
-  Announce(key, layer, Tensor({DType::kFloat32, Shape{size}, {}}, parts.to.data()));
-  // What an all-reduce of as many bytes would move: planners know what that takes.
-  gradients_.back().bytes = parts.elements / 2 * static_cast<int64_t>(sizeof(float));
-  routes_.back() = {Way::kParts, 0};
-  parts_[static_cast<int>(gradients_.size()) - 1] = parts;
+  Require(!thread_.joinable(), "gradients are announced before the first plan");
+  announced_.AddParts(key, layer, parts);
 }
 
-void GradientExchange::SetWay(int64_t key, Way way, int owner) {
-  Require(buckets_.empty(), "ways are set before the first plan");
-  routes_[static_cast<size_t>(index_of_key_.at(key))] = {way, owner};
-}
-
-int GradientExchange::EndOfWay(int first, int end) const {
-  const Way way = routes_[static_cast<size_t>(first)].way;
-  if (way == Way::kInGroup || way == Way::kParts) return first + 1;  // the program waits for it before it goes on
-  while (first < end && routes_[static_cast<size_t>(first)].way == way) ++first;
-  return first;
-}
-
-std::vector<int> GradientExchange::Cuts() const {
-  std::vector<int> cuts;
-  const int all = static_cast<int>(gradients_.size());
-  for (int first = 0; first < all; first = cuts.back()) cuts.push_back(EndOfWay(first, all));
-  return cuts;
-}
-
-Schedule GradientExchange::Arrange(Bucket& bucket, const Schedule& planned) {
-  const Way way = routes_[static_cast<size_t>(bucket.first)].way;
-  const auto append = [&](int i) {
-    const std::span<float> values = tensors_[static_cast<size_t>(i)].as<float>();
-    bucket.message.Append(values.data(), static_cast<int64_t>(values.size()));
-  };
-  if (way == Way::kParts) {
-    const PartsExchange& parts = parts_.at(bucket.first);
-    bucket.message.Append(parts.from.data(), parts.sent.back());
-    bucket.message.Append(parts.to.data(), parts.received.back());
-    return ExchangeParts(communicator_.rank(), communicator_.size(), parts.sent, parts.received);
-  }
-  if (way == Way::kToAll || way == Way::kExactToAll || way == Way::kInGroup) {
-    for (int i = bucket.first; i < bucket.last; ++i) append(i);
-    if (way != Way::kInGroup) return planned;
-    return SumInGroup(communicator_.rank(), communicator_.size(), routes_[static_cast<size_t>(bucket.first)].owner);
-  }
-  std::vector<int64_t> bounds = {0};
-  for (int owner = 0; owner < communicator_.size(); ++owner) {
-    for (int i = bucket.first; i < bucket.last; ++i) {
-      if (routes_[static_cast<size_t>(i)].owner == owner) append(i);
-    }
-    bounds.push_back(bucket.message.size());
-  }
-  return way == Way::kToOwner ? ReduceToOwners(communicator_.rank(), std::move(bounds))
-                              : GatherFromOwners(communicator_.rank(), std::move(bounds));
-}
-
+// All ranks must have announced the same gradients in the same order, or their buckets would sum different layers.
 void GradientExchange::CheckAnnounced() {
-  std::string mine;
-  for (size_t i = 0; i < gradients_.size(); ++i) {
-    const auto parts = parts_.find(static_cast<int>(i));
-    mine += StrCat(gradients_[i].layer, " ",
-                   parts == parts_.end() ? tensors_[i].type().ToString() : StrCat(parts->second.elements, " in parts"));
-    if (compressed_[i] != nullptr) mine += StrCat(" by ", compression_->method().name);
-    mine += "\n";
-  }
-  RequireSame(communicator_, mine, "gradient");
+  RequireSame(communicator_, announced_.Describe(), "gradient");
   if (device_) device_->Connect();
 }
 
+void GradientExchange::SetDelay(int delay, bool is_dynamic, const std::vector<int64_t>& controls, int64_t loss) {
+  Require(buckets_.empty(), "delays are set before the first plan");
+  DelayedSums::Setting setting{.delay = delay, .is_dynamic = is_dynamic, .loss = announced_.IndexOf(loss)};
+  setting.is_control.assign(announced_.all().size(), false);
+  for (const int64_t key : controls) setting.is_control[static_cast<size_t>(announced_.IndexOf(key))] = true;
+  delays_ = std::make_unique<DelayedSums>(announced_.tensors(), std::move(setting));
+}
+
 void GradientExchange::SetPlan(const std::vector<int>& ends, const std::vector<Schedule>& schedules, Wire wire) {
-  Require(!ends.empty() && ends.back() == static_cast<int>(gradients_.size()) && schedules.size() == ends.size(),
+  const int all = static_cast<int>(announced_.all().size());
+  Require(!ends.empty() && ends.back() == all && schedules.size() == ends.size(),
           "a plan covers all gradients, with a schedule for each bucket");
   Drain();
   const std::lock_guard lock(mutex_);
-  std::vector<int> delays;  // of each gradient
-  for (size_t i = 0; delays_ && i < gradients_.size(); ++i) {
-    const bool is_first = buckets_.empty();
-    delays.push_back(is_first ? (has_dynamic_delay_ ? 0 : delays_->delay())
-                              : buckets_[static_cast<size_t>(bucket_of_[i])].delay);
-  }
-  before_ += buckets_.empty() ? 0 : buckets_[0].asked;
   buckets_.clear();
   next_ = 0;
-  bucket_of_.assign(gradients_.size(), 0);
+  bucket_of_.assign(announced_.all().size(), 0);
+  std::vector<DelayedSums::Range> ranges;
   for (size_t b = 0; b < ends.size(); ++b) {
-    int first = b == 0 ? 0 : ends[b - 1];
-    while (first < ends[b]) {
-      Bucket bucket;
-      bucket.first = first;
-      bucket.last = first = EndOfWay(first, ends[b]);
-      bucket.missing = bucket.last - bucket.first;
-      const Schedule schedule = Arrange(bucket, schedules[b]);
-      // What owners send is what all hold, and what is no gradient does not come out in the wash: neither is rounded.
-      const Way way = routes_[static_cast<size_t>(bucket.first)].way;
-      const bool is_exact = way != Way::kToAll && way != Way::kToOwner;
-      if (!device_) {
-        bucket.runner = std::make_unique<Runner>(communicator_.transport(), schedule, is_exact ? Wire::kFloat32 : wire);
-        bucket.runner->SetOnStall([this](int round, bool is_sending, std::vector<int> peers) {
-          communicator_.SetWaiting(round, is_sending, std::move(peers));
-        });
-      }
-      for (int i = bucket.first; i < bucket.last; ++i) {
-        bucket_of_[static_cast<size_t>(i)] = static_cast<int>(buckets_.size());
-      }
-      if (way == Way::kToAll) ArrangeCompressed(bucket, schedules[b]);
-      if (delays_ && way != Way::kInGroup && way != Way::kParts)
-        BuildSlots(bucket, *std::max_element(delays.begin() + bucket.first, delays.begin() + bucket.last));
-      buckets_.push_back(std::move(bucket));
+    for (int first = b == 0 ? 0 : ends[b - 1]; first < ends[b]; first = buckets_.back().last) {
+      const int last = announced_.EndOfWay(first, ends[b]);
+      std::fill(bucket_of_.begin() + first, bucket_of_.begin() + last, static_cast<int>(buckets_.size()));
+      buckets_.push_back(MakeBucket(first, last, schedules[b], wire));
+      const GradientWay way = announced_.route(first).way;
+      ranges.push_back({first, last, way != GradientWay::kInGroup && way != GradientWay::kParts});
     }
   }
   for (size_t b = 0; b < buckets_.size(); ++b) {
     buckets_[b].name = *names_.insert(StrCat("bucket ", b, " of ", buckets_.size())).first;
   }
-  for (ExchangedGradient& gradient : gradients_) gradient.ready_s = gradient.needed_s = 0;
-  iterations_ = 0;
-  exposed_s_ = 0;
-  needs_ = 0;
-  need_rounds_ = 0;
-  const int summed = first_gathered();
-  gathered_ = static_cast<int>(gradients_.size()) - summed;
-  // Late or early a rank is with gradients; what comes from owners comes after all have met.
-  arrivals_.Start(static_cast<int>(std::ranges::count_if(buckets_, [&](const Bucket& b) { return b.first < summed; })));
+  if (delays_) delays_->SetBuckets(ranges);
+  ForgetTimes();
   if (device_) {
     Require(buckets_.size() == ends.size() && !delays_, "a GPU's gradients all go to all ranks at once");
-    std::vector<DeviceBucket> on_device;
-    for (size_t b = 0; b < buckets_.size(); ++b) {
-      on_device.push_back({buckets_[b].first, buckets_[b].last, buckets_[b].message, schedules[b]});
-    }
-    return device_->SetPlan(std::move(on_device), wire);
+    return PlanOnDevice(schedules, wire);
   }
   if (!thread_.joinable()) thread_ = std::jthread([this](const std::stop_token& stop) { Work(stop); });
 }
 
-int GradientExchange::first_gathered() const {
-  const auto it = std::ranges::find(routes_, Way::kFromOwner, &Route::way);
-  return static_cast<int>(it - routes_.begin());
+GradientExchange::Bucket GradientExchange::MakeBucket(int first, int last, const Schedule& planned, Wire wire) {
+  Bucket bucket;
+  bucket.first = first;
+  bucket.last = last;
+  bucket.missing = last - first;
+  const Schedule schedule =
+      announced_.Arrange(first, last, planned, communicator_.rank(), communicator_.size(), bucket.message);
+  // All hold what owners send, and an error in what is no gradient does not average out: neither is rounded.
+  const GradientWay way = announced_.route(first).way;
+  const bool is_exact = way != GradientWay::kToAll && way != GradientWay::kToOwner;
+  if (!device_) {
+    bucket.runner = std::make_unique<Runner>(communicator_.transport(), schedule, is_exact ? Wire::kFloat32 : wire);
+    bucket.runner->SetOnStall([this](int round, bool is_sending, std::vector<int> peers) {
+      communicator_.SetWaiting(round, is_sending, std::move(peers));
+    });
+  }
+  if (way == GradientWay::kToAll) ArrangeCompressed(bucket, planned);
+  return bucket;
+}
+
+void GradientExchange::ForgetTimes() {
+  for (ExchangedGradient& gradient : announced_.all()) gradient.ready_s = gradient.needed_s = 0;
+  iterations_ = 0;
+  exposed_s_ = 0;
+  needs_ = 0;
+  need_rounds_ = 0;
+  const int summed = announced_.first_gathered();
+  gathered_ = static_cast<int>(announced_.all().size()) - summed;
+  // Late or early a rank is with gradients; what comes from owners comes after all have met.
+  arrivals_.Start(static_cast<int>(std::ranges::count_if(buckets_, [&](const Bucket& b) { return b.first < summed; })));
+}
+
+void GradientExchange::PlanOnDevice(const std::vector<Schedule>& schedules, Wire wire) {
+  std::vector<DeviceBucket> on_device;
+  for (size_t b = 0; b < buckets_.size(); ++b) {
+    on_device.push_back({buckets_[b].first, buckets_[b].last, buckets_[b].message, schedules[b]});
+  }
+  device_->SetPlan(std::move(on_device), wire);
 }
 
 // A mean over iterations: what stands still for communication is as long as it is by the plan of now.
@@ -206,43 +154,49 @@ void GradientExchange::NoteNeed(int i) {
     needs_waited_micros_ = 0;
     ++need_rounds_;
   }
-  double& mean = gradients_[static_cast<size_t>(i)].needed_s;
+  double& mean = announced_.all()[static_cast<size_t>(i)].needed_s;
   const double seconds = static_cast<double>(now - needs_from_micros_ - needs_waited_micros_) * 1e-6;
   mean += (seconds - mean) / static_cast<double>(need_rounds_);
   if (++needs_ == gathered_) needs_ = 0;
 }
 
+// Called by the program's thread as a gradient is ready; the last of a bucket's gradients asks for its sum. Nothing is
+// sent here: the communication thread does it in the plan's order.
 void GradientExchange::Begin(int64_t key) noexcept {
-  const int i = index_of_key_.find(key)->second;
+  const int i = announced_.IndexOf(key);
   const std::lock_guard lock(mutex_);
   if (begun_ == 0) {
     begun_micros_ = NowMicros();
     ++iterations_;
     arrivals_.BeginIteration();
   }
-  if (++begun_ == static_cast<int>(gradients_.size())) begun_ = 0;
+  if (++begun_ == static_cast<int>(announced_.all().size())) begun_ = 0;
   last_begun_ = i;
   const int64_t now_micros = NowMicros();
   const double now = static_cast<double>(now_micros - begun_micros_) * 1e-6;
-  gradients_[static_cast<size_t>(i)].ready_s +=
-      (now - gradients_[static_cast<size_t>(i)].ready_s) / static_cast<double>(iterations_);
-  Bucket& bucket = buckets_[static_cast<size_t>(bucket_of_[static_cast<size_t>(i)])];
+  announced_.all()[static_cast<size_t>(i)].ready_s +=
+      (now - announced_.all()[static_cast<size_t>(i)].ready_s) / static_cast<double>(iterations_);
+  const int b = bucket_of_[static_cast<size_t>(i)];
+  Bucket& bucket = buckets_[static_cast<size_t>(b)];
   if (--bucket.missing > 0) return;
   bucket.missing = bucket.last - bucket.first;
-  if (const int b = bucket_of_[static_cast<size_t>(i)]; b < arrivals_.buckets()) arrivals_.Arrive(b, now_micros);
-  bucket.ready_s += now;
+  if (b < arrivals_.buckets()) arrivals_.Arrive(b, now_micros);
+  bucket.sums.ready_s += now;
   bucket.since_micros = begun_micros_;
-  for (int k = bucket.first; !bucket.slots.empty() && k < bucket.last; ++k) delays_->Put(k, before_ + bucket.asked);
+  if (delays_) delays_->Put(b);
   ++bucket.asked;
   changed_.notify_all();
 }
 
+// Waits until the gradient's bucket has been summed as often as it was asked for. What is waited here is the time that
+// communication costs the iteration (exposed_s).
 void GradientExchange::End(int64_t key) noexcept {
-  const int i = index_of_key_.find(key)->second;
+  const int i = announced_.IndexOf(key);
   std::unique_lock lock(mutex_);
-  Bucket& bucket = buckets_[static_cast<size_t>(bucket_of_[static_cast<size_t>(i)])];
-  if (!bucket.slots.empty()) return EndDelayed(lock, bucket, i);
-  if (routes_[static_cast<size_t>(i)].way == Way::kFromOwner) NoteNeed(i);
+  const int b = bucket_of_[static_cast<size_t>(i)];
+  const Bucket& bucket = buckets_[static_cast<size_t>(b)];
+  if (delays_ && delays_->IsDelayed(b)) return EndDelayed(lock, b, i);
+  if (announced_.route(i).way == GradientWay::kFromOwner) NoteNeed(i);
   if (bucket.done == bucket.asked || !failure_.empty()) return;
   const int64_t begin = NowMicros();
   changed_.wait(lock, [&] { return bucket.done == bucket.asked || !failure_.empty(); });
@@ -254,10 +208,35 @@ void GradientExchange::End(int64_t key) noexcept {
   TraceSpan(bucket.name, "wait", begin, end);
 }
 
-void GradientExchange::Begin(int64_t key, Stream& stream) { device_->Begin(index_of_key_.find(key)->second, stream); }
+// Gradient i becomes the sum of what has come of age.
+void GradientExchange::EndDelayed(std::unique_lock<std::mutex>& lock, int b, int i) {
+  const Bucket& bucket = buckets_[static_cast<size_t>(b)];
+  const int64_t needed = delays_->Needed(b);
+  // Whether the loss of those iterations was finite is known with its bucket.
+  const Bucket& of_loss = buckets_[static_cast<size_t>(delays_->loss_bucket())];
+  const auto is_there = [&] { return bucket.done >= needed && of_loss.done >= needed; };
+  if (!is_there() && failure_.empty()) {
+    const int64_t begin = NowMicros();
+    changed_.wait(lock, [&] { return is_there() || !failure_.empty(); });
+    const int64_t waited = NowMicros() - begin;
+    const double waited_s = static_cast<double>(waited) * 1e-6;
+    exposed_s_ += waited_s;
+    delays_->NoteWait(b, waited_s);
+    arrivals_.AddExposed(waited);
+  } else {
+    // Where a later one is there, too, it says nothing of this one.
+    const bool is_last = bucket.done == needed;
+    delays_->NoteSlack(b, is_last ? static_cast<double>(NowMicros() - bucket.finished_micros) * 1e-6 : 0.0);
+  }
+  if (failure_.empty()) delays_->Take(b, i);
+}
 
-void GradientExchange::End(int64_t key, Stream& stream) { device_->End(index_of_key_.find(key)->second, stream); }
+void GradientExchange::Begin(int64_t key, Stream& stream) { device_->Begin(announced_.IndexOf(key), stream); }
 
+void GradientExchange::End(int64_t key, Stream& stream) { device_->End(announced_.IndexOf(key), stream); }
+
+// On a GPU the whole step is in the stream, sums included; the host waits for it here and meanwhile looks at what has
+// begun, so that a rank that hangs can say at which bucket.
 void GradientExchange::Await(Stream& stream) {
   {
     std::unique_lock lock(mutex_);
@@ -303,21 +282,17 @@ void GradientExchange::Await(Stream& stream) {
 void GradientExchange::TakeDeviceTimes() {
   for (size_t b = 0; b < buckets_.size(); ++b) {
     const DeviceExchange::StepTimes times = device_->TimesOf(static_cast<int>(b));
-    buckets_[b].ready_s += times.ready_s;
-    buckets_[b].begin_s += times.begin_s;
-    buckets_[b].end_s += times.end_s;
+    buckets_[b].sums.ready_s += times.ready_s;
+    buckets_[b].sums.begin_s += times.begin_s;
+    buckets_[b].sums.end_s += times.end_s;
     ++buckets_[b].done;
     exposed_s_ += times.waited_s;
   }
   if (!device_->takes_times_of_gradients()) return;
-  for (size_t i = 0; i < gradients_.size(); ++i) {
-    double& mean = gradients_[i].ready_s;
+  for (size_t i = 0; i < announced_.all().size(); ++i) {
+    double& mean = announced_.all()[i].ready_s;
     mean += (device_->ReadySeconds(static_cast<int>(i)) - mean) / static_cast<double>(iterations_);
   }
-}
-
-void GradientExchange::EndTiming() {
-  if (device_) device_->TakeTimesOfGradients(false);
 }
 
 void GradientExchange::Work(const std::stop_token& stop) {
@@ -337,6 +312,7 @@ void GradientExchange::Work(const std::stop_token& stop) {
   }
 }
 
+// The sum itself runs without the lock, so that the program's thread can go on counting gradients down.
 void GradientExchange::RunBucket(Bucket& bucket) {
   const int64_t begin_micros = TraceIsOn() ? NowMicros() : -1;
   double begin = 0;
@@ -356,8 +332,8 @@ void GradientExchange::RunBucket(Bucket& bucket) {
   }
   if (begin_micros >= 0) TraceSpan(bucket.name, "collective", begin_micros, NowMicros());
   const std::lock_guard lock(mutex_);
-  bucket.begin_s += begin;
-  bucket.end_s += since_begin();
+  bucket.sums.begin_s += begin;
+  bucket.sums.end_s += since_begin();
   ++bucket.done;
   bucket.finished_micros = NowMicros();
   next_ = (next_ + 1) % buckets_.size();  // under the same lock as `done`: a new plan may follow at once
@@ -374,35 +350,36 @@ void GradientExchange::Drain() {
   if (!failure_.empty()) throw Error(ErrorKind::kPeer, failure_);
 }
 
-// What crosses compressed, and the rest of the bucket.
+// Splits the bucket into the gradients that cross compressed and the rest.
 void GradientExchange::ArrangeCompressed(Bucket& bucket, const Schedule& planned) {
   std::vector<CompressedGradient*> compressed;
   for (int i = bucket.first; i < bucket.last; ++i) {
-    CompressedGradient* one = compressed_[static_cast<size_t>(i)];
-    const std::span<float> values = tensors_[static_cast<size_t>(i)].as<float>();
+    CompressedGradient* one = announced_.compressed(static_cast<size_t>(i));
+    const std::span<float> values = announced_.tensors()[static_cast<size_t>(i)].as<float>();
     if (one == nullptr) bucket.rest.Append(values.data(), static_cast<int64_t>(values.size()));
     if (one != nullptr) compressed.push_back(one);
   }
   if (compressed.empty()) return;
-  bucket.compressed =
-      std::make_unique<CompressedBucket>(communicator_.transport(), compression_->method(), compressed, planned);
+  bucket.compressed = std::make_unique<CompressedBucket>(communicator_.transport(), announced_.compression()->method(),
+                                                         compressed, planned);
 }
 
+// Before compression begins (start_iter) a bucket with compressed gradients is summed as a whole, like any other.
 void GradientExchange::Sum(Bucket& bucket) {
   const std::chrono::nanoseconds patience = communicator_.patience();
-  if (bucket.compressed != nullptr && compression_->IsOn(iteration_)) {
+  if (bucket.compressed != nullptr && announced_.compression()->IsOn(iteration_)) {
     bucket.runner->Run(bucket.rest, patience, &is_cancelled_);
-    return bucket.compressed->Run(iteration_ - compression_->options().start_iter, patience, &is_cancelled_);
+    return bucket.compressed->Run(iteration_ - announced_.compression()->options().start_iter, patience,
+                                  &is_cancelled_);
   }
-  const int64_t iteration = before_ + bucket.done;
-  const Message& message =
-      bucket.slots.empty() ? bucket.message : bucket.slots[static_cast<size_t>(iteration) % bucket.slots.size()];
-  bucket.runner->Run(message, patience, &is_cancelled_);
-  if (delays_ && bucket.first <= loss_ && loss_ < bucket.last) {
-    delays_->SetFinite(iteration, std::isfinite(delays_->Values(loss_, loss_ + 1, iteration)[0]));
-  }
+  const int b = static_cast<int>(&bucket - buckets_.data());
+  const bool is_delayed = delays_ && delays_->IsDelayed(b);
+  bucket.runner->Run(is_delayed ? delays_->MessageAt(b, bucket.done) : bucket.message, patience, &is_cancelled_);
+  if (delays_) delays_->NoteLoss(b, bucket.done);
 }
 
+// The first cause is told: the words of a rank that has failed, else why this one was cancelled, else its own error
+// with the bucket where it stood. All other ranks are told the same.
 std::string GradientExchange::Explain(const std::string& what, const Bucket& bucket) {
   if (!communicator_.transport().failure().empty()) return what;  // another rank's words
   std::string text;
@@ -410,8 +387,8 @@ std::string GradientExchange::Explain(const std::string& what, const Bucket& buc
     const std::lock_guard lock(mutex_);
     text = cancelled_for_;
   } else {
-    text = StrCat(what, " (", bucket.name, ", from layer \"", gradients_[static_cast<size_t>(bucket.first)].layer,
-                  "\" to \"", gradients_[static_cast<size_t>(bucket.last - 1)].layer, "\")");
+    text = StrCat(what, " (", bucket.name, ", from layer \"", announced_.all()[static_cast<size_t>(bucket.first)].layer,
+                  "\" to \"", announced_.all()[static_cast<size_t>(bucket.last - 1)].layer, "\")");
     if (communicator_.watch().diagnose) text = StrCat(communicator_.watch().diagnose(), text);
   }
   communicator_.Fail(text);
@@ -420,7 +397,8 @@ std::string GradientExchange::Explain(const std::string& what, const Bucket& buc
 
 ExchangePlace GradientExchange::Place() const {
   const std::lock_guard lock(mutex_);
-  return {iterations_, last_begun_ < 0 ? std::string() : gradients_[static_cast<size_t>(last_begun_)].layer, running_};
+  return {iterations_, last_begun_ < 0 ? std::string() : announced_.all()[static_cast<size_t>(last_begun_)].layer,
+          running_};
 }
 
 void GradientExchange::Check() const {
@@ -428,24 +406,16 @@ void GradientExchange::Check() const {
   if (!failure_.empty()) throw Error(ErrorKind::kPeer, failure_);
 }
 
-std::vector<BucketTimes> GradientExchange::Times() const {
+ExchangeTimes GradientExchange::Times() const {
   const std::lock_guard lock(mutex_);
-  std::vector<BucketTimes> times;
+  ExchangeTimes times{.iterations = iterations_,
+                      .exposed_s = iterations_ == 0 ? 0 : exposed_s_ / static_cast<double>(iterations_),
+                      .all_exposed_s = exposed_s_};
   for (const Bucket& bucket : buckets_) {
     const auto runs = static_cast<double>(std::max<int64_t>(bucket.done, 1));
-    times.push_back({bucket.ready_s / runs, bucket.begin_s / runs, bucket.end_s / runs});
+    times.buckets.push_back({bucket.sums.ready_s / runs, bucket.sums.begin_s / runs, bucket.sums.end_s / runs});
   }
   return times;
-}
-
-double GradientExchange::all_exposed_s() const {
-  const std::lock_guard lock(mutex_);
-  return exposed_s_;
-}
-
-double GradientExchange::exposed_s() const {
-  const std::lock_guard lock(mutex_);
-  return iterations_ == 0 ? 0 : exposed_s_ / static_cast<double>(iterations_);
 }
 
 }  // namespace moka

@@ -1,3 +1,5 @@
+// Runs one all-reduce over the states where they lie, with room for a few sums behind them, and divides by the number
+// of ranks: the averaging step of local SGD (Stich, "Local SGD Converges Fast and Communicates Little", ICLR 2019).
 #include "comm/exchange/state_mean.h"
 
 #include "comm/algorithms/all_reduce_choice.h"

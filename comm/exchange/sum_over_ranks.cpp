@@ -1,3 +1,6 @@
+// Inserts begin and end nodes: each begin depends on the one before, which fixes the order of collectives on all ranks,
+// and stands right behind its gradient's producer; the ends stand behind the last begin, so that sums run beside the
+// rest of the backward pass.
 #include "comm/exchange/sum_over_ranks.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Each of these is one round in which every rank talks to all its peers at once, beginning with the next rank, so that
+// nobody is flooded first. Sums to owners and gathers from them move (P - 1) / P of the message each, as the halves of
+// a ring do, with the latency of one round.
 #include "comm/schedule/owned_parts.h"
 
 namespace moka {

@@ -1,3 +1,6 @@
+// The engine of collectives. A round is done when all its sends and receives are; any of them moves as soon as its ring
+// has room or bytes, so that a slow peer holds up only its own transfer. Values are summed in the order of ranks, in
+// blocks that stay in the first cache, whatever the order in which they come: results do not depend on timing.
 #include "comm/schedule/runner.h"
 
 #include <algorithm>
@@ -13,9 +16,9 @@
 namespace moka {
 namespace {
 
-constexpr std::chrono::milliseconds kRunnerLook(50);  // between looks whether it is cancelled
-constexpr int64_t kRunnerBlock = 1024;  // elements summed at once over all ranks: they stay in the first cache
-constexpr int64_t kRunnerPiece = int64_t{16} << 10U;  // elements after which senders are told of the room
+constexpr std::chrono::milliseconds kLook(50);  // between looks whether it is cancelled
+constexpr int64_t kBlock = 1024;                // elements summed at once over all ranks: they stay in the first cache
+constexpr int64_t kPiece = int64_t{16} << 10U;  // elements after which senders are told of the room
 
 void Add(const float* values, int64_t count, float* sums) {
   for (int64_t i = 0; i < count; ++i) sums[i] += values[i];
@@ -43,7 +46,7 @@ void Runner::Run(const Message& message, std::chrono::nanoseconds patience, cons
         continue;
       }
       const Deadline now = std::chrono::steady_clock::now();
-      transport_.Idle(std::min(deadline, now + kRunnerLook), Awaited());
+      transport_.Idle(std::min(deadline, now + kLook), Awaited());
       if (is_cancelled != nullptr && *is_cancelled) throw Error(ErrorKind::kPeer, "the collective was cancelled");
       if (std::string why = transport_.failure(); !why.empty()) throw Error(ErrorKind::kPeer, std::move(why));
       if (on_stall_ && !is_stalled && now >= deadline - patience + kStall) {
@@ -165,7 +168,7 @@ bool Runner::ReceiveGroup(const Message& message, const Group& group) {
   bool moved = false;
   while (all[0].at < all[0].end) {
     const int64_t at = all[0].at;
-    int64_t count = std::min({kRunnerPiece, all[0].end - at, Limit(at) - at});
+    int64_t count = std::min({kPiece, all[0].end - at, Limit(at) - at});
     come_.clear();
     for (size_t m = 0; m < members && count > 0; ++m) {
       const std::span<const std::byte> come = transport_.Peek(all[m].peer);
@@ -173,8 +176,8 @@ bool Runner::ReceiveGroup(const Message& message, const Group& group) {
       count = std::min(count, static_cast<int64_t>(come.size()) / size);
     }
     if (count <= 0) return moved;
-    for (int64_t begin = at; begin < at + count; begin += kRunnerBlock) {
-      SumBlock(message, begin, std::min(kRunnerBlock, at + count - begin));
+    for (int64_t begin = at; begin < at + count; begin += kBlock) {
+      SumBlock(message, begin, std::min(kBlock, at + count - begin));
     }
     const bool is_last = at + count == all[0].end;
     for (size_t m = 0; m < members; ++m) {
@@ -189,7 +192,7 @@ bool Runner::ReceiveGroup(const Message& message, const Group& group) {
 }
 
 void Runner::SumBlock(const Message& message, int64_t begin, int64_t count) {
-  std::array<float, kRunnerBlock> sums;
+  std::array<float, kBlock> sums;
   bool is_first = true;
   bool has_own = false;
   const auto add_own = [&] {

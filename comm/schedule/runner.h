@@ -49,7 +49,7 @@ class Runner {
     size_t last = 0;
   };
 
-  // What a member of the group has sent and is not summed yet.
+  // Bytes that a member of the group has sent and that are not summed yet.
   struct Come {
     int peer = 0;
     const std::byte* bytes = nullptr;
@@ -65,7 +65,7 @@ class Runner {
   // The first element from `at` on that a send of this round still has to read.
   int64_t Limit(int64_t at) const;
   [[noreturn]] void GiveUp(size_t round, size_t rounds, std::chrono::nanoseconds patience) const;
-  // Of how many peers bytes or room must come before anything can move.
+  // Returns the number of peers of which bytes or room must come before anything can move.
   int Awaited() const;
   // Those whose bytes have not come; without any, those that take none.
   std::vector<int> WaitedFor(bool& is_sending) const;

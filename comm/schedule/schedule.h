@@ -33,7 +33,8 @@ struct Schedule {
   std::vector<Round> rounds = {};
   // Where chunks begin, and their end, for messages of one size; empty: as ChunkBegin has it for any.
   std::vector<int64_t> bounds = {};
-  // Of messages of at most `short_elements`: the same sums, added in the same order, in fewer rounds of more elements.
+  // The rounds for messages of at most `short_elements`: the same sums, added in the same order, in fewer rounds of
+  // more elements.
   std::vector<Round> short_rounds = {};
   int64_t short_elements = 0;
 

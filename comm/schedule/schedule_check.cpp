@@ -1,3 +1,6 @@
+// An abstract interpretation of the schedules: a chunk's value is the set of ranks in it, as bits, and a hash of its
+// tree of additions. A run of it finds deadlocks, values added twice or left out and, by the hashes, sums whose
+// rounding would differ between ranks.
 #include "comm/schedule/schedule_check.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Conversions between float32 and the half types on the wire. The loops are cloned for wider vectors and resolved at
+// load time (target_clones), so that one binary runs on every x86-64.
 #include "comm/schedule/wire.h"
 
 #include <array>

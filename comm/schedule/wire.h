@@ -1,5 +1,5 @@
-// What float32 values are on their way between ranks. Ranks add in float32: a half type on the wire halves the bytes
-// and rounds what is sent, partial sums at every hop.
+// The type that float32 values have on their way between ranks. Ranks add in float32: a half type on the wire halves
+// the bytes and rounds what is sent, partial sums at every hop.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,7 @@ namespace moka {
 
 enum class Wire : uint8_t { kFloat32, kFloat16, kBFloat16 };
 
+// Returns the bytes of an element on the wire, and the word for it on the command line.
 int64_t BytesOf(Wire wire);
 std::string_view NameOf(Wire wire);
 // Errors: kConfig naming what is known.

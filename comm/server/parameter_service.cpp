@@ -1,3 +1,5 @@
+// One thread a rank moves all messages: it polls every peer, serves complete pushes by the strategy's rule, and naps
+// where nothing comes. A message is a header and padded floats.
 #include "comm/server/parameter_service.h"
 
 #include <algorithm>
@@ -11,7 +13,7 @@ namespace moka {
 namespace {
 
 // How long the thread sleeps at most where nothing comes: a push of this rank waits so long in the worst case.
-constexpr std::chrono::microseconds kParameterServiceNap(500);
+constexpr std::chrono::microseconds kNap(500);
 
 int64_t PaddedBytes(size_t floats) {
   return RoundUp(static_cast<int64_t>(floats * sizeof(float)), Transport::kUnit).value();
@@ -121,6 +123,8 @@ void ParameterService::Cancel(const std::string& why) noexcept {
   changed_.wait(lock, [&] { return !failure_.empty(); });
 }
 
+// The lock is held to look at requests and to publish results, never while messages move: the transport belongs to this
+// thread between Enter and Leave, so it needs no lock.
 void ParameterService::Work(const std::stop_token& stop) {
   for (;;) {
     {
@@ -134,8 +138,7 @@ void ParameterService::Work(const std::stop_token& stop) {
     try {
       has_moved = Round();
       is_over = HaveAllLeft();
-      if (!has_moved && !is_over)
-        communicator_.transport().Idle(std::chrono::steady_clock::now() + kParameterServiceNap, 1);
+      if (!has_moved && !is_over) communicator_.transport().Idle(std::chrono::steady_clock::now() + kNap, 1);
       failure = communicator_.transport().failure();
     } catch (const std::exception& error) {  // a thread has nobody to throw to
       failure = error.what();
@@ -162,6 +165,8 @@ std::span<float> ParameterService::PartOf(std::span<float> all, int server) cons
   return all.subspan(static_cast<size_t>(begin_[s]), static_cast<size_t>(elements_[s]));
 }
 
+// One round never blocks: a full ring or a message that is half there is left for the next round, so that two ranks
+// that push to each other cannot wait for each other.
 bool ParameterService::Round() {
   const int own = communicator_.rank();
   bool pushes = false;
@@ -201,6 +206,8 @@ bool ParameterService::Round() {
   return moved;
 }
 
+// Writes as much of the first parcel as the ring has room for; `at` remembers the rest. Header, values and padding are
+// three pieces that are copied straight into the ring.
 bool ParameterService::SendTo(int peer) {
   std::vector<Parcel>& parcels = peers_[static_cast<size_t>(peer)].outgoing;
   if (parcels.empty()) return false;
@@ -253,6 +260,8 @@ void ParameterService::CheckHeader(int peer) const {
   refuse("what is no message of a parameter server");
 }
 
+// Values go from the ring to their place at once: gradients to the peer's buffer, served weights into the caller's own
+// array.
 bool ParameterService::ReceiveFrom(int peer) {
   Peer& from = peers_[static_cast<size_t>(peer)];
   // Who has left pushes no more but answers who has not; once both have, what follows is not the service's.
@@ -288,7 +297,7 @@ bool ParameterService::ReceiveFrom(int peer) {
   return true;
 }
 
-// What has come from a peer, if it is complete.
+// Takes the message that has come from a peer, if it is complete.
 void ParameterService::Take(int peer) {
   Peer& from = peers_[static_cast<size_t>(peer)];
   const Kind kind = from.incoming.kind;
@@ -304,6 +313,8 @@ void ParameterService::Take(int peer) {
   }
 }
 
+// A signal (to stop, to save) must reach all workers in the same iteration, though they are at different clocks: it is
+// held back until a clock that none has passed.
 void ParameterService::Pushed(int worker, const Header& header) {
   Peer& peer = peers_[static_cast<size_t>(worker)];
   peer.is_waiting = true;
@@ -352,6 +363,8 @@ bool ParameterService::Serve() {
   return served;
 }
 
+// One worker's gradients as they are, or, with all together, their sum in the order of ranks: the same bits as a sum in
+// one process would have.
 void ParameterService::Update(int worker) {
   if (worker >= 0) {
     Peer& peer = peers_[static_cast<size_t>(worker)];
@@ -366,6 +379,7 @@ void ParameterService::Update(int worker) {
   values_.Apply(newest_, loss, sum_, {});
 }
 
+// The loss of an answer is the mean over the last push of each worker; who has not pushed counts as this one.
 void ParameterService::AnswerTo(int worker) {
   Peer& peer = peers_[static_cast<size_t>(worker)];
   peer.is_waiting = peer.gradients_applied = false;

@@ -27,7 +27,7 @@
 
 namespace moka {
 
-// What a server has; asked by the service's thread only.
+// The values that a server owns; called by the service's thread only.
 class ServedValues {
  public:
   virtual ~ServedValues() = default;
@@ -120,7 +120,7 @@ class ParameterService {
   int64_t staleness_;
   ServedValues& values_;
 
-  // Of the thread.
+  // These belong to the service's thread.
   std::vector<Peer> peers_;
   std::vector<float> sum_;
   int turn_ = 0;

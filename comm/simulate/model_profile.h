@@ -1,4 +1,4 @@
-// What a training step computes and learns, layer by layer: the simulator's picture of a net.
+// The work of a training step: what it computes and learns, layer by layer: the simulator's picture of a net.
 #pragma once
 
 #include <cstdint>

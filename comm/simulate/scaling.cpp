@@ -1,3 +1,5 @@
+// Draws each rank's pace for a step from the noise asked for, then walks the plan's buckets once: a bucket begins when
+// its slowest rank is ready and the one before has ended.
 #include "comm/simulate/scaling.h"
 
 #include <algorithm>

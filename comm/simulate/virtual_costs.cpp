@@ -1,3 +1,5 @@
+// Follows each algorithm's schedule once in virtual time and takes its curve, so that planners cannot tell it from a
+// measured one.
 #include "comm/simulate/virtual_costs.h"
 
 #include <vector>

@@ -1,3 +1,5 @@
+// Matches every send with its receive once, then evaluates rounds in dependency order with shared links as divided
+// bandwidth. Where all nodes do alike, one node is followed for all, which is what makes thousands of ranks cheap.
 #include "comm/simulate/virtual_time.h"
 
 #include <algorithm>
@@ -70,7 +72,7 @@ class VirtualScheduleBuilder {
   }
 
  private:
-  // With ranks [0, followed) standing for all; none if other nodes do something else.
+  // Returns the schedule in which ranks [0, followed) stand for all; none if other nodes do something else.
   std::optional<VirtualSchedule> Follow(int followed) {
     followed_ = followed;
     if (followed < arrangement_.ranks && !IsAlike()) return std::nullopt;

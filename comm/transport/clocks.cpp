@@ -1,3 +1,5 @@
+// The exchange of time stamps with the first rank: several round trips, of which the shortest bounds the error by half
+// its length. Ranks of one machine share a monotonic clock and skip it.
 #include "comm/transport/clocks.h"
 
 #include <fstream>
@@ -13,7 +15,7 @@ namespace {
 
 constexpr int kRoundTrips = 16;
 
-std::string ClocksBytesOf(int64_t value) { return BytesOfValues(std::span<const int64_t>(&value, 1)); }
+std::string BytesOf(int64_t value) { return BytesOfValues(std::span<const int64_t>(&value, 1)); }
 
 int64_t TimeOfRank(const Communicator& world, int rank, const std::string& text) {
   int64_t micros = 0;
@@ -38,7 +40,7 @@ ClockOffset MeasureClock(Communicator& world, const RankClock& clock) {
     for (int peer = 1; peer < world.size(); ++peer) {
       for (int i = 0; i < kRoundTrips && !reads_first(peer); ++i) {
         (void)world.Receive(peer);
-        world.Send(peer, ClocksBytesOf(clock.now()));
+        world.Send(peer, BytesOf(clock.now()));
       }
     }
     return offset;
@@ -47,7 +49,7 @@ ClockOffset MeasureClock(Communicator& world, const RankClock& clock) {
   int64_t shortest = INT64_MAX;
   for (int i = 0; i < kRoundTrips; ++i) {  // the first one waits for the ranks before this one
     const int64_t sent = clock.now();
-    world.Send(0, ClocksBytesOf(sent));
+    world.Send(0, BytesOf(sent));
     const int64_t first = TimeOfRank(world, 0, world.Receive(0));
     const int64_t answered = clock.now();
     if (answered - sent >= shortest) continue;

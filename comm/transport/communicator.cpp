@@ -1,3 +1,6 @@
+// Texts are spread along a binomial tree, gathers go to the first rank and back by it, and the barrier is by
+// dissemination. There is one place where a rank waits: Await looks for failures, the ranks' patience and work that is
+// known to be slow.
 #include "comm/transport/communicator.h"
 
 #include <algorithm>
@@ -16,7 +19,7 @@ namespace {
 constexpr std::chrono::minutes kSlowWork(20);
 // No text is longer; what claims to be is no text.
 constexpr uint64_t kLongestText = uint64_t{1} << 40;
-// Of a text's memory at first: more is taken as more has come, so that a wrong length costs none.
+// A received text takes this much memory at first and more as more has come, so that a wrong length costs none.
 constexpr uint64_t kFirstPiece = uint64_t{1} << 24;
 
 // How many ranks follow one another in each place, if equally many do in all; otherwise 1.

@@ -1,3 +1,5 @@
+// Reads rank and size from the variables of the launchers in use, without MPI: they are needed before MPI may be
+// initialised, and by verbs that never do.
 #include <sys/utsname.h>
 
 #include <algorithm>
@@ -21,7 +23,7 @@ std::optional<int> NumberOf(const char* variable) {
   return number;
 }
 
-struct LaunchedPlace {
+struct Place {
   int rank = -1;
   int ranks = 1;
 };
@@ -39,7 +41,7 @@ constexpr PlaceVariables kLaunchers[] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WOR
                                          {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}};
 
 // Half of a pair says nothing, but for PMIx, which gives no number of ranks.
-LaunchedPlace PlaceHere() {
+Place PlaceHere() {
   for (const PlaceVariables& names : kLaunchers) {
     const std::optional<int> ranks = NumberOf(names.ranks);
     const std::optional<int> rank = NumberOf(names.rank);

@@ -1,3 +1,5 @@
+// A ring of slots with nonblocking sends and receives for each side of a pair, made when the pair first talks: it takes
+// nearly 1 MiB a pair, which most pairs of a large world never need. Slots are tested only when asked for.
 #include "comm/transport/mpi_transport.h"
 
 #include <sched.h>
@@ -13,8 +15,8 @@ namespace {
 constexpr int kDataTag = 1;
 constexpr int kFailureTag = 2;
 constexpr size_t kLastWords = 1024;
-constexpr int kMpiTransportYields = 64;
-constexpr std::chrono::microseconds kMpiTransportNap(50);
+constexpr int kYields = 64;
+constexpr std::chrono::microseconds kNap(50);
 
 void Checked(int code, std::string_view call) {
   if (code == MPI_SUCCESS) return;
@@ -30,7 +32,7 @@ int RankIn(MPI_Comm world) {
   return rank;
 }
 
-int MpiTransportSizeOf(MPI_Comm world) {
+int SizeOf(MPI_Comm world) {
   int size = 1;
   Checked(MPI_Comm_size(world, &size), "MPI_Comm_size");
   return size;
@@ -45,7 +47,7 @@ bool IsDone(MPI_Request& request, MPI_Status* status) {
 }  // namespace
 
 MpiTransport::MpiTransport(MPI_Comm world)
-    : Transport(RankIn(world), MpiTransportSizeOf(world)), world_(world), peers_(static_cast<size_t>(size())) {
+    : Transport(RankIn(world), SizeOf(world)), world_(world), peers_(static_cast<size_t>(size())) {
   MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);
 }
 
@@ -121,10 +123,10 @@ void MpiTransport::Consume(int peer, int64_t bytes) {
 
 // MPI moves only while it is asked, so nobody sleeps for long here.
 void MpiTransport::Idle(Deadline until, int /*peers*/) {
-  if (++idle_ < kMpiTransportYields || std::chrono::steady_clock::now() + kMpiTransportNap >= until) {
+  if (++idle_ < kYields || std::chrono::steady_clock::now() + kNap >= until) {
     ::sched_yield();
   } else {
-    std::this_thread::sleep_for(kMpiTransportNap);
+    std::this_thread::sleep_for(kNap);
   }
 }
 

@@ -1,3 +1,5 @@
+// Starts MPI under a watchdog, since neither MPI_Init nor MPI_Finalize has a time limit, agrees on one format among the
+// ranks, and joins the two transports: rings within a host, MPI between hosts.
 #include "comm/transport/mpi_world.h"
 
 #include <unistd.h>
@@ -34,7 +36,8 @@ constexpr std::chrono::seconds kStartTold(3);
 constexpr std::chrono::minutes kStartPatience(10);
 // How long the other ranks leave it to the first to say what is wrong with all.
 constexpr std::chrono::seconds kFirstSpeaks(2);
-// Of what ranks of one host share and write to each other (comm/transport/region.h). Another number where that changes.
+// The version of what ranks of one host share and write to each other (comm/transport/region.h); it grows when that
+// changes.
 constexpr int kWorldFormat = 2;
 constexpr std::string_view kFormatMark = ", world format ";
 

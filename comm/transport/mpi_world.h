@@ -23,7 +23,7 @@ int LaunchedRanks();
 // Whether OpenWorld has been called.
 bool HasOpenedWorld();
 
-// What this host calls itself.
+// Returns the name that this host gives itself.
 std::string HostName();
 
 // The place of this rank among those of its host, from 0: the number of its GPU where each has one of its own.

@@ -1,3 +1,5 @@
+// Sends are queued views of the caller's memory, pushed on by every wait of this rank, so that two ranks that send to
+// each other first never block one another.
 #include "comm/transport/point_to_point.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Checks the size and the range of what other ranks send: a rank of another build, or one that has gone wrong, is named
+// rather than believed.
 #include "comm/transport/rank_values.h"
 
 #include <charconv>

@@ -1,3 +1,6 @@
+// Lays the bells, the last words, the ring counters and the rings' bytes one behind the other in one block of memory,
+// all multiples of cache lines. Shared memory is reserved (posix_fallocate) and populated when it is mapped: a full
+// /dev/shm is an error then and no SIGBUS later.
 #include "comm/transport/region.h"
 
 #include <fcntl.h>

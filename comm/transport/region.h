@@ -60,10 +60,11 @@ class Region {
   std::byte* bytes_;
 };
 
-// Of one process.
+// Returns a region for the ranks of one process, in its heap.
 std::shared_ptr<Region> MakeHeapRegion(int ranks);
-// Of several: one rank creates, and the name may be unlinked as soon as all have opened it. Errors: kUnavailable with
-// what the system says and, where /dev/shm is full, how much is needed.
+// Return a region shared by several processes: one rank creates it and the others open it; the name may be unlinked as
+// soon as all have opened it. Errors: kUnavailable with what the system says and, where /dev/shm is full, how much is
+// needed.
 std::shared_ptr<Region> CreateSharedRegion(const std::string& name, int ranks);
 std::shared_ptr<Region> OpenSharedRegion(const std::string& name, int ranks);
 void UnlinkSharedRegion(const std::string& name);

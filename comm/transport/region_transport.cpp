@@ -1,3 +1,6 @@
+// Lock-free rings of one writer and one reader (Lamport, "Proving the Correctness of Multiprocess Programs", 1977),
+// whose counters are published with release and read with acquire, and bells by futex. Where one side must see the
+// other's store before it sleeps the order is a store before a load, which only sequential consistency gives.
 #include "comm/transport/region_transport.h"
 
 #include <linux/futex.h>

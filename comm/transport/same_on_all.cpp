@@ -1,3 +1,5 @@
+// Gathers fields as lines of text and tells the difference by majority: the rank that differs from most others is
+// named, with both values.
 #include "comm/transport/same_on_all.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Puts a head before each commit that says how long it is and when it may be seen; the reader holds it back until then.
+// So the delays are those of a network and the bytes take the real path.
 #include "comm/transport/shaped_transport.h"
 
 #include <algorithm>
@@ -97,7 +99,7 @@ void ShapedTransport::Consume(int peer, int64_t bytes) {
 }
 
 void ShapedTransport::Idle(Deadline until, int /*peers*/) {
-  // What has come and may not be seen yet rings no bell when its time comes.
+  // A message that has come but may not be seen yet rings no bell when its time comes: wake by the clock.
   int64_t next_us = INT64_MAX;
   for (const Frame& frame : coming_) {
     if (frame.left > 0 && frame.due_us > 0) next_us = std::min(next_us, frame.due_us);

@@ -1,3 +1,5 @@
+// Runs a function on one thread a rank and chooses which error to throw: that of the rank that failed by itself, not
+// those of the ranks that it took along.
 #include "comm/transport/thread_ranks.h"
 
 #include <exception>

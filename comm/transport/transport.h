@@ -31,7 +31,8 @@ class Transport {
   virtual std::span<std::byte> Reserve(int peer) = 0;
   // The first `bytes` of the room are on their way. Requires: at most what Reserve gave, a multiple of kUnit.
   virtual void Commit(int peer, int64_t bytes) = 0;
-  // What has come from a peer and is not consumed, in one piece; may be the beginning of it. A multiple of kUnit.
+  // Returns the bytes that have come from a peer and are not consumed, in one piece; may be the beginning of it. A
+  // multiple of kUnit.
   virtual std::span<const std::byte> Peek(int peer) = 0;
   virtual void Consume(int peer, int64_t bytes) = 0;
   // Returns when room or bytes may have come for `peers` peers, a rank has given up, or at the deadline at the latest;
@@ -40,7 +41,7 @@ class Transport {
 
   // Tells all ranks that this one gives up and why; they see it in failure().
   virtual void Fail(const std::string& why) = 0;
-  // What a rank that gave up has said, this one too; empty while all is well.
+  // Returns the words of a rank that gave up, this one too; empty while all is well.
   virtual std::string failure() const = 0;
 
  protected:

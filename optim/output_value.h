@@ -12,8 +12,8 @@ struct OutputValue {
   std::string name;
   double value = 0;
   double loss_weight = 0;
-  // Of outputs that are evaluated class by class: the value of each (an average precision, an intersection over
-  // union), `value` their mean.
+  // For outputs that are evaluated class by class: the value of each class (an average precision, an intersection over
+  // union), whose mean `value` is.
   std::map<int64_t, double> classes = {};
 };
 

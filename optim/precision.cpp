@@ -1,3 +1,5 @@
+// The solver's word comes first; NVCaffe's fields of the net are taken where it says nothing, and what has no effect is
+// told.
 #include "optim/precision.h"
 
 #include <algorithm>
@@ -7,6 +9,7 @@
 #include <vector>
 
 #include "core/text.h"
+#include "layers/net/layer.h"
 #include "proto/text/places.h"
 
 namespace moka {
@@ -87,8 +90,8 @@ std::vector<std::string> UnreadTypes(const NetParameter& net, Compute compute) {
 std::set<std::string> LayersInFloat32(const NetParameter& net) {
   std::set<std::string> layers;
   for (const LayerParameter& layer : net.layer()) {
-    const bool is_loss = layer.type().find("Loss") != std::string::npos ||
-                         std::ranges::any_of(layer.loss_weight(), [](float weight) { return weight != 0; });
+    const bool is_loss =
+        TraitsOf(layer).is_loss || std::ranges::any_of(layer.loss_weight(), [](float weight) { return weight != 0; });
     const bool says_float = (layer.has_forward_type() && layer.forward_type() == FLOAT) ||
                             (layer.has_backward_type() && layer.backward_type() == FLOAT);
     if (is_loss || says_float) layers.insert(layer.name());

@@ -1,5 +1,5 @@
-// Which arithmetic a run has: what the solver says (precision, loss_scale), else NVCaffe's fields of the net
-// (default_forward_type, global_grad_scale, global_grad_scale_adaptive), else float32.
+// Chooses the arithmetic of a run: the one that the solver names (precision, loss_scale), else NVCaffe's fields of the
+// net (default_forward_type, global_grad_scale, global_grad_scale_adaptive), else float32.
 #pragma once
 
 #include <set>

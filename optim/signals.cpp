@@ -1,3 +1,5 @@
+// Handlers write lock-free atomics and nothing else; a second SIGINT ends the process at once, with the last words
+// prepared beforehand, by async-signal-safe calls.
 #include "optim/signals.h"
 
 #include <fcntl.h>

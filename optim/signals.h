@@ -28,8 +28,8 @@ class SignalRequests {
   static bool WantsStop();
   // Whether a stop was ever asked for, taken or not.
   static bool WasAskedToStop();
-  // What a second SIGINT leaves behind: `text` in place of what the file holds, which is there already. An empty text:
-  // nothing. Any thread.
+  // Sets what a second SIGINT leaves behind: `text` in place of the content of the file, which exists already. An empty
+  // text: nothing. Any thread.
   static void SetLastWords(const std::filesystem::path& file, std::string text);
 
  private:

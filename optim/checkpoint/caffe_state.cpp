@@ -1,3 +1,5 @@
+// Caffe's history is a list in the order of learnable blobs, as often as the solver has slots; slots here have names,
+// so the order is made and checked on the way.
 #include "optim/checkpoint/caffe_state.h"
 
 #include <algorithm>
@@ -10,6 +12,7 @@
 #include "core/text.h"
 #include "optim/checkpoint/net_weights.h"
 #include "optim/optimizers/optimizer.h"
+#include "optim/optimizers/update.h"
 #include "proto/content.h"
 #include "proto/nets/net_file.h"
 #include "proto/nets/solver_file.h"
@@ -32,7 +35,7 @@ std::vector<NetBlob> LearnableBlobs(std::span<const NetBlob> blobs) {
   return learnable;
 }
 
-const std::vector<std::string>& CaffeStateSlotsOf(const SolverParameter& solver) {
+const std::vector<std::string>& SlotsOf(const SolverParameter& solver) {
   const Optimizer* optimizer = FindOptimizer(solver.type());
   Require(optimizer != nullptr, "CheckOptimizer passed");
   return optimizer->slots;
@@ -221,7 +224,7 @@ std::vector<StateTensor> HistoryOf(const SolverParameter& solver, std::span<cons
   }
   std::vector<StateTensor> history;
   const std::vector<NetBlob> learnable = LearnableBlobs(blobs);
-  for (const std::string& slot : CaffeStateSlotsOf(solver)) {
+  for (const std::string& slot : SlotsOf(solver)) {
     for (const NetBlob& blob : learnable) {
       StateTensor tensor{blob.shape, slots(SlotName(blob.name, slot))};
       if (tensor.values.empty()) tensor.values.assign(static_cast<size_t>(blob.shape.Count()), 0.0F);
@@ -263,7 +266,7 @@ CaffeState CaffeStateOf(const Checkpoint& checkpoint, const std::string& learned
 void HistoryToStore(const SolverParameter& solver, std::span<const NetBlob> blobs, std::span<const StateTensor> history,
                     ParameterStore& store) {
   const std::vector<NetBlob> learnable = LearnableBlobs(blobs);
-  const std::vector<std::string>& slots = CaffeStateSlotsOf(solver);
+  const std::vector<std::string>& slots = SlotsOf(solver);
   if (history.size() != slots.size() * learnable.size()) {
     throw Error(ErrorKind::kBadData,
                 StrCat("the solver state has ", history.size(), " history blobs, and ", solver.type(), " over ",

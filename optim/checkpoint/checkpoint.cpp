@@ -1,3 +1,5 @@
+// Files are written, synced and listed with their digests in a manifest, by which a reader tells a whole checkpoint
+// from the litter of a writer that was killed.
 #include "optim/checkpoint/checkpoint.h"
 
 #include <unistd.h>
@@ -25,7 +27,7 @@ constexpr std::string_view kState = ".state";
 constexpr std::string_view kManifest = ".sha256";
 constexpr std::string_view kSlotPrefix = "slot/";
 constexpr std::string_view kRankPrefix = "rank/";
-constexpr int64_t kCheckpointLimitBytes = int64_t{1} << 40;  // a checkpoint's file; a guard against absurd sizes only
+constexpr int64_t kLimitBytes = int64_t{1} << 40;  // a checkpoint's file; a guard against absurd sizes only
 constexpr int64_t kManifestLimitBytes = 4096;
 
 fs::path WithExtension(fs::path base, std::string_view extension) { return base += extension; }
@@ -177,7 +179,7 @@ std::string CheckpointName(int64_t iteration) {
 
 fs::path WriteCheckpoint(const fs::path& folder, const CheckpointContent& content, bool is_best,
                          const CheckpointPolicy& policy) {
-  // Not its parents: a run's folder that is gone is none to make anew.
+  // The parents are not made: a run's folder that is gone is none to make anew.
   std::error_code not_made;
   fs::create_directory(folder, not_made);
   const std::string name = CheckpointName(content.trainer.iteration);
@@ -252,8 +254,8 @@ Checkpoint LoadCheckpoint(const fs::path& path) {
     throw Error(ErrorKind::kNoInput, StrCat(manifest.string(), " does not exist: there is no complete checkpoint ",
                                             base.filename().string()));
   }
-  return CheckpointFromBytes(ReadFile(WithExtension(base, kWeights), kCheckpointLimitBytes),
-                             ReadFile(WithExtension(base, kState), kCheckpointLimitBytes),
+  return CheckpointFromBytes(ReadFile(WithExtension(base, kWeights), kLimitBytes),
+                             ReadFile(WithExtension(base, kState), kLimitBytes),
                              ReadFile(manifest, kManifestLimitBytes), base.string());
 }
 

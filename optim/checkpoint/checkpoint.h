@@ -32,7 +32,7 @@ struct RankMemory {
   StateTensor tensor;
 };
 
-// What goes into a checkpoint.
+// The content of a checkpoint.
 struct CheckpointContent {
   TrainerState trainer;
   std::string solver_text;

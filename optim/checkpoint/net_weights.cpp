@@ -1,3 +1,5 @@
+// Layers are matched by name and blobs by index, with Caffe's leave for old four-dimensional shapes. All mismatches are
+// collected before anything is changed.
 #include "optim/checkpoint/net_weights.h"
 
 #include <algorithm>

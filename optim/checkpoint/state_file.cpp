@@ -1,3 +1,5 @@
+// Little-endian sections of (name, length, bytes, CRC-32C); a reader checks each length against the file's end before
+// it takes memory.
 #include "optim/checkpoint/state_file.h"
 
 #include <array>

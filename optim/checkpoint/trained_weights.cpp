@@ -1,3 +1,4 @@
+// Takes a checkpoint's exponential means where the training tested with them, else its weights.
 #include "optim/checkpoint/trained_weights.h"
 
 #include <algorithm>

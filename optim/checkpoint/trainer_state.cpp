@@ -1,3 +1,4 @@
+// JSON with every field checked on the way back: a count cannot be negative.
 #include "optim/checkpoint/trainer_state.h"
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// What a run must remember beyond weights and slots to continue as if it had never stopped.
+// The state beyond weights and slots that a run must remember to continue as if it had never stopped.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// The format follows the name, as Caffe's own tools tell it; the check before a training is the same function's first
+// half.
 #include "optim/checkpoint/weights_file.h"
 
 #include "core/error.h"

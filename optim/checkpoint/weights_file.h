@@ -17,8 +17,8 @@ enum class WeightsFormat : uint8_t { kSafetensors, kCaffemodel, kHdf5 };
 
 // Errors: kUsage for a name that says none; `others` are endings that the caller knows beside these (", .solverstate").
 WeightsFormat WeightsFormatOf(const std::filesystem::path& file, std::string_view others = {});
-// What WriteWeightsFile would refuse, before the weights are there. Errors: kUsage; kCantCreate for a folder that is
-// missing, and for a file that is one.
+// Refuses what WriteWeightsFile would refuse, before the weights are there. Errors: kUsage; kCantCreate for a folder
+// that is missing, and for a file that is one.
 void CheckWeightsFile(const std::filesystem::path& file);
 // `net` goes into Caffe's formats, the metadata into safetensors. Errors: kUsage, kCantCreate, kIo, kBadData for what
 // the format cannot hold.

@@ -1,3 +1,5 @@
+// Curves are in float and ties keep their order, so that 11-point, MaxIntegral and Integral precisions equal SSD's
+// printed ones.
 #include "optim/evaluators/average_precision.h"
 
 #include <algorithm>
@@ -19,7 +21,7 @@ struct Curve {
   std::vector<float> recall;
 };
 
-Curve AveragePrecisionCurveOf(std::span<const RankedDetection> detections, int64_t objects) {
+Curve CurveOf(std::span<const RankedDetection> detections, int64_t objects) {
   std::vector<RankedDetection> ranked(detections.begin(), detections.end());
   // NaNs last: a sort needs an order.
   std::ranges::stable_sort(ranked, [](const RankedDetection& a, const RankedDetection& b) {
@@ -48,7 +50,7 @@ double ElevenPoints(const Curve& curve) {
   return sum;
 }
 
-double AveragePrecisionArea(const Curve& curve, bool monotonous) {
+double AreaUnder(const Curve& curve, bool monotonous) {
   std::vector<float> precision = curve.precision;
   for (size_t i = precision.size() - 1; monotonous && i > 0; --i) {
     precision[i - 1] = std::max(precision[i - 1], precision[i]);
@@ -73,9 +75,9 @@ PrecisionRule PrecisionRuleNamed(std::string_view name) {
 
 double AveragePrecision(std::span<const RankedDetection> detections, int64_t objects, PrecisionRule rule) {
   if (detections.empty() || objects <= 0) return 0;
-  const Curve curve = AveragePrecisionCurveOf(detections, objects);
+  const Curve curve = CurveOf(detections, objects);
   return rule == PrecisionRule::kElevenPoint ? ElevenPoints(curve)
-                                             : AveragePrecisionArea(curve, rule == PrecisionRule::kMaxIntegral);
+                                             : AreaUnder(curve, rule == PrecisionRule::kMaxIntegral);
 }
 
 void DetectionScores::Add(std::span<const float> rows) {

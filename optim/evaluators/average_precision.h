@@ -32,9 +32,9 @@ class DetectionScores {
   // Requires: a multiple of five numbers.
   void Add(std::span<const float> rows);
 
-  // Of every class seen, by class.
+  // Returns the average precision of every class seen, by class.
   std::map<int64_t, double> AveragePrecisions(PrecisionRule rule) const;
-  // Their mean; 0 when no class was seen.
+  // The mean of the classes' precisions; 0 when no class was seen.
   double Mean(PrecisionRule rule) const;
 
  private:

@@ -1,3 +1,5 @@
+// Gathers the rows of each image and class and hands them to CocoPrecision; overlaps of boxes are computed here,
+// those of masks by their own op.
 #include "optim/evaluators/coco.h"
 
 #include <algorithm>
@@ -11,7 +13,7 @@ namespace moka {
 namespace {
 
 // Image, class, score or instance, four corners, -1 of a detection or difficult 1, crowd 2.
-constexpr size_t kCocoColumns = 8;
+constexpr size_t kColumns = 8;
 
 struct CocoRowBox {
   double xmin = 0;
@@ -21,7 +23,7 @@ struct CocoRowBox {
   double Area() const { return std::max(0.0, xmax - xmin) * std::max(0.0, ymax - ymin); }
 };
 
-// Of a detection and an object; with a crowd the part of the detection that is in it.
+// Returns the overlap of a detection and an object; for a crowd it is the part of the detection that is in it.
 double CocoRowOverlap(const CocoRowBox& a, const CocoRowBox& b, bool is_crowd) {
   const CocoRowBox common{std::max(a.xmin, b.xmin), std::max(a.ymin, b.ymin), std::min(a.xmax, b.xmax),
                           std::min(a.ymax, b.ymax)};
@@ -30,7 +32,7 @@ double CocoRowOverlap(const CocoRowBox& a, const CocoRowBox& b, bool is_crowd) {
   return either > 0 ? both / either : 0;
 }
 
-// Of one picture and class.
+// The detections and objects of one image and class.
 struct CocoRowGroup {
   std::vector<CocoDetection> detections;
   std::vector<CocoRowBox> detected;
@@ -59,9 +61,9 @@ class CocoBoxEvaluator final : public Evaluator {
   void Reset() override { precision_.Clear(); }
 
   void Add(std::span<const float> values) override {
-    Require(values.size() % kCocoColumns == 0, "rows of CocoEvaluate have eight numbers");
+    Require(values.size() % kColumns == 0, "rows of CocoEvaluate have eight numbers");
     std::map<std::pair<int64_t, int64_t>, CocoRowGroup> groups;
-    for (; !values.empty(); values = values.subspan(kCocoColumns)) {
+    for (; !values.empty(); values = values.subspan(kColumns)) {
       if (!(values[0] >= 0 && values[1] >= 0)) continue;  // unused
       CocoRowGroup& group = groups[{static_cast<int64_t>(values[0]), static_cast<int64_t>(values[1])}];
       const CocoRowBox box = BoxOfRow(values);

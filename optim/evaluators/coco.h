@@ -9,7 +9,7 @@
 
 namespace moka {
 
-// What a test prints for a top of this name.
+// Returns the values that a test prints for a top of this name.
 std::vector<OutputValue> CocoValues(const std::string& top, const CocoPrecision& precision, bool has_sizes);
 
 }  // namespace moka

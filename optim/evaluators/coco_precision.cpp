@@ -1,3 +1,5 @@
+// The matching of pycocotools: detections by falling score take the best free object above the threshold, ignored
+// objects last; precision is made monotone and read at 101 recalls.
 #include "optim/evaluators/coco_precision.h"
 
 #include <algorithm>
@@ -42,7 +44,7 @@ std::vector<size_t> RankedPlaces(std::span<const CocoDetection> detections) {
   return order;
 }
 
-// One picture's objects of one class and how far detections overlap them.
+// One image's objects of one class and how far detections overlap them.
 struct CocoScene {
   std::span<const CocoObject> objects;
   std::vector<bool> is_ignored;

@@ -12,7 +12,7 @@
 
 namespace moka {
 
-// A detection of one picture and class.
+// A detection of one image and class.
 struct CocoDetection {
   float score = 0;
   double area = 0;  // pixels; looked at where the precision has sizes
@@ -23,7 +23,7 @@ struct CocoObject {
   bool is_crowd = false;    // ignored, and any number of detections may be of it
 };
 
-// Which objects count, by their area. Detections of others, and those of another size that are of no object, count
+// The objects that count, by their area. Detections of others, and those of another size that are of no object, count
 // neither as right nor as wrong.
 enum class CocoSize : uint8_t { kAll, kSmall, kMedium, kLarge };
 inline constexpr size_t kCocoSizes = 4;
@@ -32,20 +32,20 @@ inline constexpr size_t kCocoSizes = 4;
 inline constexpr size_t kCocoOverlaps = 10;
 double CocoOverlap(size_t i);
 
-// Adds up what the pictures of a test show. One thread.
+// Adds up what the images of a test show. One thread.
 class CocoPrecision {
  public:
   // Small is below 32x32 pixels, large above 96x96, as in COCO; without sizes only kAll is counted.
   struct Options {
     bool has_sizes = false;
-    int64_t max_detections = 100;  // of a picture and class, those of the highest scores
+    int64_t max_detections = 100;  // of an image and class, those of the highest scores
   };
   explicit CocoPrecision(const Options& options) : options_(options) {}
 
   void Clear() { classes_.clear(); }
-  // The detections of one picture and class, in any order, with its objects: all of the class, in one call.
+  // The detections of one image and class, in any order, with its objects: all of the class, in one call.
   // `overlaps` [detections, objects] are intersections over unions; with a crowd, over the detection's area.
-  // Requires: overlaps.size() = detections.size() * objects.size(). A picture without either need not be added.
+  // Requires: overlaps.size() = detections.size() * objects.size(). An image without either need not be added.
   void Add(int64_t label, std::span<const CocoDetection> detections, std::span<const CocoObject> objects,
            std::span<const double> overlaps);
 
@@ -59,7 +59,7 @@ class CocoPrecision {
   std::optional<double> MeanAt(size_t overlap, CocoSize size = CocoSize::kAll) const;
 
  private:
-  // What became of a detection at each overlap: bit i of `right` or `wrong`, neither where it does not count.
+  // The verdict on a detection at each overlap: bit i of `right` or `wrong`, neither where it does not count.
   struct Judged {
     float score = 0;
     uint16_t right = 0;

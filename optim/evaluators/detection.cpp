@@ -1,3 +1,4 @@
+// Rows of DetectionEvaluate layers become SSD's mean average precision.
 #include "optim/evaluators/evaluator.h"
 
 namespace moka {

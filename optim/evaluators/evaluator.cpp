@@ -1,3 +1,4 @@
+// Finds the row by layer type; the rows come from the build.
 #include "optim/evaluators/evaluator.h"
 
 #include <algorithm>

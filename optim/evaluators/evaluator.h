@@ -1,5 +1,5 @@
-// What becomes of a test output whose batches do not average: counts and ranked rows that make one number at the end.
-// A row by layer type; other outputs are means.
+// Evaluators of test outputs whose batches do not average: counts and ranked rows that make one number at the end. A
+// row by layer type; other outputs are means.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ class Evaluator {
   virtual ~Evaluator() = default;
 
   virtual void Reset() = 0;
-  // What the layer's first top held after a batch.
+  // Takes the values that the layer's first top held after a batch.
   virtual void Add(std::span<const float> values) = 0;
   // At least one, the first of which ranks a run; `top` is the name of the layer's first top, which names of others
   // begin with ("miou", "miou/pixel_accuracy").
@@ -35,7 +35,7 @@ struct EvaluatorOptions {
   PrecisionRule rule = PrecisionRule::kIntegral;
 };
 
-// What adds up the tops of a layer type: a function `EvaluatorRow NAME()` in the evaluator's file.
+// The evaluator of a layer type: a function `EvaluatorRow NAME()` in the evaluator's file.
 struct EvaluatorRow {
   std::string_view type;  // of the layer
   // Null where the options ask for nothing of it.

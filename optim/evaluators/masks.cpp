@@ -1,3 +1,4 @@
+// Reads MaskOverlaps' tables back into detections, objects and their overlaps, an image each.
 #include "optim/evaluators/evaluator.h"
 
 #include <algorithm>
@@ -13,7 +14,7 @@ namespace {
 
 constexpr size_t kTableBefore = 3;  // class, score and pixels, before the overlaps with the objects
 
-// Of one picture and class.
+// The rows of one image and class.
 struct MaskTableGroup {
   std::vector<CocoDetection> detections;
   std::vector<size_t> rows;  // theirs in the table

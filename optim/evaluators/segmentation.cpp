@@ -1,9 +1,11 @@
+// Counts of hits, labels and predictions a class are summed over all batches before any is divided, as a mean of
+// batches' ratios would be another number.
 #include "optim/evaluators/evaluator.h"
 
 namespace moka {
 namespace {
 
-// What a test's pixels were, for one class.
+// The pixels of a test, counted for one class.
 struct ClassPixels {
   double right = 0;
   double labelled = 0;
@@ -49,7 +51,7 @@ class SegmentationEvaluator final : public Evaluator {
   }
 
  private:
-  // Of the classes that there are; 0 of none.
+  // Sets the mean over the classes that there are; 0 if there are none.
   static void SetMean(OutputValue& value) {
     for (const auto& [label, part] : value.classes) value.value += part / static_cast<double>(value.classes.size());
   }

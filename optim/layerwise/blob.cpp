@@ -1,3 +1,4 @@
+// Memory is the store's or the blob's own, and changes size only when a Reshape needs more.
 #include "optim/layerwise/blob.h"
 
 #include <algorithm>

@@ -18,11 +18,11 @@ class ExternalLayer {
   virtual ~ExternalLayer() = default;
   // Once, before the first Reshape: may add parameters to blobs().
   virtual void SetUp(const BlobList& bottoms, const BlobList& tops) = 0;
-  // Before every Forward: gives the tops their shapes.
+  // Gives the tops their shapes; called before every Forward.
   virtual void Reshape(const BlobList& bottoms, const BlobList& tops) = 0;
   virtual void Forward(const BlobList& bottoms, const BlobList& tops) = 0;
   virtual void Backward(const BlobList& tops, const std::vector<char>& propagate_down, const BlobList& bottoms) = 0;
-  // Its parameters.
+  // The layer's parameters.
   virtual const std::shared_ptr<BlobList>& blobs() = 0;
 };
 

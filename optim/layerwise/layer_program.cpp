@@ -1,3 +1,5 @@
+// A layer's graph is compiled when its bottoms' shapes are first seen, and again for new ones; the backward program is
+// made only if somebody asks for it.
 #include "optim/layerwise/layer_program.h"
 
 #include <algorithm>
@@ -124,7 +126,7 @@ void LayerProgram::AddKept(const BuiltNet& net) {
     kept_before_.push_back(StrCat(kept_.back(), " before"));
     for (const std::string& name : {kept_.back(), kept_before_.back()}) {
       store.Add(name, kept.shape);
-      store.FixLayout(name);
+      store.FixLayout(name, {});
       store.MarkWritten(name);
     }
     kept_values_.emplace_back(store.tensor(kept_.back()), store.tensor(kept_before_.back()));

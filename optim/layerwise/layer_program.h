@@ -28,7 +28,7 @@ struct SharedParameters {
 
 class LayerProgram {
  public:
-  // What a layer says about itself for the present bottoms.
+  // The description that a layer gives of itself for the present bottoms.
   struct Description {
     std::vector<Shape> tops;
     std::vector<double> loss_weights;  // one a top
@@ -80,8 +80,8 @@ class LayerProgram {
   bool has_told_ = false;  // which of its fields change nothing
   std::shared_ptr<SharedParameters> parameters_;
   std::vector<std::string> keys_;
-  // What the layer keeps from one forward pass to the next (a recurrent layer's last hidden state), zero at first, and
-  // what that was before the last pass, which backward starts from. Names in the store, of this object only.
+  // The states that the layer keeps from one forward pass to the next (a recurrent layer's last hidden state), zero at
+  // first, and their values before the last pass, from which backward starts. Names in the store, of this object only.
   std::vector<std::string> kept_;
   std::vector<std::string> kept_before_;
   std::vector<std::pair<Tensor, Tensor>> kept_values_;  // of both: the store is looked into under its mutex only

@@ -9,7 +9,9 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "data/pipeline/open_pipeline.h"
 #include "data/records/hdf5_sink.h"
+#include "layers/net/layer.h"
 #include "layers/net/named_layers.h"
 #include "optim/checkpoint/net_weights.h"
 #include "optim/layerwise/wiring.h"
@@ -51,8 +53,8 @@ LayerwiseNet::LayerwiseNet(const NetParameter& param, LayerwiseOptions options)
   wired = InsertSplits(wired);
   for (const LayerParameter& layer : wired.layer()) AddLayer(layer);
   std::set<std::string> names;
-  for (const auto& [blob, layer] : unread_) names.insert(blob_names_[static_cast<size_t>(blob)]);
-  for (const std::string& name : names) outputs_.push_back(blob_ids_.at(name));
+  for (const auto& [blob, layer] : unread_) names.insert(blobs_.names[static_cast<size_t>(blob)]);
+  for (const std::string& name : names) blobs_.outputs.push_back(blob_ids_.at(name));
   Plan();
 }
 
@@ -99,34 +101,34 @@ NetOptions LayerwiseNet::OptionsOf() const { return {.state = options_.state, .d
 int LayerwiseNet::WriteTop(const LayerParameter& param, int i) {
   const std::string& name = param.top(i);
   if (i < param.bottom_size() && param.bottom(i) == name) return blob_ids_.at(name);
-  const int id = static_cast<int>(blobs_.size());
+  const int id = static_cast<int>(blobs_.all.size());
   if (!blob_ids_.emplace(name, id).second) {
     throw ErrorAt(param, StrCat("top[", i, "]"),
                   StrCat("layer \"", param.name(), "\": top \"", name, "\" is already there"),
                   "rename it; a layer works in place only on a blob that nobody else reads");
   }
-  blobs_.push_back(std::make_shared<Blob>());
-  blob_names_.push_back(name);
-  blob_loss_weights_.push_back(0);
+  blobs_.all.push_back(std::make_shared<Blob>());
+  blobs_.names.push_back(name);
+  blobs_.loss_weights.push_back(0);
   return id;
 }
 
 void LayerwiseNet::AddLayer(const LayerParameter& param) {
   auto layer = std::make_unique<Layer>();
   layer->param = param;
-  layer->is_split = param.type() == "Split";
+  layer->is_split = TraitsOf(param).copies;
   for (const std::string& bottom : param.bottom()) {
     const int id = blob_ids_.at(bottom);
     layer->bottom_ids.push_back(id);
-    layer->bottoms.push_back(blobs_[static_cast<size_t>(id)]);
+    layer->bottoms.push_back(blobs_.all[static_cast<size_t>(id)]);
     unread_.erase(id);
   }
   for (int i = 0; i < param.top_size(); ++i) {
     const int id = WriteTop(param, i);
     layer->top_ids.push_back(id);
-    layer->tops.push_back(blobs_[static_cast<size_t>(id)]);
+    layer->tops.push_back(blobs_.all[static_cast<size_t>(id)]);
     unread_[id] = static_cast<int>(layers_.size());
-    if (param.type() == "Input") inputs_.push_back(id);
+    if (TraitsOf(param).data == DataKind::kInput) blobs_.inputs.push_back(id);
   }
   layer->blobs = std::make_shared<BlobList>();
   const auto external = externals_.find(param.name());
@@ -140,7 +142,7 @@ void LayerwiseNet::AddLayer(const LayerParameter& param) {
     layer->program = std::make_unique<LayerProgram>(param, OptionsOf());
   }
   SetUpLayer(*layer);
-  if (param.type() == "HDF5Output" && !layer->external) {
+  if (TraitsOf(param).writes_file && !layer->external) {
     AddHook(Hook::kAfterForward, RowWriter(*layer, static_cast<int>(layers_.size())));
   }
   layers_.push_back(std::move(layer));
@@ -166,7 +168,7 @@ void LayerwiseNet::SetUpLayer(Layer& layer) {
   if (layer.is_fed && IsPipelineLayer(layer.param.type())) {
     PipelineTypes()(layer.param);
     // As in Caffe, constant tops are filled now; what is written into them later stays.
-    if (layer.param.type() == "DummyData") {
+    if (TraitsOf(layer.param).data == DataKind::kFillers) {
       std::vector<Tensor> tops;
       const std::vector<TensorType>& types = pipelines_[layer.param.name()]->types();
       for (size_t i = 0; i < types.size(); ++i) tops.emplace_back(types[i], layer.tops[i]->data().get());
@@ -180,7 +182,7 @@ void LayerwiseNet::SeedLosses(Layer& layer) {
   for (size_t i = 0; i < layer.tops.size(); ++i) {
     if (layer.loss_weights[i] == 0) continue;
     std::ranges::fill(layer.tops[i]->gradient(), static_cast<float>(layer.loss_weights[i]));
-    blob_loss_weights_[static_cast<size_t>(layer.top_ids[i])] = layer.loss_weights[i];
+    blobs_.loss_weights[static_cast<size_t>(layer.top_ids[i])] = layer.loss_weights[i];
   }
 }
 
@@ -250,7 +252,7 @@ void LayerwiseNet::AddParameter(Layer& layer, NetBlob blob, size_t index) {
     const bool is_new = !store.Has(blob.name);
     AddBlobs(std::span(&blob, 1), options_.seed, store);
     // Plain for good, and never mirrored: it is read and written in place.
-    store.FixLayout(blob.name);
+    store.FixLayout(blob.name, {});
     store.MarkWritten(blob.name);
     if (layer.external && is_new) store.Set(blob.name, (*layer.blobs)[index]->values());
   }
@@ -283,7 +285,8 @@ void LayerwiseNet::Plan() {
     for (const bool down : layer->param.propagate_down()) fact.propagate_down.push_back(static_cast<char>(down));
     facts.push_back(std::move(fact));
   }
-  const std::vector<BackwardPlan> plans = PlanBackward(facts, static_cast<int>(blobs_.size()), param_.force_backward());
+  const std::vector<BackwardPlan> plans =
+      PlanBackward(facts, static_cast<int>(blobs_.all.size()), param_.force_backward());
   for (size_t i = 0; i < layers_.size(); ++i) {
     Layer& layer = *layers_[i];
     layer.visits = plans[i].visits;

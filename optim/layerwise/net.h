@@ -36,7 +36,7 @@ class LayerwiseNet {
  public:
   struct Layer {
     LayerParameter param;
-    std::vector<int> bottom_ids;  // of blobs()
+    std::vector<int> bottom_ids;  // of blobs().all
     std::vector<int> top_ids;
     BlobList bottoms;
     BlobList tops;
@@ -52,6 +52,13 @@ class LayerwiseNet {
     std::unique_ptr<LayerProgram> program;    // null: split or external
     std::unique_ptr<ExternalLayer> external;  // null: one of Moka's
   };
+  struct Blobs {
+    BlobList all;
+    std::vector<std::string> names;
+    std::vector<double> loss_weights;
+    std::vector<int> inputs;   // tops of Input layers
+    std::vector<int> outputs;  // which nobody reads
+  };
   enum class Hook { kBeforeForward, kAfterForward, kBeforeBackward, kAfterBackward };
 
   // Errors: those of BuildNet, of data sources and of external layers.
@@ -63,34 +70,20 @@ class LayerwiseNet {
   const std::string& name() const { return param_.name(); }
   const NetParameter& net_param() const { return param_; }
   const std::vector<std::unique_ptr<Layer>>& layers() const { return layers_; }
-  const BlobList& blobs() const { return blobs_; }
-  const std::vector<std::string>& blob_names() const { return blob_names_; }
-  const std::vector<int>& inputs() const { return inputs_; }    // tops of Input layers
-  const std::vector<int>& outputs() const { return outputs_; }  // blobs nobody reads
-  const std::vector<double>& blob_loss_weights() const { return blob_loss_weights_; }
+  const Blobs& blobs() const { return blobs_; }
 
   // Layers start..end in order; the loss of those. Backward: start down to end. Errors: kUsage for an index out of
   // range; kConfig when a layer cannot take its bottoms' shapes; those of Run and of external layers.
   double Forward(int start, int end);
   void Backward(int start, int end);
-  double Forward() { return Forward(0, static_cast<int>(layers_.size()) - 1); }
-  void Backward() { Backward(static_cast<int>(layers_.size()) - 1, 0); }
   // Gives every blob the shape that follows from the inputs' present shapes.
   void Reshape();
   void ClearParamDiffs();
   // Called with the layer's index around each layer's work, on the same thread.
   void AddHook(Hook hook, std::function<void(int)> call);
 
-  // Weights by layer name: a comma-separated list of files. A warning names the layers that none of them has, which
-  // keep the values they have. Errors: those of LoadWeights.
-  void CopyFrom(const std::string& files);
-  // The weights of a trained net (optim/checkpoint/trained_weights.h). Errors: kBadData naming the layers that no file
-  // has.
-  void CopyTrained(const std::string& files);
-  // In the format of the name (optim/checkpoint/weights_file.h).
-  void Save(const std::string& path) const;
-  // As Caffe's HDF5 weights (.caffemodel.h5); CopyFrom reads them.
-  void SaveHdf5(const std::string& path) const;
+  // Calls `use` with the parameters of all layers and where their values are, while no pass runs.
+  void WithWeights(const std::function<void(const std::vector<NetBlob>& blobs, ParameterStore& store)>& use) const;
   // From now on the parameters of layers of the same name are the other net's. Errors: kConfig when shapes differ.
   void ShareWith(const LayerwiseNet& other);
 
@@ -99,7 +92,7 @@ class LayerwiseNet {
   // The blob of a key of the store. Requires: it is there.
   const std::shared_ptr<Blob>& parameter(const std::string& key) const;
   const std::shared_ptr<SharedParameters>& parameters() const { return parameters_; }
-  // Of a data layer; null if the layer has none.
+  // Returns the pipeline of a data layer; null if the layer has none.
   Pipeline* pipeline(const std::string& layer) const;
 
  private:
@@ -131,16 +124,16 @@ class LayerwiseNet {
   std::shared_ptr<SharedParameters> parameters_;
   std::map<std::string, std::shared_ptr<Blob>> owned_;  // by key: the first use of each parameter
   std::vector<std::unique_ptr<Layer>> layers_;
-  BlobList blobs_;
-  std::vector<std::string> blob_names_;
-  std::vector<double> blob_loss_weights_;
+  Blobs blobs_;
   std::map<std::string, int> blob_ids_;
   std::map<int, int> unread_;  // blob -> layer that wrote it, while nobody reads it
-  std::vector<int> inputs_;
-  std::vector<int> outputs_;
   std::array<std::vector<std::function<void(int)>>, 4> hooks_;
   int64_t passes_ = 0;
   mutable std::recursive_mutex mutex_;
 };
+
+// All layers: the loss of the net; the gradients that follow from the diffs.
+inline double ForwardAll(LayerwiseNet& net) { return net.Forward(0, static_cast<int>(net.layers().size()) - 1); }
+inline void BackwardAll(LayerwiseNet& net) { net.Backward(static_cast<int>(net.layers().size()) - 1, 0); }
 
 }  // namespace moka

@@ -6,20 +6,18 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "layers/net/layer.h"
 #include "optim/checkpoint/net_weights.h"
-#include "optim/checkpoint/trained_weights.h"
-#include "optim/checkpoint/weights_file.h"
 #include "optim/layerwise/net.h"
-#include "optim/step/train_net.h"
+#include "optim/step/step_program.h"
 #include "proto/text/places.h"
-#include "proto/weights/weights.h"
 
 namespace moka {
 namespace {
 
 // Caffe fills constant tops of DummyData once, so what is written into them later stays.
 bool IsConstantTop(const LayerParameter& param, int top) {
-  if (param.type() != "DummyData") return false;
+  if (TraitsOf(param).data != DataKind::kFillers) return false;
   const auto& fillers = param.dummy_data_param().data_filler();
   return fillers.empty() || fillers.Get(fillers.size() == 1 ? 0 : top).type() == "constant";
 }
@@ -52,7 +50,7 @@ void LayerwiseNet::FitLayer(Layer& layer) {
     }
   }
   // An input keeps the shape its user gave it.
-  if (layer.is_set_up && layer.is_fed && layer.param.type() == "Input") return;
+  if (layer.is_set_up && layer.is_fed && TraitsOf(layer.param).data == DataKind::kInput) return;
   layer.is_set_up = true;
   const std::vector<Shape>& tops = layer.program->description().tops;
   for (size_t i = 0; i < tops.size(); ++i) {
@@ -169,27 +167,9 @@ void LayerwiseNet::ClearParamDiffs() {
   }
 }
 
-void LayerwiseNet::CopyFrom(const std::string& files) {
+void LayerwiseNet::WithWeights(const std::function<void(const std::vector<NetBlob>&, ParameterStore&)>& use) const {
   const std::lock_guard lock(mutex_);
-  const std::vector<std::string> missing = ReadWeightFiles(files, net_blobs(), parameters_->store);
-  if (missing.empty()) return;
-  LogWarning(StrCat(files, ": no weights of ", missing.size() == 1 ? "layer " : "layers ", Join(missing, ", "),
-                    ", which keep the values they have"));
-}
-
-void LayerwiseNet::CopyTrained(const std::string& files) {
-  const std::lock_guard lock(mutex_);
-  LoadTrainedWeights(files, net_blobs(), parameters_->store);
-}
-
-void LayerwiseNet::Save(const std::string& path) const {
-  const std::lock_guard lock(mutex_);
-  WriteWeightsFile(path, param_, WeightsOf(net_blobs(), parameters_->store));
-}
-
-void LayerwiseNet::SaveHdf5(const std::string& path) const {
-  const std::lock_guard lock(mutex_);
-  WriteHdf5Weights(path, param_, WeightsOf(net_blobs(), parameters_->store));
+  use(net_blobs(), parameters_->store);
 }
 
 void LayerwiseNet::ShareWith(const LayerwiseNet& other) {
@@ -228,7 +208,7 @@ void LayerwiseNet::Rebind(std::shared_ptr<SharedParameters> parameters,
         for (int count = 2; store.Has(fresh); ++count) fresh = StrCat(key, "#", count);
         store.Add(fresh, blob->shape());
         store.Set(fresh, blob->values());
-        store.FixLayout(fresh);
+        store.FixLayout(fresh, {});
         store.MarkWritten(fresh);
       }
       renamed[key] = fresh;

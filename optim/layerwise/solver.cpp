@@ -1,3 +1,5 @@
+// Forward, backward and update are three calls, with the solver's rate, average loss and tests between them as in
+// Caffe's Step.
 #include "optim/layerwise/solver.h"
 
 #include <algorithm>
@@ -10,8 +12,9 @@
 #include "core/text.h"
 #include "layers/net/catalog.h"
 #include "optim/checkpoint/caffe_state.h"
+#include "optim/layerwise/net_files.h"
 #include "optim/optimizers/solver_fields.h"
-#include "optim/step/train_net.h"
+#include "optim/step/step_program.h"
 #include "proto/text/places.h"
 
 namespace moka {
@@ -19,7 +22,7 @@ namespace {
 
 constexpr int64_t kMaxShown = 1000;  // elements of an output written to the log
 
-// What moka train does by the field, and steps do not: with it the result would be another.
+// Refuses fields that moka train acts on and single steps do not: with it the result would be another.
 void RefuseUnstepped(const SolverParameter& solver) {
   const auto refuse = [&](bool is_given, std::string_view field, std::string_view text) {
     if (!is_given) return;
@@ -62,7 +65,7 @@ LayerwiseSolver::LayerwiseSolver(SolverParameter solver, const SolverNets& nets,
     tests_.push_back(std::make_shared<LayerwiseNet>(test, options));
   }
   for (const std::string& weights : solver_.weights()) {
-    net_->CopyFrom(weights);
+    CopyWeights(weights, *net_);
   }
 }
 
@@ -83,7 +86,7 @@ void LayerwiseSolver::BindUpdate() {
     if (before != nullptr && i < old_slots.size() && old_slots[i].shape == slot.shape) {
       store.Set(slot.name, before->store.Values(old_slots[i].name));
     }
-    store.FixLayout(slot.name);
+    store.FixLayout(slot.name, {});
     store.MarkWritten(slot.name);
   }
   CompileOptions options;
@@ -121,13 +124,13 @@ void LayerwiseSolver::Smooth(double loss) {
 void LayerwiseSolver::Display() const {
   LogInfo(StrCat("Iteration ", iteration_, ", loss = ", smoothed_loss_));
   int64_t shown = 0;
-  for (const int output : net_->outputs()) {
+  for (const int output : net_->blobs().outputs) {
     const auto index = static_cast<size_t>(output);
-    const double weight = net_->blob_loss_weights()[index];
-    for (const float value : net_->blobs()[index]->values()) {
+    const double weight = net_->blobs().loss_weights[index];
+    for (const float value : net_->blobs().all[index]->values()) {
       if (shown == kMaxShown) return;
       const double v = static_cast<double>(value);
-      LogInfo(StrCat("    Train net output #", shown++, ": ", net_->blob_names()[index], " = ", v,
+      LogInfo(StrCat("    Train net output #", shown++, ": ", net_->blobs().names[index], " = ", v,
                      weight == 0 ? std::string() : StrCat(" (* ", weight, " = ", weight * v, " loss)")));
     }
   }
@@ -142,8 +145,8 @@ void LayerwiseSolver::Iterate() {
   for (const Callback& callback : callbacks_) callback.on_start();
   double loss = 0;
   for (int i = 0; i < solver_.iter_size(); ++i) {
-    loss += net_->Forward();
-    net_->Backward();
+    loss += ForwardAll(*net_);
+    BackwardAll(*net_);
   }
   Smooth(loss / solver_.iter_size());
   UpdatePlateau(solver_, iteration_, smoothed_loss_, plateau_);
@@ -171,7 +174,7 @@ void LayerwiseSolver::Solve(const std::string& resume) {
   Step(std::max<int64_t>(0, solver_.max_iter() - iteration_));
   if (solver_.snapshot_after_train() && (solver_.snapshot() == 0 || iteration_ % solver_.snapshot() != 0)) Snapshot();
   if (solver_.display() > 0 && iteration_ % solver_.display() == 0) {
-    Smooth(net_->Forward());
+    Smooth(ForwardAll(*net_));
     LogInfo(StrCat("Iteration ", iteration_, ", loss = ", smoothed_loss_));
   }
   if (solver_.test_interval() > 0 && iteration_ % solver_.test_interval() == 0 && iteration_ > first) TestAll();
@@ -191,10 +194,10 @@ void LayerwiseSolver::TestOne(size_t index) {
   std::map<int, DetectionScores> detections;
   std::vector<double> sums;
   for (int i = 0; i < batches; ++i) {
-    net.Forward();
+    ForwardAll(net);
     size_t next = 0;
-    for (const int output : net.outputs()) {
-      const std::span<const float> values = net.blobs()[static_cast<size_t>(output)]->values();
+    for (const int output : net.blobs().outputs) {
+      const std::span<const float> values = net.blobs().all[static_cast<size_t>(output)]->values();
       if (is_detection) {
         CheckDetections(net, output);
         detections[output].Add(values);
@@ -216,37 +219,37 @@ void LayerwiseSolver::TestOne(size_t index) {
 
 // As SSD's solver: every output is rows of five numbers.
 void LayerwiseSolver::CheckDetections(const LayerwiseNet& net, int output) {
-  const Shape& shape = net.blobs()[static_cast<size_t>(output)]->shape();
+  const Shape& shape = net.blobs().all[static_cast<size_t>(output)]->shape();
   if (shape.rank() > 0 && shape[shape.rank() - 1] == 5) return;
   throw Error(ErrorKind::kConfig,
-              StrCat("eval_type is detection, and output \"", net.blob_names()[static_cast<size_t>(output)],
+              StrCat("eval_type is detection, and output \"", net.blobs().names[static_cast<size_t>(output)],
                      "\" of the test net is ", shape.ToString(), ", no rows of a DetectionEvaluate layer"));
 }
 
 void LayerwiseSolver::ShowDetections(const LayerwiseNet& net, const std::map<int, DetectionScores>& detections) const {
   const PrecisionRule rule = PrecisionRuleNamed(solver_.ap_version());
   size_t next = 0;
-  for (const int output : net.outputs()) {
+  for (const int output : net.blobs().outputs) {
     const DetectionScores& scores = detections.at(output);
     if (solver_.show_per_class_result()) {
       for (const auto& [label, precision] : scores.AveragePrecisions(rule)) {
         LogInfo(StrCat("class", label, ": ", precision));
       }
     }
-    LogInfo(StrCat("    Test net output #", next++, ": ", net.blob_names()[static_cast<size_t>(output)], " = ",
+    LogInfo(StrCat("    Test net output #", next++, ": ", net.blobs().names[static_cast<size_t>(output)], " = ",
                    scores.Mean(rule)));
   }
 }
 
 void LayerwiseSolver::ShowMeans(const LayerwiseNet& net, const std::vector<double>& sums, int batches) const {
   size_t next = 0;
-  for (const int output : net.outputs()) {
+  for (const int output : net.blobs().outputs) {
     const auto id = static_cast<size_t>(output);
-    const double weight = net.blob_loss_weights()[id];
-    for (int64_t k = 0; k < net.blobs()[id]->count(); ++k, ++next) {
+    const double weight = net.blobs().loss_weights[id];
+    for (int64_t k = 0; k < net.blobs().all[id]->count(); ++k, ++next) {
       if (next >= static_cast<size_t>(kMaxShown)) return;
       const double mean = sums[next] / std::max(1, batches);
-      LogInfo(StrCat("    Test net output #", next, ": ", net.blob_names()[id], " = ", mean,
+      LogInfo(StrCat("    Test net output #", next, ": ", net.blobs().names[id], " = ", mean,
                      weight == 0 ? std::string() : StrCat(" (* ", weight, " = ", weight * mean, " loss)")));
     }
   }
@@ -257,7 +260,7 @@ void LayerwiseSolver::Snapshot() {
   const std::string path = StrCat(solver_.snapshot_prefix(), "_iter_", iteration_);
   const std::string model = path + ".caffemodel";
   LogInfo(StrCat("Snapshotting to ", model));
-  net_->Save(model);
+  SaveWeights(*net_, model);
   CaffeState state;
   state.iteration = iteration_;
   state.learned_net = model;
@@ -276,7 +279,7 @@ void LayerwiseSolver::Restore(const std::string& path) {
     // The state's folder may have been moved, and its weights with it.
     const std::filesystem::path beside = std::filesystem::path(path).parent_path() / weights.filename();
     if (!std::filesystem::exists(weights) && std::filesystem::exists(beside)) weights = beside;
-    net_->CopyFrom(weights.string());
+    CopyWeights(weights.string(), *net_);
   }
   HistoryToStore(solver_, blobs, state.history, bound_->store);
   iteration_ = state.iteration;

@@ -32,7 +32,7 @@ class LayerwiseSolver {
   const std::shared_ptr<LayerwiseNet>& net() const { return net_; }
   const std::vector<std::shared_ptr<LayerwiseNet>>& test_nets() const { return tests_; }
   int64_t iteration() const { return iteration_; }
-  // Of the coming update.
+  // Returns the rate of the coming update.
   double rate() const { return LearningRate(solver_, iteration_, plateau_.step); }
 
   // Iterations with tests, lines of the log and snapshots where the solver asks for them.

@@ -1,3 +1,5 @@
+// Reproduces Caffe's InsertSplits, with its names, and its rule of which layers need a backward pass, as pycaffe's
+// users see both.
 #include "optim/layerwise/wiring.h"
 
 #include <algorithm>

@@ -17,7 +17,7 @@ NetParameter InsertSplits(const NetParameter& net);
 // Tops that a loss layer of an old net does not write down get names: "(automatic)".
 void NameAutomaticTops(NetParameter& net);
 
-// What the search for the backward pass looks at, a layer each, blobs by id.
+// The facts that the search for the backward pass looks at: one entry a layer, blobs by id.
 struct BackwardFacts {
   std::vector<int> bottoms;
   std::vector<int> tops;
@@ -26,7 +26,7 @@ struct BackwardFacts {
   std::vector<char> propagate_down;  // by bottom, or empty
 };
 
-// What it finds.
+// The search's result for a layer.
 struct BackwardPlan {
   bool visits = false;
   std::vector<char> bottoms;  // whose diffs are computed

@@ -1,3 +1,5 @@
+// One reduce_sum a gradient and a tree of sums over the scalars: a chain would make the graph as deep as there are
+// gradients.
 #include "optim/optimizers/gradient_sums.h"
 
 #include <algorithm>

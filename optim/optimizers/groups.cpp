@@ -1,3 +1,5 @@
+// A group's norm is a sum of squares over axes of a reshaped weight; rows, columns and blocks are three reshapes of one
+// formula.
 #include "optim/optimizers/groups.h"
 
 #include <algorithm>
@@ -5,6 +7,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "graph/term.h"
+#include "layers/net/layer.h"
 #include "proto/text/places.h"
 
 namespace moka {
@@ -19,7 +22,7 @@ ValueId Squares(const GraphBuilder& b, ValueId w, const Shape& split, const Ints
 }
 
 int64_t GroupsOf(const LayerParameter& layer, int64_t rows) {
-  const int64_t groups = layer.type() == "Convolution" ? int64_t{layer.convolution_param().group()} : 1;
+  const int64_t groups = TraitsOf(layer).has_filter_groups ? int64_t{layer.convolution_param().group()} : 1;
   return groups >= 1 && rows % groups == 0 ? groups : 1;
 }
 

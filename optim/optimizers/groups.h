@@ -1,6 +1,6 @@
-// What SkimCaffe's fields ask of a parameter's update (Wen et al., "Learning Structured Sparsity in Deep Neural
-// Networks", arXiv 1608.03665): a group lasso on rows, columns and blocks of the parameter seen as a matrix (first axis
-// x the rest), a kind of decay of its own, and weights that stay at zero.
+// The terms that SkimCaffe's fields add to a parameter's update (Wen et al., "Learning Structured Sparsity in Deep
+// Neural Networks", arXiv 1608.03665): a group lasso on rows, columns and blocks of the parameter seen as a matrix
+// (first axis x the rest), a kind of decay of its own, and weights that stay at zero.
 #pragma once
 
 #include <string>

@@ -1,3 +1,5 @@
+// The scale and the count of good steps are states that the graph assigns; the guarded loss keeps all other states as
+// they are where a gradient was not finite.
 #include "optim/optimizers/loss_scale.h"
 
 #include <string>

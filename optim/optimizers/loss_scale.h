@@ -42,7 +42,7 @@ class LossScale {
   ValueId unscale() const { return unscale_; }
   // A scalar that is the loss, and not finite if a gradient of a scaled loss is not.
   ValueId Guard(ValueId loss, std::span<const ValueId> gradients);
-  // Of a scaled loss: what becomes of the states, and the outputs. Requires: Guard was called.
+  // Assigns the states of a scaled loss and adds its outputs. Requires: Guard was called.
   void Finish();
 
  private:

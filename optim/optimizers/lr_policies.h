@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "optim/optimizers/lr_policy.h"
 #include "proto/moka.pb.h"
 
 namespace moka {
@@ -34,6 +33,9 @@ struct LrPolicy {
 std::vector<LrPolicy> LrPolicyRows();
 // Null if unknown.
 const LrPolicy* FindLrPolicy(std::string_view name);
+
+// The first iteration after warm-up and ramp; 0 without them.
+inline int64_t WarmupEnd(const SolverParameter& s) { return std::max<int64_t>(s.warmup_iter(), s.rampup_interval()); }
 
 // The iteration that a policy counts as 0.
 inline int64_t FirstOfPolicy(const SolverParameter& s) { return s.policy_after_warmup() ? WarmupEnd(s) : 0; }

@@ -1,3 +1,5 @@
+// One function a policy, in double, with Caffe's names; the checks of the numbers are here as they know which field a
+// policy reads.
 #include "optim/optimizers/lr_policy.h"
 
 #include <algorithm>
@@ -7,7 +9,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "optim/optimizers/lr_policies.h"
-#include "optim/optimizers/optimizer.h"
+#include "optim/optimizers/solver_checks.h"
 #include "proto/text/places.h"
 
 namespace moka {
@@ -137,10 +139,6 @@ void CheckLrPolicy(const SolverParameter& solver) {
   CheckLrPolicyNumbers(solver, *policy);
   CheckPolicyAfterWarmup(solver, *policy);
   CheckMomentumAndDecay(solver);
-}
-
-int64_t WarmupEnd(const SolverParameter& solver) {
-  return std::max<int64_t>(solver.warmup_iter(), solver.rampup_interval());
 }
 
 void UpdatePlateau(const SolverParameter& solver, int64_t iter, double smoothed_loss, PlateauState& state) {

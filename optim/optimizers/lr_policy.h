@@ -18,7 +18,7 @@ const std::vector<std::string>& LrPolicies();
 // Errors: kConfig at the solver's field when the policy is unknown or a field it needs is missing or out of range.
 void CheckLrPolicy(const SolverParameter& solver);
 
-// What lr_policy "plateau" remembers; fields and meaning are those of a .solverstate.
+// The memory of lr_policy "plateau"; fields and meaning are those of a .solverstate.
 struct PlateauState {
   double minimum_loss = 3.4028234663852886e38;  // FLT_MAX
   int64_t last_event = 0;                       // iteration of the last minimum or step
@@ -37,9 +37,6 @@ void UpdatePlateau(const SolverParameter& solver, int64_t iter, double smoothed_
 // WarmupEnd, so that it starts at base_lr, and poly and cosine still reach min_lr at max_iter. Requires: CheckLrPolicy
 // passed.
 double LearningRate(const SolverParameter& solver, int64_t iter, int plateau_step = 0);
-
-// The first iteration after warm-up and ramp; 0 without them.
-int64_t WarmupEnd(const SolverParameter& solver);
 
 // The momentum of iteration `iter` by momentum_policy (fixed, poly, opt), and the weight decay by weight_decay_policy
 // (fixed, poly). Requires: CheckLrPolicy passed.

@@ -1,3 +1,5 @@
+// A table names, for each field that is not read by every training, what makes it read; rows of optimisers and policies
+// add their own.
 #include "optim/optimizers/solver_fields.h"
 
 #include <google/protobuf/message.h>
@@ -11,6 +13,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "optim/optimizers/lr_policies.h"
+#include "optim/optimizers/lr_policy.h"
 #include "optim/optimizers/optimizer.h"
 #include "proto/text/places.h"
 
@@ -59,7 +62,7 @@ bool IsIn(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-// Whether one of a training's optimizers, the turns' too, or its policy of the rate reads the field by itself.
+// Whether one of a training's optimisers, the turns' too, or its policy of the rate reads the field by itself.
 bool IsReadByRows(const SolverParameter& s, const std::string& field) {
   const auto reads = [&](const std::string& type) {
     const Optimizer* optimizer = FindOptimizer(type);
@@ -77,7 +80,7 @@ std::string Alternatives(std::vector<std::string> names) {
   return names.empty() ? last : StrCat(Join(names, ", "), " or ", last);
 }
 
-// What reads the fields that rows name, by field.
+// Returns, by field, the text of what reads the fields that optimisers' and policies' rows name.
 std::map<std::string, std::string> RowReaders() {
   std::map<std::string, std::vector<std::string>> types;
   std::map<std::string, std::vector<std::string>> policies;
@@ -145,7 +148,7 @@ const std::vector<Reader>& Readers() {
   return kReaders;
 }
 
-// What moka train and moka.train do besides the steps, and what changes no result of theirs.
+// The fields that moka train and moka.train act on besides the steps, and those that change no result of theirs.
 constexpr std::array kOfWholeTrainings = {"best_metric", "deterministic", "keep_best",        "keep_last",
                                           "recompute",   "sample_grid",   "snapshot_diff",    "snapshot_format",
                                           "threads",     "target_value",  "test_compute_loss"};

@@ -1,5 +1,5 @@
-// What a solver's fields may be and which of them take part: numbers outside their range are refused at their place,
-// and what nothing reads is said before the first iteration.
+// Checks what a solver's fields may be and which of them take part: numbers outside their range are refused at their
+// place, and what nothing reads is said before the first iteration.
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@ void CheckSolverNumbers(const SolverParameter& solver);
 // Whether a test net is tested at all: test_iter 0 builds it only.
 bool TestsNet(const SolverParameter& solver, int net);
 
-// What else decides whether a field is read; by itself all that can be.
+// The other facts that decide whether a field is read; by default all fields that can be read are.
 struct SolverContext {
   bool finds_loss_scale = true;   // while it trains, which half precision alone does
   bool has_classes = true;        // a test net evaluates them one by one
@@ -35,7 +35,7 @@ struct SolverContext {
   bool is_stepped = false;  // by a program, net by net (optim/layerwise)
 };
 
-// What the net's parameters ask for of the solver's group decays.
+// Enters into the context which of the solver's group decays the net's parameters ask for.
 void TellGroups(const NetParameter& net, SolverContext& context);
 
 // One sentence, with its place, for each field that is set to other than its default and that this training does not

@@ -1,3 +1,5 @@
+// Puts the parts in order: unscale, clip by the norm of all gradients, the optimiser's terms, masks, and the
+// exponential mean; each parameter ends in one pointwise node.
 #include "optim/optimizers/update.h"
 
 #include <algorithm>
@@ -41,7 +43,7 @@ ValueId ClipScale(const GraphBuilder& b, const UpdateSpec& spec) {
   return b.Pointwise(Select(norm > limit, limit / norm, 1), {squares});
 }
 
-// What forks have for some solvers only, or not at all here, must not be passed over in silence.
+// Fields that forks have for some solvers only, or that have no effect here, must not be passed over in silence.
 void RefuseForeignFields(const SolverParameter& solver, const Optimizer& optimizer) {
   const auto refuse = [&](bool is_given, std::string_view field, std::string_view text) {
     if (is_given) throw Error(ErrorKind::kConfig, PlaceOf(solver, field), StrCat(field, text));
@@ -69,14 +71,6 @@ void RefuseForeignFields(const SolverParameter& solver, const Optimizer& optimiz
 }
 
 }  // namespace
-
-ValueId SplitNorms::Sum(const GraphBuilder& b, ValueId scalar, const std::string& name) const {
-  const ValueId mean =
-      b.Add1("mean_over_ranks", {scalar, fence}, {{"key", RankKey(StrCat(name, "/@norm"))}, {"ranks", ranks}});
-  return b.Pointwise(Term::Input(0) * static_cast<double>(ranks), {mean});
-}
-
-std::string SlotName(std::string_view blob, std::string_view slot) { return StrCat(blob, "/@", slot); }
 
 void CheckOptimizer(const SolverParameter& solver) {
   CheckSolverNumbers(solver);

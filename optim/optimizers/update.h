@@ -4,7 +4,6 @@
 // from iteration to iteration are rank-0 float32 inputs of the graph, computed by the host in double (UpdateInput).
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -15,31 +14,10 @@
 #include "graph/graph.h"
 #include "layers/net/layer.h"
 #include "optim/optimizers/loss_scale.h"
+#include "optim/optimizers/update_slots.h"
 #include "proto/moka.pb.h"
 
 namespace moka {
-
-// A state an optimiser keeps beside a blob, named "blob/@slot".
-struct SlotState {
-  std::string name;
-  std::string blob;
-  Shape shape;
-};
-std::string SlotName(std::string_view blob, std::string_view slot);
-
-inline constexpr std::string_view kEmaSlot = "ema";          // exponential mean of the weight
-inline constexpr std::string_view kWaitingSlot = "waiting";  // and how old: sums that are not in the weights yet
-inline constexpr std::string_view kSumSlot = "sum";          // gradients of the micro-batches so far
-
-// Blobs of which each rank has some rows: their norms are over all ranks.
-struct SplitNorms {
-  std::vector<std::string> blobs = {};
-  int64_t ranks = 1;
-  ValueId fence = kNoId;  // there when all that is summed over ranks is on its way
-  bool Has(std::string_view blob) const { return std::ranges::find(blobs, blob) != blobs.end(); }
-  // The sum over all ranks of a scalar; `name` tells it from others.
-  ValueId Sum(const GraphBuilder& b, ValueId scalar, const std::string& name) const;
-};
 
 struct UpdateSpec {
   const SolverParameter* solver = nullptr;
@@ -55,12 +33,6 @@ struct UpdateSpec {
   // deep gradient compression (Lin et al., ICLR 2018). SGD's history is then the decay's alone.
   std::vector<std::string> corrected = {};
   SplitNorms split = {};
-};
-
-// What an update added to the graph.
-struct Updates {
-  std::vector<SlotState> slots;     // to be put in the store, zeroed; "@ema" starts as a copy of the weight
-  std::vector<std::string> inputs;  // scalar inputs to set before each run to UpdateInput()
 };
 
 // Errors: kConfig at the solver's field: unknown type (nearest named), values out of range, combinations Caffe refuses.

@@ -1,3 +1,5 @@
+// The tasks of a stage as a list: as many forward passes ahead as stages follow it, then one backward and one forward
+// in turns. The bubble is found by running all stages' lists in virtual time.
 #include "optim/pipeline/micro_batches.h"
 
 #include <algorithm>

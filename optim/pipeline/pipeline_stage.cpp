@@ -1,3 +1,5 @@
+// Results are sent without waiting (comm/transport/point_to_point.h), so that a stage goes on with its next micro-batch
+// while its neighbours read.
 #include "optim/pipeline/pipeline_stage.h"
 
 #include <algorithm>

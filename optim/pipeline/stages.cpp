@@ -1,3 +1,4 @@
+// Reads pipeline_stage of the layers, which must not fall, and refuses parameters that two stages would share.
 #include "optim/pipeline/stages.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Which rank of a pipeline has which layer (LayerParameter.pipeline_stage).
+// Tells which rank of a pipeline has which layer (LayerParameter.pipeline_stage).
 #pragma once
 
 #include <map>
@@ -21,7 +21,7 @@ std::map<std::string, int> StagesOf(const NetParameter& net, int ranks);
 // Errors: kConfig when layers of two stages share a parameter.
 void RefuseSharing(const NetParameter& net, std::span<const NetBlob> blobs, const std::map<std::string, int>& stages);
 
-// What a pipeline does not do yet. Errors: kUnavailable at the solver's field.
+// Refuses what a pipeline does not do yet. Errors: kUnavailable at the solver's field.
 void RefuseInPipeline(const SolverParameter& solver);
 
 }  // namespace moka

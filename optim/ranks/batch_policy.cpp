@@ -1,3 +1,5 @@
+// Changes the batch sizes of data layers by their fields, whichever message they stand in, and refuses a batch that
+// does not divide among the ranks with the sizes that would.
 #include "optim/ranks/batch_policy.h"
 
 #include <fmt/format.h>
@@ -7,7 +9,9 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "data/pipeline/pipeline.h"
+#include "data/pipeline/open_pipeline.h"
+#include "layers/net/layer.h"
+#include "optim/optimizers/lr_policies.h"
 #include "optim/optimizers/lr_policy.h"
 #include "proto/nets/filter.h"
 #include "proto/text/places.h"
@@ -90,7 +94,7 @@ struct DummyTop {
 std::vector<DummyTop> DummyTopsOf(NetParameter& net) {
   std::vector<DummyTop> tops;
   for (LayerParameter& layer : *net.mutable_layer()) {
-    if (layer.type() != "DummyData") continue;
+    if (TraitsOf(layer).data != DataKind::kFillers) continue;
     for (int top = 0; top < layer.top_size(); ++top) {
       if (DummyTop{&layer, top}.Batch() > 0) tops.push_back({&layer, top});
     }
@@ -102,7 +106,7 @@ std::vector<DummyTop> DummyTopsOf(NetParameter& net) {
 std::set<int64_t> BatchesOf(NetParameter net) {
   std::set<int64_t> batches;
   for (LayerParameter& layer : *net.mutable_layer()) {
-    if (!IsPipelineLayer(layer.type()) || layer.type() == "DummyData") continue;
+    if (!IsPipelineLayer(layer.type()) || TraitsOf(layer).data == DataKind::kFillers) continue;
     ChangeBatch(layer, [&](const LayerParameter&, const std::string&, int64_t batch) {
       batches.insert(batch);
       return batch;
@@ -119,7 +123,7 @@ std::set<int64_t> BatchesOf(NetParameter net) {
 // Changes the batches of all data layers but for those of `kept`, constants that have none.
 NetParameter WithBatches(NetParameter net, const std::set<int64_t>& batches, uint64_t kept, const Change& change) {
   for (LayerParameter& layer : *net.mutable_layer()) {
-    if (IsPipelineLayer(layer.type()) && layer.type() != "DummyData") ChangeBatch(layer, change);
+    if (IsPipelineLayer(layer.type()) && TraitsOf(layer).data != DataKind::kFillers) ChangeBatch(layer, change);
   }
   int constants = 0;
   for (const DummyTop& dummy : DummyTopsOf(net)) {

@@ -1,5 +1,6 @@
-// What batch several ranks train on: the net's batch sizes are of all ranks together, so that a recipe stays what it is
-// whatever the number of ranks ("global"), or of each rank ("per_rank"), which makes the batch larger with every rank.
+// The batch that several ranks train on: the net's batch sizes are of all ranks together, so that a recipe stays what
+// it is whatever the number of ranks ("global"), or of each rank ("per_rank"), which makes the batch larger with every
+// rank.
 #pragma once
 
 #include <cstdint>

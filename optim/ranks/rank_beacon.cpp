@@ -1,3 +1,5 @@
+// A thread looks for a request to stop several times a second and writes at intervals; the destructor writes once more,
+// so that the last state is there.
 #include "optim/ranks/rank_beacon.h"
 
 #include <unistd.h>
@@ -10,7 +12,7 @@
 namespace moka {
 namespace {
 
-// Between looks for a request to stop: mpirun kills a second after it has asked.
+// The time between looks for a request to stop: mpirun kills a second after it has asked.
 constexpr std::chrono::milliseconds kLook(100);
 
 }  // namespace

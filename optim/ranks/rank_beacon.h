@@ -1,6 +1,6 @@
-// What a rank of a training is doing, written at intervals, and when it is asked to stop, to the run's folder by a
-// thread of its own: a rank that hangs or is gone is told by its file (optim/ranks/rank_states.h), without MPI and
-// without the rank's help.
+// Writes what a rank of a training is doing, at intervals and when it is asked to stop, to the run's folder by a thread
+// of its own: a rank that hangs or is gone is told by its file (optim/ranks/rank_states.h), without MPI and without the
+// rank's help.
 #pragma once
 
 #include <chrono>

@@ -1,3 +1,5 @@
+// The rules by which the culprit is found, strongest first: a rank's own verdict, one that fell silent, one that others
+// wait for, one that is behind. Each must name one rank alone, or it says nothing.
 #include "optim/ranks/rank_states.h"
 
 #include <fmt/format.h>
@@ -93,7 +95,7 @@ std::optional<int> Elected(const std::map<int, int>& votes) {
   return elected;
 }
 
-// What a rank that gave up has written, whatever happened to the others after it.
+// Returns the culprit named by a rank that gave up, whatever happened to the others after it.
 std::optional<Culprit> FindVerdict(const std::vector<RankState>& states) {
   std::map<int, int> votes;
   for (const RankState& state : states) {
@@ -114,8 +116,8 @@ const RankState* FindVanished(const std::vector<RankState>& states) {
   return &*silent;
 }
 
-// Of those that wait, the ones in the lowest place wait for what holds up all. What a rank that has fallen silent says
-// of itself is too old.
+// Returns the rank that others wait for. Among the waiting ranks, those at the lowest place wait for the one that holds
+// up all. A rank that has fallen silent is left out, as its words are too old.
 std::optional<Culprit> FindWaitedFor(const std::vector<RankState>& states, double newest_s) {
   const auto place = [](const RankState& s) { return std::tuple(s.collective, s.round, s.is_sending); };
   std::vector<RankState> waiting;

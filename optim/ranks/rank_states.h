@@ -1,4 +1,5 @@
-// What every rank last wrote of itself to RUN/ranks/rank-N.json, and which of them held up the others.
+// Reads the states that ranks last wrote of themselves to RUN/ranks/rank-N.json, and tells which rank held up the
+// others.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// The warning is given once a by-product, whatever goes wrong afterwards.
 #include "optim/run/by_product.h"
 
 #include "core/log.h"

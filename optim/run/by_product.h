@@ -1,5 +1,5 @@
-// What a training makes beside its checkpoints and its log: plots, TensorBoard's events, results.csv, grids of samples.
-// One that cannot be made is a warning, once, and no end of the training.
+// By-products that a training makes beside its checkpoints and its log: plots, TensorBoard's events, results.csv, grids
+// of samples. One that cannot be made is a warning, once, and no end of the training.
 #pragma once
 
 #include <exception>

@@ -1,3 +1,5 @@
+// The few fields of TensorFlow's Event message are encoded by hand; its library would be a large dependency for twenty
+// bytes.
 #include "optim/run/events.h"
 
 #include <fcntl.h>

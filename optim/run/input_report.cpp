@@ -1,3 +1,4 @@
+// Sums what iterations waited since the last epoch, without tests and checkpoints, in which nothing waits for input.
 #include "optim/run/input_report.h"
 
 #include "core/log.h"
@@ -12,13 +13,13 @@ PipelineStatistics Within(PipelineStatistics statistics, double seconds) {
   return statistics;
 }
 
-std::string InputReportLineOf(const std::string& layer, const PipelineStatistics& s) {
+std::string LineOf(const std::string& layer, const PipelineStatistics& s) {
   const std::string rates = StageRates(s);
   const std::string alone = StrCat(" (each stage alone on ", s.threads, s.threads == 1 ? " thread: " : " threads: ");
   return StrCat("input \"", layer, "\": ", InputSentence(s), rates.empty() ? "" : StrCat(alone, rates, ")"));
 }
 
-Metrics InputReportMetricsOf(const PipelineStatistics& s) {
+Metrics MetricsOf(const PipelineStatistics& s) {
   const auto part = [&](int64_t micros) {
     return s.worker_micros() > 0 ? static_cast<double>(micros) / static_cast<double>(s.worker_micros()) : 0.0;
   };
@@ -51,9 +52,9 @@ void InputReport::Epoch(const Feed& feed, const RunFolder* run, int64_t iteratio
     const PipelineStatistics before = i < at_epoch_.size() ? at_epoch_[i].statistics : PipelineStatistics{};
     const PipelineStatistics s = Within(now[i].statistics.Since(before), seconds);
     if (s.threads == 0) continue;
-    if (s.batches > 0) LogToFile(InputReportLineOf(now[i].layer, s));
+    if (s.batches > 0) LogToFile(LineOf(now[i].layer, s));
     if (run == nullptr) continue;
-    Metrics metrics = InputReportMetricsOf(s);
+    Metrics metrics = MetricsOf(s);
     if (now.size() > 1) {
       for (auto& [name, value] : metrics) name = StrCat(now[i].layer, "/", name);
     }
@@ -65,7 +66,7 @@ void InputReport::Epoch(const Feed& feed, const RunFolder* run, int64_t iteratio
 void InputReport::End(const Feed& feed, double seconds) {
   for (const FeedStatistics& layer : feed.statistics()) {
     const PipelineStatistics s = Within(layer.statistics, seconds);
-    if (s.threads > 0 && s.batches > 0) LogInfo(InputReportLineOf(layer.layer, s));
+    if (s.threads > 0 && s.batches > 0) LogInfo(LineOf(layer.layer, s));
   }
 }
 

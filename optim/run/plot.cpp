@@ -1,3 +1,4 @@
+// SVG written as text: axes with round ticks, one path a series, gaps where a value is not finite.
 #include "optim/run/plot.h"
 
 #include <algorithm>

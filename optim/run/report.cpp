@@ -1,3 +1,4 @@
+// One function a form (Caffe's log line, metrics.jsonl, results.csv), all from the same values of an iteration.
 #include "optim/run/report.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Files are replaced by rename or appended by single writes. A lock by flock(2) keeps a second process out, and one
+// that died has none.
 #include "optim/run/run_folder.h"
 
 #include <sys/file.h>

@@ -22,7 +22,7 @@ bool IsRunName(std::string_view name);
 // Errors: kUsage.
 void CheckRunName(const std::string& name);
 
-// What status.json says; replaced as a whole.
+// The content of status.json; replaced as a whole.
 struct RunStatus {
   std::string state = "starting";  // starting, running, testing, interrupted, finished, failed, diverged
   int64_t iteration = 0;
@@ -79,7 +79,7 @@ class RunFolder {
   void WriteConfig(std::string_view name, std::string_view text) const;
   // Replaces status.json; the link `latest` leaves a run that is failed or diverged. Errors: kCantCreate, kIo.
   void WriteStatus(const RunStatus& status) const;
-  // What WriteStatus was given last, written or not.
+  // Returns the status that WriteStatus was given last, written or not.
   const RunStatus& last_status() const { return last_status_; }
   // The same of a session that ends with an error: where nothing else can be written, into the file that is there.
   void WriteLastStatus(const RunStatus& status) const noexcept;
@@ -112,7 +112,7 @@ class RunFolder {
   mutable RunStatus last_status_{};
 };
 
-// What a run's status.json says of where it stands.
+// The progress that a run's status.json tells.
 struct RunProgress {
   std::string state;
   std::string heartbeat;  // "2026-01-31T12:00:00Z": texts sort as times do

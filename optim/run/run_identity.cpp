@@ -1,3 +1,4 @@
+// Reads run.json leniently, as whoever opens the run has told its faults already.
 #include "optim/run/run_identity.h"
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// What a run is: run.json, written once and added to by each process that goes on with the run.
+// The identity of a run: run.json, written once and added to by each process that goes on with the run.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct RunIdentity {
   std::map<std::string, std::string> data{};  // of each file or data set that the nets read, what it holds
 };
 
-// What a run's run.json says of its threads, its data and `more`, of which anything that is no text is left out. Empty
-// where the file is none, which whoever opens the run tells.
+// Returns what a run's run.json says of its threads, its data and `more`, of which anything that is no text is left
+// out. Empty where the file is none, which whoever opens the run tells.
 RunIdentity IdentityOfRun(const std::filesystem::path& folder);
 
 }  // namespace moka

@@ -1,3 +1,4 @@
+// Checks lines as JSON with the keys that they should have; only the last may be cut.
 #include "optim/run/run_records.h"
 
 #include <algorithm>

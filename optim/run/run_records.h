@@ -1,5 +1,5 @@
-// What a run has written of its numbers, looked at before it goes on: a line that a kill has cut is usual, any other
-// that is no record means that something else has written there, and is told.
+// Checks the records that a run has written before it goes on: a line that a kill has cut is usual, any other that is
+// no record means that something else has written there, and is told.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Values are cut to the range, rounded to bytes and laid out in a sheet of rows.
 #include "optim/run/sample_grid.h"
 
 #include <algorithm>
@@ -42,7 +43,7 @@ Image PictureOfValues(const Tensor& values, int64_t i, const GreyRange& range) {
   for (int64_t c = 0; c < channels; ++c) {
     for (int64_t p = 0; p < plane; ++p) {
       const double part = (double{from[c * plane + p]} - range.low) / (range.high - range.low);
-      // NaN becomes black: a picture is drawn while a training goes wrong, too.
+      // NaN becomes black: an image is drawn while a training goes wrong, too.
       const double pixel = part > 0 ? std::min(part, 1.0) * 255 : 0;
       image.pixels[static_cast<size_t>(p * channels + c)] = static_cast<uint8_t>(std::lround(pixel));
     }

@@ -1,4 +1,4 @@
-// Pictures that a net makes, as files: one value of a blob becomes a pixel.
+// Images that a net makes, as files: one value of a blob becomes a pixel.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,21 @@
 
 namespace moka {
 
-// Which value of a blob is black and which is white; what lies outside is cut off.
+// The values of a blob that are black and white; values outside are cut off.
 struct GreyRange {
   double low = -1;
   double high = 1;
 };
 
-// Picture i of [N,C,H,W], plain float32, C 1 or 3 (B,G,R). Requires: i < N.
+// Image i of [N,C,H,W], plain float32, C 1 or 3 (B,G,R). Requires: i < N.
 Image PictureOfValues(const Tensor& values, int64_t i, const GreyRange& range);
-// In rows of so many, a pixel apart.
+// Puts the pictures in rows of so many, a pixel apart.
 Image SheetOf(std::vector<Image> pictures, int64_t columns);
 
 // Blobs of a test net that the solver's sample_grid fields draw. Errors: kConfig at a field that names no test net, no
 // blob, or numbers below 1.
 std::vector<WatchedBlob> WatchedForSamples(const SolverParameter& solver, int test_net);
-// Errors: kConfig for a blob of the test net that is no pictures, or fewer than asked for.
+// Errors: kConfig for a blob of the test net that is no images, or fewer than asked for.
 void CheckSampleGrids(const SolverParameter& solver, int test_net, const TestNet& net);
 // After a test: samples/iter_0000500.png of the run's folder ("_1" and so on behind those of later sample_grid fields),
 // from the test's last batch. Requires: CheckSampleGrids. Errors: kCantCreate, kIo.

@@ -1,3 +1,4 @@
+// Reads the last whole line of the other run's scaling.jsonl.
 #include "optim/run/scaling_baseline.h"
 
 #include <nlohmann/json.hpp>

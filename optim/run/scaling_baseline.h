@@ -1,4 +1,4 @@
-// What the efficiency of a training by several ranks is against: another run, of one rank or of fewer.
+// The baseline for the efficiency of a training by several ranks: another run, of one rank or of fewer.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct ScalingBaseline {
   int64_t rank_batch = 0;  // samples that a rank computes in an iteration
   double step_s = 0;
 };
-// What the last report of a run said. Errors: kNoInput without a scaling.jsonl, kBadData if it is damaged.
+// Returns the last report of a run. Errors: kNoInput without a scaling.jsonl, kBadData if it is damaged.
 ScalingBaseline ReadScalingBaseline(const std::filesystem::path& run);
 
 }  // namespace moka

@@ -1,3 +1,4 @@
+// Every rank's times are gathered at the end of an epoch, and the first rank writes the joined row.
 #include "optim/run/scaling_report.h"
 
 #include <fmt/format.h>
@@ -83,7 +84,7 @@ Json JsonOf(const ScalingSummary& summary, int64_t iteration, double epoch) {
   return json;
 }
 
-Metrics ScalingReportMetricsOf(const ScalingSummary& summary) {
+Metrics MetricsOf(const ScalingSummary& summary) {
   const StepParts mean = summary.mean();
   Metrics metrics = {{"step_ms", Milliseconds(mean.step_s)},   {"compute_ms", Milliseconds(mean.compute_s())},
                      {"input_ms", Milliseconds(mean.input_s)}, {"transfer_ms", Milliseconds(mean.transfer_s())},
@@ -211,8 +212,8 @@ void ScalingReport::Start(int64_t iteration, double train_s) {
   input_s_ = InputSeconds();
   if (world_ == nullptr) return;
   clock_ = MeasureClock(*world_);
-  exchange_->ClearArrivals();
-  exposed_s_ = exchange_->all_exposed_s();
+  exchange_->arrivals().Clear();
+  exposed_s_ = exchange_->Times().all_exposed_s;
 }
 
 ScalingSummary ScalingReport::Summarise(int64_t iterations, double train_s) {
@@ -225,7 +226,7 @@ ScalingSummary ScalingReport::Summarise(int64_t iterations, double train_s) {
     summary.arrivals.ranks.resize(1);
     return summary;
   }
-  mine.exposed_s = (exchange_->all_exposed_s() - exposed_s_) / count;
+  mine.exposed_s = (exchange_->Times().all_exposed_s - exposed_s_) / count;
   summary.arrivals = GatherArrivals(*world_, exchange_->arrivals(), clock_, MeasureClock(*world_));
   const std::vector<std::string> all =
       world_->AllGather({reinterpret_cast<const char*>(&mine), sizeof mine});  // the same program on every rank
@@ -252,7 +253,7 @@ void ScalingReport::Make(int64_t iteration, double train_s, double epoch, const 
                     JsonOf(summary, iteration, epoch).dump(-1, ' ', false, Json::error_handler_t::replace));
   if (batch_.ranks == 1 && !baseline_) return;
   sentences_ = Sentences(summary);
-  report.Add("scaling", iteration, epoch, ScalingReportMetricsOf(summary));
+  report.Add("scaling", iteration, epoch, MetricsOf(summary));
   LogToFile(fmt::format("scaling of the last {} iterations, to iteration {}: {}, {} samples each, {} in all; ms",
                         iterations, iteration, RanksText(batch_.ranks), summary.rank_batch(), batch_.of_all()));
   for (const std::string& line : Split(ScalingTable(summary), '\n')) {

@@ -62,7 +62,7 @@ class ScalingReport {
   ScalingReport(Communicator* world, GradientExchange* exchange, const Feed& feed, const BatchPolicy& batch,
                 std::optional<ScalingBaseline> baseline);
 
-  // What comes from here on counts; `iteration` are done, which took `train_s`.
+  // Counts from here on; `iteration` are done, which took `train_s`.
   void Start(int64_t iteration, double train_s);
   // Reports what came since Start or the last report, if anything. `run` and `report` of the ranks that have them.
   // Errors: kIo.

@@ -1,3 +1,5 @@
+// The loop and what ends it. Everything between two iterations is in one order, so that a resumed run meets tests,
+// snapshots and requests at the same places.
 #include "optim/run/trainer.h"
 
 #include <algorithm>
@@ -26,7 +28,7 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Of all ranks' outputs, which have been joined.
+// Returns the loss of all ranks' outputs, which have been joined.
 double LossOf(const std::vector<OutputValue>& outputs) {
   double loss = 0;
   for (const OutputValue& output : outputs) loss += output.loss_weight * output.value;
@@ -43,7 +45,7 @@ TrainResult Trainer::Run() {
     LogToFile(StrCat("Learning Rate Policy: ", solver_.lr_policy()));
     WriteStatus("running");
     TrainResult result = Loop();
-    phase_ = Phase::kEnded;
+    reporter_.SetPhase(RankReporter::Phase::kEnded);
     InputReport::End(train_->feed(), train_s_);
     if (scaling_ != nullptr) scaling_->End(state_.iteration, train_s_, Epoch(), options_.run, *report_);
     LogExchange();
@@ -63,10 +65,7 @@ TrainResult Trainer::Run() {
 }
 
 void Trainer::Fail(std::string_view state, const std::string& why, int exit_code) noexcept {
-  if (exit_code != static_cast<int>(ErrorKind::kPeer)) {
-    exit_code_ = exit_code;
-    phase_ = Phase::kFailed;
-  }
+  if (exit_code != static_cast<int>(ErrorKind::kPeer)) reporter_.SetFailed(exit_code);
   CancelExchange(why);
   try {
     try {
@@ -79,6 +78,8 @@ void Trainer::Fail(std::string_view state, const std::string& why, int exit_code
   }
 }
 
+// An iteration, then what is due after it (Settle): test, best weights, target, signals, checkpoint. A run that was cut
+// inside an iteration or a test goes on from the checkpoint as if it had not been cut.
 TrainResult Trainer::Loop() {
   PrepareSnapshots();
   started_ = displayed_ = heartbeat_ = Clock::now();
@@ -104,12 +105,14 @@ TrainResult Trainer::Loop() {
     }
   }
   if (cut_ && options_.take_signals) (void)SignalRequests::Take();  // answered
-  train_->Gather(store_);
+  train_->states().Gather(store_);
   if (!end) end = solver_.has_target_metric() && !is_target_reached_ ? TrainEnd::kTargetMissed : TrainEnd::kFinished;
   LogToFile(StrCat("Iteration ", state_.iteration, ", loss = ", General(state_.smoothed_loss)));
   return Result(*end);
 }
 
+// The test comes before the checkpoint, so that a checkpoint holds the state after it; a test that was cut is written
+// down as due and made first thing by the run that goes on.
 std::optional<TrainEnd> Trainer::Settle() {
   const int64_t done = state_.iteration;
   const bool was_left = state_.is_test_due;
@@ -131,19 +134,21 @@ std::optional<TrainEnd> Trainer::Settle() {
   return end;
 }
 
+// Copies of the plateau and of the weights before the update are kept until the iteration is whole: one that is left in
+// the middle must leave no trace.
 void Trainer::Iterate() {
   const Clock::time_point begin = Clock::now();
   const PlateauState plateau = state_.plateau;
   std::vector<NamedBlob> before_last;
   UpdatePlateau(solver_, state_.iteration, state_.smoothed_loss, state_.plateau);
   if (solver_.snapshot_diff()) {
-    train_->Gather(store_);
+    train_->states().Gather(store_);
     before_last = std::exchange(before_update_, WeightsOf(turns_->blobs(), store_));
   }
-  if (tests_.empty()) train_->ReleaseWhole(store_);
+  if (tests_.empty()) train_->states().ReleaseWhole(store_);
   TellWishes();
-  phase_ = Phase::kTraining;
-  iteration_now_ = state_.iteration;
+  reporter_.SetPhase(RankReporter::Phase::kTraining);
+  reporter_.SetIteration(state_.iteration);
   const double loss = turns_->Step(state_.iteration, state_.plateau.step, MustAgree());
   if (train_->cut().has_left()) {
     state_.plateau = plateau;
@@ -154,12 +159,12 @@ void Trainer::Iterate() {
   Replan();
   if (std::isfinite(loss)) {
     Smooth(loss);
-    if (train_->overflowed_at() > 0) {
+    if (train_->scale().overflowed_at > 0) {
       ++state_.skipped_updates;
-      const std::string next = train_->loss_scale() ? StrCat("scale ", General(*train_->loss_scale()))
+      const std::string next = train_->scale().next ? StrCat("scale ", General(*train_->scale().next))
                                                     : std::string("loss_scale is fixed, a lower one may not overflow");
       LogWarning(StrCat("iteration ", state_.iteration, ": a gradient overflowed at loss scale ",
-                        General(train_->overflowed_at()), "; this update is skipped (", state_.skipped_updates,
+                        General(train_->scale().overflowed_at), "; this update is skipped (", state_.skipped_updates,
                         " so far), ", next));
     }
   } else if (solver_.on_nan() == SolverParameter::STOP) {
@@ -209,6 +214,7 @@ void Trainer::Diverge(double loss) {
               "lower base_lr, set clip_gradients or warmup_iter, or look at the data of that layer");
 }
 
+// A weight may stop being finite while the loss still is; a test or a checkpoint of it would be worthless.
 void Trainer::CheckWeights() {
   for (const NetBlob& blob : turns_->blobs()) {
     const std::vector<float> values = store_.Values(blob.name);
@@ -236,7 +242,7 @@ void Trainer::Display() {
   display.outputs = IsTogether() ? OverRanks(turns_->Outputs()) : turns_->Outputs();
   if (!signs_) signs_.emplace(turns_->WholeNet());
   if (is_first()) signs_->Look(display.outputs);
-  display.loss_scale = train_->loss_scale();
+  display.loss_scale = train_->scale().next;
   display.input_wait_ms =
       input_.TakeWaitMs(train_->feed()) / static_cast<double>(std::max<int64_t>(state_.iteration - displayed_at_, 1));
   report_->Train(display);
@@ -245,9 +251,9 @@ void Trainer::Display() {
 }
 
 bool Trainer::TestAll() {
-  phase_ = Phase::kTesting;
+  reporter_.SetPhase(RankReporter::Phase::kTesting);
   if (options_.run != nullptr) options_.run->CheckStanding();
-  train_->Gather(store_);
+  train_->states().Gather(store_);
   CheckWeights();
   bool is_best = false;
   const TrainerState before = state_;
@@ -319,6 +325,7 @@ std::optional<TrainEnd> Trainer::Ending() {
   return std::nullopt;
 }
 
+// Rates are those of training alone: tests and checkpoints are not in train_s_, though the time left counts them.
 TrainProgress Trainer::Progress() const {
   TrainProgress progress;
   progress.iteration = state_.iteration;

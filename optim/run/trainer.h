@@ -5,20 +5,17 @@
 //   fresh or resumed -> [test at 0] -> step* with tests and checkpoints between -> finished | stopped | diverged
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "comm/exchange/exchange_planner.h"
-#include "core/wall_clock.h"
 #include "graph/parameter_store.h"
 #include "optim/checkpoint/trainer_state.h"
-#include "optim/ranks/rank_beacon.h"
+#include "optim/ranks/rank_reporter.h"
 #include "optim/run/by_product.h"
 #include "optim/run/input_report.h"
 #include "optim/run/report.h"
@@ -57,7 +54,7 @@ class Trainer {
   TrainNet& train_net() { return *train_; }  // of several turns, the one whose data count epochs
   const TrainTurns& turns() const { return *turns_; }
   TestNet& test_net(size_t i) { return *tests_.at(i); }
-  // With several ranks: from now on this one says in the run's folder what it is doing, and names who holds up the
+  // From now on this rank, one of several, says in the run's folder what it is doing, and names who holds up the
   // others. Before Run().
   void Watch(const std::filesystem::path& run_folder);
   // How the ranks exchange gradients; null with one.
@@ -67,22 +64,22 @@ class Trainer {
   using Clock = std::chrono::steady_clock;
 
   void BuildNets(const SolverNets& nets);
+  void SetLength();
+  void BuildTestNet(int net, const SolverNets& nets, const PipelineOptions& data);
   void ChooseMetrics();
   void BuildTrainNet(const SolverNets& nets, const PipelineOptions& data);
   void StartWeights();
   void Restore(const Checkpoint& checkpoint);
   void RestoreCaffe(const std::filesystem::path& path);
 
-  // With several ranks (optim/run/trainer_ranks.cpp). All of them at the same place of the training.
+  // These are for several ranks (optim/run/trainer_ranks.cpp): all call them at the same place of the training.
   void JoinRanks();
   void PlanExchange();
-  RankState Look();
-  std::string Diagnose(const std::filesystem::path& run_folder);
   void Replan();
   BatchPolicy Batches() const;
   // Errors: kConfig where compression takes longer than it saves.
   void CheckCompression() const;
-  // To the log: the plan, and what its buckets took.
+  // Writes the plan to the log, and what its buckets took.
   void LogExchange() const;
   void TellWishes();
   void TakeWishes();
@@ -134,7 +131,7 @@ class Trainer {
   void DropTest(const TrainerState& before, bool was_target_reached);
   // The test, the checkpoint and the end that follow an iteration, where they do.
   std::optional<TrainEnd> Settle();
-  // What ends the run now, if anything does.
+  // Returns the end that the run comes to now, if any.
   std::optional<TrainEnd> Ending();
   void WriteStatus(std::string_view state, const std::string& error = {}, std::optional<int> exit_code = {});
   TrainProgress Progress() const;
@@ -164,14 +161,7 @@ class Trainer {
   bool is_smaller_better_ = false;
   bool is_target_reached_ = false;
 
-  enum class Phase : uint8_t { kStarting, kTraining, kTesting, kWriting, kEnded, kFailed };
-  std::atomic<Phase> phase_ = Phase::kStarting;
-  std::atomic<int> exit_code_ = 0;            // of kFailed
-  std::atomic<int64_t> iteration_now_ = 0;    // these three for the beacon's thread
-  const double born_s_ = SecondsSince1970();  // what ranks have written before is of an earlier session
-  std::mutex lost_mutex_;                     // of the next
-  std::optional<Culprit> lost_;               // whom this rank gave up waiting for
-  std::vector<NamedBlob> before_update_;      // snapshot_diff: the blobs as they were
+  std::vector<NamedBlob> before_update_;  // snapshot_diff: the blobs as they were
 
   std::filesystem::path last_checkpoint_;
   int64_t last_checkpoint_iteration_ = -1;
@@ -193,8 +183,8 @@ class Trainer {
   Clock::time_point displayed_;
   int64_t displayed_at_ = 0;
   Clock::time_point heartbeat_;
-  double train_s_ = 0;                  // spent in iterations, tests and checkpoints left out
-  std::unique_ptr<RankBeacon> beacon_;  // last: its thread reads the others
+  double train_s_ = 0;     // spent in iterations, tests and checkpoints left out
+  RankReporter reporter_;  // last: its thread reads the others
 };
 
 }  // namespace moka

@@ -1,3 +1,5 @@
+// Compares the texts of solver and net with the checkpoint's, line by line, without the fields that change only the
+// length or the words of a run.
 #include "optim/run/trainer_options.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a training is told besides its solver, what it tells while it runs, and how it ends.
+// The options of a training besides its solver, the events that it reports while it runs, and its ends.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,6 @@
 // Trainer: what several ranks do together.
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 
 #include "comm/exchange/compression_forecast.h"
 #include "core/checksum.h"
@@ -25,9 +24,6 @@ constexpr std::chrono::minutes kSlowWork(20);
 constexpr int kFirstPlan = 3;
 constexpr int kSecondPlan = 20;
 
-// Between what hosts write and what others read of it.
-constexpr double kClockSlackS = 1.0;
-
 enum Wish { kStop, kSnapshot, kTime };
 
 ExchangeOptions OptionsOf(const SolverParameter& solver) {
@@ -47,7 +43,9 @@ ExchangeOptions OptionsOf(const SolverParameter& solver) {
 void Trainer::BuildTrainNet(const SolverNets& nets, const PipelineOptions& data) {
   const auto build = [&] {
     const auto make = [&](const NetParameter& net, const SolverParameter& solver, const TrainTurn& turn) {
-      return std::make_unique<TrainNet>(net, solver, data, seed_, options_.compile, store_, options_.world, turn);
+      const TrainNetOptions own{
+          .data = data, .seed = seed_, .compile = options_.compile, .world = options_.world, .turn = turn};
+      return std::make_unique<TrainNet>(net, solver, own, store_);
     };
     turns_ = std::make_unique<TrainTurns>(solver_, nets, make);
     train_ = &turns_->lead();
@@ -135,13 +133,13 @@ void Trainer::PlanExchange() {
     throw Error(error.kind(), PlaceOf(solver_, "distributed"), error.text(), error.hint());
   }
   int64_t bytes = 0;
-  for (const ExchangedGradient& gradient : exchange.gradients()) bytes += gradient.bytes;
+  for (const ExchangedGradient& gradient : exchange.announced().all()) bytes += gradient.bytes;
   planner_->Measure(bytes);
   planner_->Plan(exchange);
   if (state_.iteration > 0) {
     // The update divides by the number of ranks.
     const int64_t then = state_.waiting_ranks == 0 ? ranks() : state_.waiting_ranks;
-    train_->LoadWaiting(store_, static_cast<float>(ranks()) / static_cast<float>(then));
+    train_->states().LoadWaiting(store_, static_cast<float>(ranks()) / static_cast<float>(then));
   }
   CheckCompression();
 }
@@ -156,7 +154,7 @@ bool Trainer::MustAgree() const {
 
 bool Trainer::IsTogether() const {
   const GradientExchange* exchange = train_->exchange();
-  return train_->strategy() == nullptr && (exchange == nullptr || !exchange->is_delayed());
+  return train_->strategy() == nullptr && (exchange == nullptr || exchange->delays() == nullptr);
 }
 
 void Trainer::CancelExchange(const std::string& why) const noexcept {
@@ -166,7 +164,7 @@ void Trainer::CancelExchange(const std::string& why) const noexcept {
 
 void Trainer::CheckCompression() const {
   const GradientExchange& exchange = *train_->exchange();
-  if (exchange.compression() == nullptr) return;
+  if (exchange.announced().compression() == nullptr) return;
   const CompressionParameter& param = solver_.distributed().compression();
   const CompressionForecast forecast = ForecastCompression(*options_.world, exchange, planner_->costs(),
                                                            planner_->plan(), WireOf(solver_.distributed().wire()));
@@ -187,57 +185,11 @@ void Trainer::CheckCompression() const {
 void Trainer::Watch(const std::filesystem::path& run_folder) {
   for (const auto& test : tests_) test->SetOutputFolder(run_folder / "outputs");
   if (processes() == 1) return;
-  const double deadline_s = double{solver_.distributed().deadline_s()};
-  const int rank = options_.world->rank();
-  // Several times a deadline, so that what ranks write tells them apart at its end.
-  const auto interval = std::chrono::milliseconds(std::clamp<int64_t>(std::llround(deadline_s * 125), 20, 1000));
-  beacon_ = std::make_unique<RankBeacon>(
-      run_folder, rank, options_.world->hosts()[static_cast<size_t>(rank)], [this] { return Look(); }, interval);
-  const double fresh_s = std::min(deadline_s, kSilentS) + kClockSlackS;
-  options_.world->SetWatch({.is_working =
-                                [run_folder, rank, fresh_s] {
-                                  return IsOneWorking(ReadRankStates(run_folder, 0), rank,
-                                                      SecondsSince1970() - fresh_s);
-                                },
-                            .diagnose = [this, run_folder] { return Diagnose(run_folder); }});
-}
-
-RankState Trainer::Look() {
-  constexpr std::array<const char*, 6> kNames = {"starting", "training", "testing",
-                                                 "writing",  "ended",    RankState::kFailed};
-  const ExchangePlace exchanged =
-      train_->exchange() != nullptr ? train_->exchange()->Place() : ExchangePlace{.layer = {}};
-  const WaitPlace place = options_.world->place();
-  RankState state;
-  state.state = kNames.at(static_cast<size_t>(phase_.load()));
-  state.exit_code = exit_code_;
-  state.iteration = iteration_now_;
-  state.collective = place.collective;
-  state.round = place.round;
-  state.is_sending = place.is_sending;
-  state.waits_for = place.peers;
-  state.bucket = exchanged.bucket;
-  state.layer = exchanged.layer;
-  if (HasGlobalBatch(solver_)) state.batch = train_->feed().batch_size() * ranks();
-  const std::lock_guard lock(lost_mutex_);
-  if (lost_) {
-    state.lost = lost_->rank;
-    state.verdict = lost_->text;
-  }
-  return state;
-}
-
-// Called by the thread that gives up waiting. What it finds is written at once: mpirun ends the others soon after.
-std::string Trainer::Diagnose(const std::filesystem::path& run_folder) {
-  beacon_->Write();
-  const std::optional<Culprit> culprit = FindCulprit(ReadRankStates(run_folder, born_s_), static_cast<int>(ranks()));
-  if (!culprit) return {};
-  {
-    const std::lock_guard lock(lost_mutex_);
-    lost_ = culprit;
-  }
-  beacon_->Write();
-  return culprit->text + "; ";
+  reporter_.Start(*options_.world, train_->exchange(),
+                  {.run_folder = run_folder,
+                   .deadline_s = double{solver_.distributed().deadline_s()},
+                   .ranks = static_cast<int>(ranks()),
+                   .batch = HasGlobalBatch(solver_) ? train_->feed().batch_size() * ranks() : 0});
 }
 
 void Trainer::Replan() {
@@ -247,7 +199,9 @@ void Trainer::Replan() {
   train_->exchange()->Drain();
   planner_->Plan(*train_->exchange());
   scaling_->Start(state_.iteration + 1, train_s_);
-  if (done == kSecondPlan) train_->exchange()->EndTiming();
+  // No plan follows that needs to know when each gradient is ready.
+  DeviceExchange* device = train_->exchange()->device();
+  if (done == kSecondPlan && device != nullptr) device->TakeTimesOfGradients(false);
   if (is_first()) LogToFile(planner_->Describe());
 }
 
@@ -262,16 +216,16 @@ void Trainer::LogExchange() const {
 void Trainer::TellWishes() {
   if (processes() == 1) return;
   ReadWishes();
-  train_->SetWish(kStop, wants_stop_);
-  train_->SetWish(kSnapshot, wants_snapshot_);
-  train_->SetWish(kTime, is_first() && is_time_up_);
+  if (wants_stop_) train_->wishes().Want(kStop);
+  if (wants_snapshot_) train_->wishes().Want(kSnapshot);
+  if (is_first() && is_time_up_) train_->wishes().Want(kTime);
 }
 
 void Trainer::TakeWishes() {
   if (processes() == 1) return ReadWishes();
-  wants_stop_ = train_->wished(kStop) > 0;
-  wants_snapshot_ = train_->wished(kSnapshot) > 0;
-  is_time_up_ = train_->wished(kTime) > 0;
+  wants_stop_ = train_->wishes().count(kStop) > 0;
+  wants_snapshot_ = train_->wishes().count(kSnapshot) > 0;
+  is_time_up_ = train_->wishes().count(kTime) > 0;
 }
 
 void Trainer::ReadWishes() {
@@ -303,7 +257,8 @@ void Trainer::ShareTest(int net, bool is_evaluated, PipelineOptions& data) const
   data.rank = 0;
   data.world = 1;
   if (ranks() == 1) return;
-  // What an evaluator adds up (the rows of all detections make one curve) is no mean of the ranks' results.
+  // An evaluator adds up rows (those of all detections make one curve); the ranks' results have no mean that is the
+  // whole's.
   if (is_evaluated || solver_.test_iter(net) % ranks() != 0) {
     if (is_first()) {
       LogInfo(StrCat("test net ", net, ": each of ", ranks(), " ranks tests all of its ", solver_.test_iter(net),

@@ -35,7 +35,7 @@ void MakeSnapshotFolder(const SolverParameter& solver) {
   }
 }
 
-// What HDF5 cannot hold under a layer's name.
+// Refuses names that HDF5 cannot hold.
 void RefuseSnapshotNames(const SolverParameter& solver, std::span<const NetBlob> blobs) {
   if (!solver.has_snapshot_prefix() || solver.snapshot_format() != SolverParameter::HDF5) return;
   std::map<std::string, const NetBlob*> datasets;

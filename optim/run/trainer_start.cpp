@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "core/quiet_scope.h"
 #include "core/text.h"
+#include "layers/net/layer.h"
 #include "optim/checkpoint/caffe_state.h"
 #include "optim/checkpoint/net_weights.h"
 #include "optim/optimizers/lr_policy.h"
@@ -65,7 +66,7 @@ void TellPartOfTest(int net, int64_t batches, const TestNet& test) {
 void WarnOfUnmadeStatistics(const NetParameter& net, const std::vector<NetBlob>& blobs, const ParameterStore& store) {
   constexpr int kFactor = 2;  // the blob that counts batches
   for (const LayerParameter& layer : net.layer()) {
-    if (layer.type() != "BatchNorm" || !layer.batch_norm_param().use_global_stats()) continue;
+    if (!TraitsOf(layer).counts_batches || !layer.batch_norm_param().use_global_stats()) continue;
     const auto factor = std::ranges::find_if(
         blobs, [&](const NetBlob& blob) { return blob.layer == layer.name() && blob.index == kFactor; });
     if (factor == blobs.end() || factor->shape.Count() != 1 || store.Values(factor->name).at(0) != 0) continue;
@@ -96,7 +97,7 @@ Evaluation EvaluationOf(const SolverParameter& solver) {
               DidYouMean(solver.eval_type(), {"classification", "detection"}));
 }
 
-PrecisionRule TrainerStartRuleOf(const SolverParameter& solver) {
+PrecisionRule RuleOf(const SolverParameter& solver) {
   try {
     return PrecisionRuleNamed(solver.ap_version());
   } catch (const Error& error) {
@@ -136,7 +137,7 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
   const Compute compute = PrecisionOf(solver_, nets.train, options_.compile.compute);
   CheckDistributedWords(solver_);
   (void)EvaluationOf(solver_);
-  (void)TrainerStartRuleOf(solver_);
+  (void)RuleOf(solver_);
   CheckTests(solver_, nets);
   if (solver_.snapshot_diff() && !solver_.has_snapshot_prefix()) {
     LogWarning("snapshot_diff: only snapshots in Caffe's formats have diffs, and those need a snapshot_prefix");
@@ -179,7 +180,7 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
   if (options_.run != nullptr) SetRun(*options_.run);
 }
 
-// What the solver and the types of the train net say to no effect.
+// Warns of fields in the solver, and of types in the train net, that have no effect.
 void Trainer::TellUnread(const SolverNets& nets, Compute compute) const {
   const auto evaluates = [](const NetParameter& net) {
     return std::ranges::any_of(net.layer(), [](const LayerParameter& layer) { return HasEvaluator(layer.type()); });
@@ -219,6 +220,15 @@ void Trainer::BuildNets(const SolverNets& nets) {
   }
   Announce("building the train net");
   BuildTrainNet(nets, data);
+  SetLength();
+  for (size_t i = 0; i < nets.tests.size(); ++i) {
+    Announce(nets.tests.size() == 1 ? std::string("building the test net") : StrCat("building test net ", i));
+    BuildTestNet(static_cast<int>(i), nets, data);
+  }
+}
+
+// How many iterations there are, once it is known what an epoch has.
+void Trainer::SetLength() {
   if (solver_.max_epochs() > 0) {
     const int64_t records = train_->feed().epoch_size();
     const int64_t batch = Batch();
@@ -233,42 +243,42 @@ void Trainer::BuildNets(const SolverNets& nets) {
   }
   max_iter_ = solver_.max_iter();
   turns_->SetLength(solver_.max_iter());
-  for (size_t i = 0; i < nets.tests.size(); ++i) {
-    Announce(nets.tests.size() == 1 ? std::string("building the test net") : StrCat("building test net ", i));
-    TestOptions test;
-    test.name = StrCat("test", i);
-    test.data = data;
-    const Evaluation evaluation = EvaluationOf(solver_);
-    const bool is_evaluated = evaluation == Evaluation::kDetection || GivesShares(nets.tests[i]) ||
-                              std::ranges::any_of(nets.tests[i].layer(), [](const LayerParameter& layer) {
-                                return layer.type() != "DetectionEvaluate" && HasEvaluator(layer.type());
-                              });
-    ShareTest(static_cast<int>(i), is_evaluated, test.data);
-    test.compile = options_.compile;
-    test.compile.compute = PrecisionOf(solver_, nets.train, options_.compile.compute);
-    test.seed = seed_;
-    test.use_means = solver_.ema_decay() > 0;
-    test.evaluation = evaluation;
-    test.precision_rule = TrainerStartRuleOf(solver_);
-    test.watched = WatchedForSamples(solver_, static_cast<int>(i));
-    tests_.push_back(std::make_unique<TestNet>(nets.tests[i], test, store_));
-    CheckSampleGrids(solver_, static_cast<int>(i), *tests_.back());
-    if (is_first() && TestsNet(solver_, static_cast<int>(i)))
-      TellPartOfTest(static_cast<int>(i), solver_.test_iter(static_cast<int>(i)), *tests_.back());
-    if (test.evaluation == Evaluation::kDetection && tests_.back()->DetectionOutputs().empty()) {
-      FailToStart(
-          solver_, "eval_type",
-          StrCat("eval_type is detection, and no output of test net ", i, " is the top of a DetectionEvaluate layer"));
-    }
-    if (test.evaluation == Evaluation::kMeans && !tests_.back()->DetectionOutputs().empty()) {
-      LogWarning(StrCat("\"", tests_.back()->DetectionOutputs()[0],
-                        "\" is rows of a DetectionEvaluate layer, whose means say little; with eval_type: "
-                        "\"detection\" it is their mean average precision"));
-    }
+}
+
+void Trainer::BuildTestNet(int net, const SolverNets& nets, const PipelineOptions& data) {
+  const NetParameter& param = nets.tests[static_cast<size_t>(net)];
+  TestOptions options;
+  options.name = StrCat("test", net);
+  options.data = data;
+  options.evaluation = EvaluationOf(solver_);
+  const bool is_evaluated = options.evaluation == Evaluation::kDetection || GivesShares(param) ||
+                            std::ranges::any_of(param.layer(), [](const LayerParameter& layer) {
+                              return !TraitsOf(layer).gives_detections && HasEvaluator(layer.type());
+                            });
+  ShareTest(net, is_evaluated, options.data);
+  options.compile = options_.compile;
+  options.compile.compute = PrecisionOf(solver_, nets.train, options_.compile.compute);
+  options.seed = seed_;
+  options.use_means = solver_.ema_decay() > 0;
+  options.precision_rule = RuleOf(solver_);
+  options.watched = WatchedForSamples(solver_, net);
+  const TestNet& test = *tests_.emplace_back(std::make_unique<TestNet>(param, options, store_));
+  CheckSampleGrids(solver_, net, test);
+  if (is_first() && TestsNet(solver_, net)) TellPartOfTest(net, solver_.test_iter(net), test);
+  const std::vector<std::string> detections = test.DetectionOutputs();
+  if (options.evaluation == Evaluation::kDetection && detections.empty()) {
+    FailToStart(
+        solver_, "eval_type",
+        StrCat("eval_type is detection, and no output of test net ", net, " is the top of a DetectionEvaluate layer"));
+  }
+  if (options.evaluation == Evaluation::kMeans && !detections.empty()) {
+    LogWarning(StrCat("\"", detections[0],
+                      "\" is rows of a DetectionEvaluate layer, whose means say little; with eval_type: "
+                      "\"detection\" it is their mean average precision"));
   }
 }
 
-// What ranks the tests, and that the names the solver gives exist.
+// Chooses the metric that ranks tests, and checks that the names the solver gives exist.
 void Trainer::ChooseMetrics() {
   const bool is_tested = !tests_.empty() && TestsNet(solver_, 0);
   const std::vector<std::string> names = is_tested ? tests_[0]->MetricNames() : std::vector<std::string>{};
@@ -303,7 +313,7 @@ void Trainer::StartWeights() {
   if (options_.resume) {
     Restore(*options_.resume);
     options_.resume.reset();  // its copy of the weights is no longer needed
-    return train_->TakeParts(store_);
+    return train_->states().TakeParts(store_);
   }
   SetWrittenBlobs(turns_->WholeNet(), turns_->blobs(), store_);
   for (const auto& test : tests_) SetWrittenBlobs(test->param(), test->blobs(), store_);
@@ -311,7 +321,7 @@ void Trainer::StartWeights() {
   for (const std::string& list : options_.weights) LoadWeightFiles(list, turns_->blobs(), store_);
   if (!options_.caffe_snapshot.empty()) RestoreCaffe(options_.caffe_snapshot);
   if (is_first()) WarnOfUnmadeStatistics(turns_->WholeNet(), turns_->blobs(), store_);
-  train_->TakeParts(store_);
+  train_->states().TakeParts(store_);
   turns_->StartMeans(store_);
 }
 
@@ -331,8 +341,9 @@ void Trainer::Restore(const Checkpoint& checkpoint) {
   if (!missing.empty()) {
     throw Error(ErrorKind::kBadData, StrCat(file, ".state: slot \"", missing.front(), "\" is missing"));
   }
-  if (GradientExchange* exchange = train_->exchange(); exchange != nullptr && exchange->compression() != nullptr) {
-    RestoreStates(*exchange->compression(), checkpoint.rank_states, *options_.world, file);
+  if (GradientExchange* exchange = train_->exchange();
+      exchange != nullptr && exchange->announced().compression() != nullptr) {
+    RestoreStates(*exchange->announced().compression(), checkpoint.rank_states, *options_.world, file);
   } else if (!checkpoint.rank_states.empty() && is_first()) {
     LogWarning(StrCat(file, ".state: what ranks kept back for compression is left out, as this run has none"));
   }
@@ -354,11 +365,11 @@ void Trainer::RestoreCaffe(const fs::path& path) {
   } else if (options_.weights.empty() && solver_.weights().empty()) {
     LogWarning(StrCat(path.string(), " names no weights: they keep what their fillers gave"));
   }
-  ParameterStore& slots = train_->StoreOfAllSlots(store_);
+  ParameterStore& slots = train_->states().StoreOfAllSlots(store_);
   HistoryToStore(solver_, train_->blobs(), state.history, slots);
   if (&slots != &store_) {
-    for (const std::string& name : train_->AllSlots()) {
-      (void)train_->SetSlot(name, {slots.type(name).shape, slots.Values(name)}, store_);
+    for (const std::string& name : train_->states().AllSlots()) {
+      (void)train_->states().SetSlot(name, {slots.type(name).shape, slots.Values(name)}, store_);
     }
   }
   state_.iteration = state.iteration;
@@ -380,12 +391,13 @@ void Trainer::RestoreCaffe(const fs::path& path) {
 
 void Trainer::WriteSnapshot(bool is_best) {
   if (last_checkpoint_iteration_ == state_.iteration) return;
-  phase_ = Phase::kWriting;
-  train_->Gather(store_);
+  reporter_.SetPhase(RankReporter::Phase::kWriting);
+  train_->states().Gather(store_);
   const Clock::time_point begin = Clock::now();
   CheckWeights();
-  const ParameterStore& slots = train_->StoreOfAllSlots(store_);
-  GradientCompression* compression = ranks() > 1 && train_->exchange() ? train_->exchange()->compression() : nullptr;
+  const ParameterStore& slots = train_->states().StoreOfAllSlots(store_);
+  GradientCompression* compression =
+      ranks() > 1 && train_->exchange() ? train_->exchange()->announced().compression() : nullptr;
   std::vector<RankMemory> rank_states;
   if (compression != nullptr) rank_states = GatherStates(*compression, *options_.world);
   if (!is_first()) {
@@ -399,8 +411,8 @@ void Trainer::WriteSnapshot(bool is_best) {
   options_.run->CheckStanding();
   state_.positions.clear();
   turns_->SavePositions(state_.positions);
-  train_->SaveWaiting(store_);
-  state_.waiting_ranks = train_->delay() > 0 ? ranks() : 0;
+  train_->states().SaveWaiting(store_);
+  state_.waiting_ranks = train_->exchange() != nullptr && train_->exchange()->delays() != nullptr ? ranks() : 0;
   CheckpointContent content;
   content.weights = WeightsOf(turns_->blobs(), store_);
   content.trainer = state_;

@@ -1,3 +1,5 @@
+// States are saved before the first batch of an accumulation and put back if it is left, as half of an iteration must
+// not be seen.
 #include "optim/step/accumulation_cut.h"
 
 namespace moka {

@@ -22,9 +22,9 @@ class AccumulationCut {
   void Ask(ParameterStore& store, std::vector<std::string> states, std::vector<std::string> sums,
            std::function<bool()> wants_cut);
 
-  // Before the first batch.
+  // To be called before the first batch.
   void Begin(const Feed& feed);
-  // Before each further one: whether the accumulation ends here; all is as before it then.
+  // Whether the accumulation ends before a further batch; all is as before it then.
   bool Leaves(Feed& feed);
   // Whether the last one ended so.
   bool has_left() const { return has_left_; }

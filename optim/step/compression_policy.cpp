@@ -1,3 +1,5 @@
+// Checks what compression excludes, chooses the gradients of learned blobs, and gathers the compressors' memories for a
+// checkpoint of any number of ranks.
 #include "optim/step/compression_policy.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Batches are written by the pipeline straight into the program's input memory where its layer allows it; on a GPU they
+// come through data/pipeline/device_prefetch.h.
 #include "optim/step/feed.h"
 
 #include <algorithm>
@@ -5,6 +7,8 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "data/pipeline/open_pipeline.h"
+#include "layers/net/layer.h"
 #include "proto/text/places.h"
 
 namespace moka {
@@ -71,8 +75,8 @@ void Feed::Bind(Program& program, const std::vector<DataLayer>& layers) {
     }
     it->tops.clear();
     it->unused.clear();
-    // What the caller fills may be filled anew between two steps, so it is not read ahead.
-    const bool is_filled = layer.param.type() == "MemoryData";
+    // The caller may fill such a layer anew between two steps, so it is not read ahead.
+    const bool is_filled = TraitsOf(layer.param).data == DataKind::kProgram;
     if (program.stream() != nullptr && IsPipelineLayer(layer.param.type()) && !is_filled) {
       BindOnDevice(*it, layer.tops);
       continue;

@@ -1,4 +1,4 @@
-// What stands between the data layers of a net and the inputs of its program: opens a pipeline a layer while the net is
+// The link between the data layers of a net and the inputs of its program: opens a pipeline a layer while the net is
 // built, then writes each batch straight into the program's input memory.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace moka {
 
-// Of one data layer.
+// The statistics of one data layer.
 struct FeedStatistics {
   std::string layer;
   PipelineStatistics statistics;
@@ -30,7 +30,7 @@ class Feed {
  public:
   // `name` ("train", "test0") is the prefix of positions and part of each pipeline's seed. Layers that read records
   // have one seed, so those of as many records are shuffled, skipped, cropped and mirrored alike: records with one
-  // number meet in one batch, as pictures and their label maps must.
+  // number meet in one batch, as images and their label maps must.
   Feed(std::string name, const PipelineOptions& options) : name_(std::move(name)), options_(options) {}
 
   // For NetOptions::data_types: opens the layer's pipeline.

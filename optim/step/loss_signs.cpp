@@ -1,7 +1,10 @@
+// A table of layer types and what they need of their bottoms; a negative output of one is told once, with the layer's
+// place.
 #include "optim/step/loss_signs.h"
 
 #include "core/log.h"
 #include "core/text.h"
+#include "layers/net/layer.h"
 #include "proto/text/places.h"
 
 namespace moka {
@@ -10,23 +13,14 @@ namespace {
 // Rounding alone makes no loss less than this.
 constexpr double kLeast = -1e-4;
 
-const std::map<std::string, std::string>& Needs() {
-  static const std::map<std::string, std::string> kNeeds = {
-      {"MultinomialLogisticLoss", "probabilities, which a Softmax makes of scores"},
-      {"SigmoidCrossEntropyLoss", "targets from 0 to 1"},
-  };
-  return kNeeds;
-}
-
 }  // namespace
 
 LossSigns::LossSigns(const NetParameter& net) {
   for (const LayerParameter& layer : net.layer()) {
-    const auto needs = Needs().find(layer.type());
-    if (needs == Needs().end() || layer.top_size() == 0) continue;
-    warnings_[layer.top(0)] =
-        StrCat(PlaceOf(layer).ToString(), ": the loss of layer \"", Printable(layer.name()),
-               "\" is negative, as it never is with what ", layer.type(), " needs: ", needs->second);
+    const char* needed = TraitsOf(layer).is_negative_without;
+    if (needed == nullptr || layer.top_size() == 0) continue;
+    warnings_[layer.top(0)] = StrCat(PlaceOf(layer).ToString(), ": the loss of layer \"", Printable(layer.name()),
+                                     "\" is negative, as it never is with what ", layer.type(), " needs: ", needed);
   }
 }
 

@@ -1,14 +1,15 @@
+// The bottoms of HDF5Output layers are made outputs of the program, so that no graph node has an effect beside its
+// results.
 #include "optim/step/output_files.h"
 
 #include <map>
 
 #include "core/log.h"
 #include "core/text.h"
+#include "layers/net/layer.h"
 
 namespace moka {
 namespace {
-
-constexpr std::string_view kType = "HDF5Output";
 
 std::string OutputName(const std::string& layer, int bottom) { return StrCat("file ", layer, " ", bottom); }
 
@@ -20,7 +21,7 @@ void AddFileOutputs(BuiltNet& net) {
   for (const auto& [name, value] : net.trace) results.emplace(name, value);
   std::map<std::string, ValueId> now;
   for (const LayerParameter& layer : net.param.layer()) {
-    for (int i = 0; layer.type() == kType && i < layer.bottom_size(); ++i) {
+    for (int i = 0; TraitsOf(layer).writes_file && i < layer.bottom_size(); ++i) {
       net.graph.AddOutput(OutputName(layer.name(), i), now.at(layer.bottom(i)));
     }
     for (const std::string& top : layer.top()) now[top] = results.at(StrCat(layer.name(), ":", top));
@@ -29,16 +30,15 @@ void AddFileOutputs(BuiltNet& net) {
 
 void WarnOfOutputFiles(const NetParameter& net) {
   for (const LayerParameter& layer : net.layer()) {
-    if (layer.type() != kType) continue;
-    LogWarning(StrCat("layer \"", Printable(layer.name()),
-                      "\": HDF5Output writes nothing in a training; give it include ",
-                      "{ phase: TEST }, and the tests write"));
+    if (!TraitsOf(layer).writes_file) continue;
+    LogWarning(StrCat("layer \"", Printable(layer.name()), "\": ", layer.type(),
+                      " writes nothing in a training; give it include ", "{ phase: TEST }, and the tests write"));
   }
 }
 
 OutputFiles::OutputFiles(const NetParameter& net, const std::filesystem::path& base_folder) {
   for (const LayerParameter& layer : net.layer()) {
-    if (layer.type() == kType) sinks_.push_back({layer.name(), std::make_unique<Hdf5Sink>(layer, base_folder)});
+    if (TraitsOf(layer).writes_file) sinks_.push_back({layer.name(), std::make_unique<Hdf5Sink>(layer, base_folder)});
   }
 }
 

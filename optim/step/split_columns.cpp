@@ -1,3 +1,5 @@
+// Rewrites the net: an InnerProduct of K outputs becomes one of this rank's part, and the loss behind it exchanges
+// maxima and sums instead of scores (An et al., Partial FC, arXiv 2203.15565).
 #include "optim/step/split_columns.h"
 
 #include <algorithm>
@@ -6,6 +8,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "graph/op.h"
+#include "layers/net/layer.h"
 #include "layers/ops/ranks/rank_parts.h"
 #include "optim/strategies/strategy.h"
 #include "proto/text/places.h"
@@ -13,7 +16,7 @@
 namespace moka {
 namespace {
 
-// Of a layer: into how many parts, on how many nodes, and who says so.
+// The split that is asked for a layer: into how many parts, on how many nodes, and who asks.
 struct SplitWish {
   int64_t parts = 1;
   int64_t nodes = 0;
@@ -28,7 +31,7 @@ Error WrongRange(const NetParameter& net, const std::string& layer) {
                DidYouMean(layer, names));
 }
 
-// By layer, in the net's order.
+// Returns what each layer asks for, in the net's order.
 std::vector<SplitWish> WishesOf(const NetParameter& net) {
   std::vector<SplitWish> wishes(static_cast<size_t>(net.layer_size()));
   const auto place = [&](const std::string& name) {
@@ -68,7 +71,7 @@ void CheckWish(const LayerParameter& layer, const SplitWish& wish, int64_t ranks
 
 void CheckSplit(const LayerParameter& layer, int64_t ranks) {
   const InnerProductParameter& p = layer.inner_product_param();
-  if (layer.type() != "InnerProduct") {
+  if (!TraitsOf(layer).is_product) {
     RefuseSplit(layer, StrCat("the outputs of InnerProduct can be split among ranks, those of ", layer.type(), " not"));
   }
   if (p.transpose() || p.normalize() || layer.bottom_size() > 1) {
@@ -212,6 +215,18 @@ std::vector<float> PartOf(const SplitBlob& blob, int64_t rank, int64_t ranks, st
   const int64_t row = blob.whole.shape.Count() / rows;
   const auto begin = whole.begin() + PartBegin(rows, ranks, rank) * row;
   return {begin, begin + blob.part_shape.Count()};
+}
+
+const SplitBlob* FindPart(std::span<const SplitBlob> splits, std::string_view part) {
+  const auto it = std::ranges::find(splits, part, &SplitBlob::part);
+  return it == splits.end() ? nullptr : &*it;
+}
+
+void SetParts(std::span<const SplitBlob> splits, const Communicator& world, ParameterStore& store) {
+  for (const SplitBlob& split : splits) {
+    if (!store.Has(split.part)) store.Add(split.part, split.part_shape);
+    store.Set(split.part, PartOf(split, world.rank(), world.size(), store.Values(split.whole.name)));
+  }
 }
 
 std::vector<float> WholeOf(Communicator& world, std::span<const float> part) {

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/transport/communicator.h"
@@ -30,6 +31,9 @@ struct SplitBlob {
   Shape part_shape;
 };
 
+// Null: the blob is no part.
+const SplitBlob* FindPart(std::span<const SplitBlob> splits, std::string_view part);
+
 // The graph as rank `rank` computes it, with the layers split that ask for it (multinode, of the layer or of the net
 // for a range of layers; model_parts 0 is all ranks, 1 not split); in net.blobs theirs are this rank's part. Returns
 // them. Errors: kConfig at another number of parts or nodes, and at a layer that cannot be split.
@@ -37,11 +41,13 @@ std::vector<SplitBlob> SplitColumns(BuiltNet& net, int64_t rank, int64_t ranks);
 
 // Errors: kConfig for a net that asks for it: in a pipeline a layer is of one rank.
 void RefuseSplitInPipeline(const NetParameter& net);
-// What split columns cannot be trained with. Errors: kConfig at the solver's field.
+// Refuses what split columns cannot be trained with. Errors: kConfig at the solver's field.
 void RefuseBesideSplit(const SolverParameter& solver);
 
 // This rank's rows of values of the whole.
 std::vector<float> PartOf(const SplitBlob& blob, int64_t rank, int64_t ranks, std::span<const float> whole);
+// The store, which has the blobs whole, comes to have this rank's rows of each as they are now.
+void SetParts(std::span<const SplitBlob> splits, const Communicator& world, ParameterStore& store);
 // All ranks: the whole of what each has a part of. Errors: kPeer.
 std::vector<float> WholeOf(Communicator& world, std::span<const float> part);
 

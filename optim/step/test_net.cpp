@@ -1,3 +1,5 @@
+// Batches that are fewer at the end get a program of their own; shares are weighed by their counts, so that the mean is
+// over labels and not over batches.
 #include "optim/step/test_net.h"
 
 #include <algorithm>
@@ -8,6 +10,7 @@
 #include "core/text.h"
 #include "core/threads/slow_phase.h"
 #include "graph/op.h"
+#include "layers/net/layer.h"
 #include "layers/types/loss/accuracy_counts.h"
 #include "optim/checkpoint/net_weights.h"
 #include "optim/optimizers/update.h"
@@ -19,7 +22,7 @@ namespace moka {
 
 bool GivesShares(const NetParameter& net) {
   return std::any_of(net.layer().begin(), net.layer().end(), [&](const LayerParameter& layer) {
-    return layer.type() == "Accuracy" && (layer.top_size() > 1 || IgnoresLabels(net, layer.accuracy_param()));
+    return TraitsOf(layer).is_accuracy && (layer.top_size() > 1 || IgnoresLabels(net, layer.accuracy_param()));
   });
 }
 
@@ -180,7 +183,7 @@ bool TestNet::IsOutput(const std::string& name) const {
 
 void TestNet::AddCounts(BuiltNet& net) {
   for (const LayerParameter& layer : param_.layer()) {
-    if (layer.type() != "Accuracy") continue;
+    if (!TraitsOf(layer).is_accuracy) continue;
     for (const std::string& top : layer.top()) {
       if (IsOutput(top)) AddCount(net, top);
     }
@@ -237,16 +240,16 @@ void TestNet::AddBatch(const TestNet& net, double weight, std::vector<BatchSum>&
   }
 }
 
-std::vector<std::string> TestNet::FirstTops(std::string_view type) const {
+std::vector<std::string> TestNet::FirstTops(bool LayerTraits::*trait) const {
   std::vector<std::string> tops;
   for (const LayerParameter& layer : param_.layer()) {
-    if (layer.type() == type && layer.top_size() > 0) tops.push_back(layer.top(0));
+    if (TraitsOf(layer).*trait && layer.top_size() > 0) tops.push_back(layer.top(0));
   }
   return tops;
 }
 
 std::vector<std::string> TestNet::DetectionOutputs() const {
-  std::vector<std::string> names = FirstTops("DetectionEvaluate");
+  std::vector<std::string> names = FirstTops(&LayerTraits::gives_detections);
   std::erase_if(names, [&](const std::string& name) { return !IsOutput(name); });
   return names;
 }

@@ -18,11 +18,11 @@
 #include "optim/evaluators/evaluator.h"
 #include "optim/step/feed.h"
 #include "optim/step/loss_signs.h"
-#include "optim/step/train_net.h"
+#include "optim/step/step_program.h"
 
 namespace moka {
 
-// What becomes of the outputs of several batches.
+// How the outputs of several batches are joined.
 enum class Evaluation {
   kMeans,      // each element's mean, but where the layer's evaluator knows better
   kDetection,  // of rows of DetectionEvaluate layers, too, the mean average precision
@@ -73,12 +73,12 @@ class TestNet {
 
   const std::vector<BuiltNet::Output>& outputs() const { return outputs_; }
   // Tops of Accuracy layers, in layer order.
-  std::vector<std::string> AccuracyTops() const { return FirstTops("Accuracy"); }
+  std::vector<std::string> AccuracyTops() const { return FirstTops(&LayerTraits::is_accuracy); }
   // Outputs that are rows of DetectionEvaluate layers.
   std::vector<std::string> DetectionOutputs() const;
   // Outputs that an evaluator makes a number of, in layer order: the first ranks a run.
   std::vector<std::string> EvaluatedOutputs() const;
-  // What a Run's results are called.
+  // Returns the names of a Run's results.
   std::vector<std::string> MetricNames() const;
   const std::vector<NetBlob>& blobs() const { return blobs_; }
   const NetParameter& param() const { return param_; }
@@ -95,7 +95,7 @@ class TestNet {
     std::optional<double> labels = {};
   };
 
-  std::vector<std::string> FirstTops(std::string_view type) const;
+  std::vector<std::string> FirstTops(bool LayerTraits::*trait) const;
   void AddEvaluators(const EvaluatorOptions& options);
   // Adds to the outputs of the graph how many labels each share of an Accuracy layer is of.
   void AddCounts(BuiltNet& net);

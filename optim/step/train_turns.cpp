@@ -1,3 +1,5 @@
+// Makes a solver for each turn from the common one and the turn's fields, and runs the turns' nets in order over one
+// store.
 #include "optim/step/train_turns.h"
 
 #include <algorithm>
@@ -151,7 +153,7 @@ std::vector<OutputValue> TrainTurns::Outputs() const {
 std::vector<std::string> TrainTurns::AllSlots() const {
   std::vector<std::string> names;
   for (const Turn& turn : turns_) {
-    for (std::string& name : turn.net->AllSlots()) {
+    for (std::string& name : turn.net->states().AllSlots()) {
       if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
     }
   }
@@ -161,7 +163,7 @@ std::vector<std::string> TrainTurns::AllSlots() const {
 std::vector<std::string> TrainTurns::OwnSlots() const {
   std::vector<std::string> names;
   for (const Turn& turn : turns_) {
-    for (const SlotState& slot : turn.net->slots()) {
+    for (const SlotState& slot : turn.net->states().slots()) {
       if (std::ranges::find(names, slot.name) == names.end()) names.push_back(slot.name);
     }
   }
@@ -171,13 +173,13 @@ std::vector<std::string> TrainTurns::OwnSlots() const {
 std::optional<std::string> TrainTurns::SetSlot(const std::string& name, const StateTensor& whole,
                                                ParameterStore& store) const {
   for (const Turn& turn : turns_) {
-    if (std::optional<std::string> own = turn.net->SetSlot(name, whole, store)) return own;
+    if (std::optional<std::string> own = turn.net->states().SetSlot(name, whole, store)) return own;
   }
   return std::nullopt;
 }
 
 void TrainTurns::StartMeans(ParameterStore& store) const {
-  for (const Turn& turn : turns_) turn.net->StartMeans(store);
+  for (const Turn& turn : turns_) turn.net->states().StartMeans(store);
 }
 
 void TrainTurns::SavePositions(std::map<std::string, int64_t>& positions) const {

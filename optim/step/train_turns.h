@@ -1,7 +1,7 @@
-// What an iteration trains: the train net, or (SolverParameter.turn, for GANs) several nets one after the other over
-// one ParameterStore. An ordinary training is the case of one turn without a name. Each turn is a TrainNet with a
-// solver of its own: the common one with the turn's fields in place of its. Optimiser slots belong to parameters, so
-// turns that train one parameter share them.
+// The nets that an iteration trains: the train net, or (SolverParameter.turn, for GANs) several nets one after the
+// other over one ParameterStore. An ordinary training is the case of one turn without a name. Each turn is a TrainNet
+// with a solver of its own: the common one with the turn's fields in place of its. Optimiser slots belong to
+// parameters, so turns that train one parameter share them.
 #pragma once
 
 #include <cstdint>
@@ -38,12 +38,12 @@ class TrainTurns {
   // A round; arguments as TrainNet::Step's. The sum of the turns' losses, each the mean over its steps. Where one is
   // not finite, that turn's states are as they were, and without on_nan: IGNORE the round ends there.
   double Step(int64_t iteration, int plateau_step, bool must_agree);
-  // After such a Step: the net whose loss it was.
+  // The net whose loss was not finite. Requires: such a Step.
   TrainNet& failed() const { return *turns_[failed_].net; }
 
   // Outputs of each turn's last batch, called "turn/output".
   std::vector<OutputValue> Outputs() const;
-  // Of all nets, each layer's once.
+  // Returns the blobs of all nets, each layer's once.
   const std::vector<NetBlob>& blobs() const { return blobs_; }
   std::vector<std::string> AllSlots() const;
   std::vector<std::string> OwnSlots() const;
@@ -70,8 +70,8 @@ class TrainTurns {
 // The same of nets that are not built yet.
 NetParameter WholeTrainNet(const SolverParameter& solver, const SolverNets& nets);
 
-// What turns cannot be combined with; `processes` train together, `compute` is what the run was asked for. Errors:
-// kUnavailable at the field.
+// Refuses what turns cannot be combined with; `processes` train together, `compute` is what the run was asked for.
+// Errors: kUnavailable at the field.
 void RefuseBesideTurns(const SolverParameter& solver, const SolverNets& nets, int64_t processes, Compute compute);
 
 }  // namespace moka

@@ -1,3 +1,5 @@
+// Layers are chosen by the patterns of TrainTurn.train; assignments of the other layers' statistics are taken out of
+// the graph.
 #include "optim/step/turn_scope.h"
 
 #include <algorithm>

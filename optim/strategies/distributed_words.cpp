@@ -1,3 +1,4 @@
+// Checks all names before any rank starts, at their places, as an error on one rank of many is hard to read.
 #include "optim/strategies/distributed_words.h"
 
 #include <algorithm>

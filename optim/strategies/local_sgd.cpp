@@ -1,3 +1,5 @@
+// Every local_steps iterations all states become their mean over the ranks, by one all-reduce that carries requests and
+// loss along.
 #include "optim/strategies/local_sgd.h"
 
 #include <algorithm>
@@ -26,7 +28,7 @@ LocalSgd::LocalSgd(Communicator& world, const SolverParameter& solver, Parameter
       names_(std::move(names)),
       mean_(world, solver.distributed().algorithm(), TensorsOf(store, names_), kWishes + 1) {
   for (const std::string& name : names_) {
-    if (!store.MirrorsOf(name).empty()) mirrored_.push_back(name);
+    if (!store.claims(name).mirrors.empty()) mirrored_.push_back(name);
   }
 }
 
@@ -37,14 +39,14 @@ void LocalSgd::Join() {
 }
 
 double LocalSgd::Finish(int64_t iteration, double loss, bool must_agree, Wishes& wishes) {
-  wishes.counted.fill(0);
+  wishes.CountNone();
   if (!must_agree && iteration >= from_ && (iteration + 1) % steps_ != 0) return loss;
   const std::span<float> sums = mean_.sums();
-  std::ranges::copy(wishes.wanted, sums.begin());
+  std::ranges::copy(wishes.wanted(), sums.begin());
   sums[kWishes] = static_cast<float>(loss);
   mean_.Run();
   for (const std::string& name : mirrored_) store_.Set(name, store_.Values(name));
-  for (size_t i = 0; i < wishes.counted.size(); ++i) wishes.counted[i] = static_cast<int>(sums[i]);
+  wishes.Count(std::span<const float>(sums).first<kWishes>());
   return double{sums[kWishes]} / world_.size();
 }
 

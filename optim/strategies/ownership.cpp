@@ -1,3 +1,5 @@
+// Shares blobs out by size, largest first, each to the rank with the least so far (Graham's rule, within 4/3 of the
+// best).
 #include "optim/strategies/ownership.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The server's update is the solver's own, compiled for the blobs that a rank owns, and runs in the service's thread
+// when gradients come.
 #include "optim/strategies/served_updates.h"
 
 #include <algorithm>
@@ -14,7 +16,7 @@ namespace {
 
 static_assert(kWishes <= ParameterService::kSignals);
 
-ParameterService::Rule ServedUpdatesRuleOf(const DistributedParameter& param) {
+ParameterService::Rule RuleOf(const DistributedParameter& param) {
   if (param.strategy() == "turn") return ParameterService::Rule::kTurn;
   if (param.server() == "asynchronous") return ParameterService::Rule::kArrival;
   if (param.server() == "stale") return ParameterService::Rule::kBounded;
@@ -47,7 +49,7 @@ ServedUpdates::ServedUpdates(Communicator& world, ParameterStore& store, Setting
     : world_(world),
       store_(store),
       setting_(std::move(setting)),
-      rule_(ServedUpdatesRuleOf(setting_.solver->distributed())),
+      rule_(RuleOf(setting_.solver->distributed())),
       owned_(ShareOut(setting_.blobs, world.size())) {
   std::vector<int64_t> elements;
   for (const std::vector<NetBlob>& blobs : owned_) elements.push_back(ElementsOf(blobs));
@@ -106,7 +108,7 @@ double ServedUpdates::Finish(int64_t iteration, double loss, bool must_agree, Wi
     begin += static_cast<size_t>(ElementsOf(blobs));
   }
   ParameterService::Signals signals{};
-  std::ranges::copy(wishes.wanted, signals.begin());
+  std::ranges::copy(wishes.wanted(), signals.begin());
   const ParameterService::Answer answer = service_->Exchange(iteration, loss, signals, gradients_, weights_);
   begin = 0;
   for (const std::vector<NetBlob>& blobs : owned_) {
@@ -114,12 +116,8 @@ double ServedUpdates::Finish(int64_t iteration, double loss, bool must_agree, Wi
                 [&](const NetBlob& blob, std::span<const float> part) { store_.Set(blob.name, part); });
     begin += static_cast<size_t>(ElementsOf(blobs));
   }
-  bool is_wished = false;
-  for (size_t i = 0; i < wishes.counted.size(); ++i) {
-    wishes.counted[i] = static_cast<int>(answer.signals[i]);
-    is_wished = is_wished || wishes.counted[i] > 0;
-  }
-  if (must_agree || is_wished) {
+  wishes.Count(std::span<const double>(answer.signals).first<kWishes>());
+  if (must_agree || wishes.is_any_counted()) {
     service_->Leave();
     ShareStates();
   }

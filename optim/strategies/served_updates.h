@@ -43,7 +43,7 @@ class ServedUpdates : public Strategy, public ServedValues {
   // Whether a worker's gradient is an update by itself. All workers' together are then one step, as long as that of the
   // mean: each is of a rate divided by their number, so that weight decay is not applied as often as there are workers.
   bool UpdatesByWorker() const { return rule_ != ParameterService::Rule::kTogether; }
-  // Of the blobs that this rank owns; the service's thread only.
+  // These serve the blobs that this rank owns; the service's thread only.
   void Apply(int64_t clock, double loss, std::span<float> gradients, std::span<const float> sent) override;
   void Read(std::span<float> values) const override;
 
@@ -57,12 +57,12 @@ class ServedUpdates : public Strategy, public ServedValues {
   ParameterService::Rule rule_;
   std::vector<std::vector<NetBlob>> owned_;  // by rank
   std::vector<SlotState> slots_;
-  // Of the server.
+  // State of the server.
   ParameterStore served_;
   std::unique_ptr<Program> update_;  // null for a rank that owns nothing
   std::vector<std::string> inputs_;
   mutable std::vector<float> current_;  // weights, where delays are compensated
-  // Of the worker, all servers' one behind the other.
+  // State of the worker, all servers' values one behind the other.
   std::vector<float> gradients_;
   std::vector<float> weights_;
   std::vector<float> zeros_;

@@ -1,3 +1,5 @@
+// Finds the strategy by name and refuses what it cannot go with; the mean over ranks is the one collective that all
+// strategies share.
 #include "optim/strategies/strategy.h"
 
 #include <algorithm>
@@ -23,7 +25,7 @@ void CheckStrategyNumbers(const SolverParameter& solver) {
   at_least("delay", param.delay(), 0);
 }
 
-// What needs all gradients of an iteration in one place, or the same history on all ranks.
+// Refuses what needs all gradients of an iteration in one place, or the same history on all ranks.
 void RefuseBeside(const SolverParameter& solver, StrategyKind kind) {
   const std::string name = StrCat("strategy \"", solver.distributed().strategy(), "\"");
   const auto refuse = [&](bool is_given, std::string_view field) {
@@ -77,6 +79,23 @@ bool ShardsUpdates(const SolverParameter& solver) {
   refuse(StrategyOf(solver) != StrategyKind::kSynchronous, "distributed.strategy");
   refuse(solver.distributed().compression().method() != "none", "distributed.compression");
   return true;
+}
+
+void Wishes::Count(size_t wish, int sum, int delay) {
+  const bool repeats = repeats_[wish] > 0;
+  counted_[wish] = repeats ? 0 : sum;
+  if (repeats) --repeats_[wish];
+  if (counted_[wish] > 0) repeats_[wish] = delay;
+}
+
+bool Wishes::is_any_counted() const {
+  return std::ranges::any_of(counted_, [](int count) { return count > 0; });
+}
+
+void Wishes::DropCounted() {
+  for (size_t i = 0; i < counted_.size(); ++i) {
+    if (counted_[i] > 0) wanted_[i] = 0;
+  }
 }
 
 void MeanOverRanks(Communicator& world, ParameterStore& store, const std::vector<std::string>& names) {

@@ -35,12 +35,34 @@ bool ShardsUpdates(const SolverParameter& solver);
 // The mean over all ranks of values that they keep apart, such as running statistics. Errors: kPeer.
 void MeanOverRanks(Communicator& world, ParameterStore& store, const std::vector<std::string>& names);
 
-// What this rank wants all to know, and how many ranks are known to want it.
+// The things that this rank wants all to know, which it goes on wanting until they do, and how many ranks are known to
+// want each since the last step.
 inline constexpr int kWishes = 3;
-struct Wishes {
-  std::array<float, kWishes> wanted{};
-  std::array<int, kWishes> counted{};
-  std::array<int, kWishes> repeats{};  // iterations whose counts, delayed like gradients, are of a wish taken before
+class Wishes {
+ public:
+  void Want(int wish) { wanted_.at(static_cast<size_t>(wish)) = 1; }
+  int count(int wish) const { return counted_.at(static_cast<size_t>(wish)); }
+
+  // As they cross to the other ranks.
+  std::span<const float, kWishes> wanted() const { return wanted_; }
+  // Takes what came of it: the sums over all ranks. With sums of `delay` iterations before, a wish that was counted
+  // comes as often again, which counts for nothing.
+  template <typename Number>
+  void Count(std::span<const Number, kWishes> sums, int delay = 0) {
+    for (size_t i = 0; i < counted_.size(); ++i) Count(i, static_cast<int>(sums[i]), delay);
+  }
+  void CountNone() { counted_.fill(0); }
+  // Whether one is known to all.
+  bool is_any_counted() const;
+  // A wish that all know of is wanted no more.
+  void DropCounted();
+
+ private:
+  void Count(size_t wish, int sum, int delay);
+
+  std::array<float, kWishes> wanted_{};
+  std::array<int, kWishes> counted_{};
+  std::array<int, kWishes> repeats_{};  // that are still to come
 };
 
 class Strategy {
@@ -53,7 +75,8 @@ class Strategy {
   virtual void Begin(int64_t iteration) = 0;
   // After them: `loss` is this rank's mean over its batches; returns what is to be reported of all ranks. Where
   // `must_agree`, a test, a checkpoint or the end follows: then all ranks hold the same values in their stores, nothing
-  // is under way and the communicator is free. The same after an iteration in which a wish is counted. Errors: kPeer.
+  // is under way and the communicator is free. The same after an iteration in which a request is counted. Errors:
+  // kPeer.
   virtual double Finish(int64_t iteration, double loss, bool must_agree, Wishes& wishes) = 0;
   // Ends what is under way because of an error of this rank, and tells the others.
   virtual void Cancel(const std::string& why) noexcept = 0;

@@ -58,6 +58,10 @@ void CheckTraceFile(const std::string& file) {
 
 // Words that the verb has no place for are told before its work, not behind it.
 void RefuseMoreWords(const Verb& verb, const std::string& path, const Arguments& arguments) {
+  if (!verb.takes_fields && !arguments.overrides.empty()) {
+    throw Error(ErrorKind::kUsage,
+                StrCat("nothing here takes key=value, found \"", Printable(arguments.overrides[0]), "\""));
+  }
   if (!verb.most_words || arguments.positionals.size() <= *verb.most_words) return;
   throw Error(ErrorKind::kUsage, {},
               StrCat("\"", Printable(arguments.positionals[*verb.most_words]), "\" has no use here: nothing reads it"),
@@ -121,7 +125,7 @@ void PrintHelp(const std::vector<std::string>& words) {
   PrintLines(verb == nullptr ? OverviewText() : HelpText(*verb, path.substr(1)));
 }
 
-// What a launcher's ranks are told that are no ranks here: before the work where it is known so early.
+// Warns the ranks of a launcher that they are no ranks in this verb; before the work where that is known so early.
 void TellAlone(const std::string& verb, std::string_view works, std::string_view why) {
   LogWarning(StrCat("a launcher started this as rank ", LaunchedRank(), " of ", LaunchedRanks(), ", and moka ", verb,
                     " ", works, " alone: ", why));
@@ -129,7 +133,7 @@ void TellAlone(const std::string& verb, std::string_view works, std::string_view
 
 constexpr const char* kOurDefect = "  this is a defect of moka, please report it with the command and its files\n";
 
-// What the standard library or the system has thrown, in a sentence.
+// Tells the error that the standard library or the system has thrown, in a sentence.
 int TellForeign(const std::exception& error) {
   const int code = ExitCodeOf(error);
   const bool is_internal = code == static_cast<int>(ErrorKind::kInternal);
@@ -137,7 +141,7 @@ int TellForeign(const std::exception& error) {
   const bool is_memory = code == static_cast<int>(ErrorKind::kUnavailable) && system == nullptr;
   std::string text = StrCat(is_internal ? "internal: " : "", is_memory ? "out of memory" : Printable(error.what()));
   const bool is_of_file = dynamic_cast<const std::filesystem::filesystem_error*>(&error) != nullptr;
-  // What the library throws where a thread cannot be made names no thread.
+  // The library's error for a thread that cannot be made does not mention threads.
   if (system != nullptr && !is_of_file && system->code() == std::errc::resource_unavailable_try_again)
     text = StrCat("cannot start a thread: ", text, " (a limit of processes or memory: ulimit -u, ulimit -v)");
   LogToFile(StrCat("error: ", text));

@@ -97,9 +97,9 @@ bool Measure(const std::string& kind, int64_t size, bool is_first, double& steps
   const auto net = MakeTimedNet(param, TRAIN, options);
   const double compiled = CpuSeconds();
   const Program& program = *net->program;
-  const MemoryReport& memory = program.memory();
+  const MemoryReport& memory = program.report().memory;
   std::string visits;
-  for (const PassReport& pass : program.passes()) {
+  for (const PassReport& pass : program.report().passes) {
     visits += StrCat(visits.empty() ? "" : ", ", "\"", pass.name, "\": ", pass.visits);
   }
   const auto steps = static_cast<double>(program.steps().size());

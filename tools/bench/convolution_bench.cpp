@@ -133,7 +133,7 @@ OwnedTensor Random(const Shape& shape, uint64_t stream) {
   return tensor;
 }
 
-// In any layouts: both are made plain first.
+// The layouts may be any: both tensors are made plain first.
 double Dot(const OwnedTensor& a, const Tensor& b) {
   const OwnedTensor plain(a.type());
   CopyTensor(b, plain.tensor());

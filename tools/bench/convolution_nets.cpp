@@ -1,3 +1,4 @@
+// The shapes as the papers' nets have them, each once; a deconvolution counts as the gradient of its twin.
 #include "tools/bench/convolution_nets.h"
 
 namespace moka {
@@ -62,7 +63,7 @@ constexpr BenchLayer kLenet[] = {
     {"conv2 5x5 20-50", 20, 50, 12, 5, 1, 1, 0},
 };
 
-// What reads images: few channels in.
+// Convolutions that read images: they have few input channels.
 constexpr BenchLayer kFirst[] = {
     {"cifar 5x5 3-32", 3, 32, 32, 5, 1, 1},      {"resnet20 3x3 3-16", 3, 16, 32, 3, 1, 1},
     {"dcgan 4x4/2 3-64", 3, 64, 64, 4, 2, 1, 1}, {"vgg 3x3 3-64", 3, 64, 224, 3, 1, 1},

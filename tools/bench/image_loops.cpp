@@ -1,10 +1,10 @@
-// What a data pipeline is measured against: loops without a pipeline around them, over the JPEG files of a folder.
-//   image_loops turbojpeg FOLDER BATCH THREADS SIDE   decoding alone, by TurboJPEG's scaled decoding, with the scale
-//   that
-//                                                    a random-resized-crop to SIDE pixels allows
-//   image_loops opencv FOLDER BATCH THREADS SIDE      a loop as one writes it with OpenCV: decode, random-resized-crop,
-//                                                    flip, normalise, planes of a batch (where OpenCV's codecs are
-//                                                    there)
+// The loops that a data pipeline is measured against: loops without a pipeline around them, over the JPEG files of a
+// folder.
+//   image_loops turbojpeg FOLDER BATCH THREADS SIDE   decoding alone, by TurboJPEG's scaled decoding, with the
+//                                                     scale that a random-resized-crop to SIDE pixels allows
+//   image_loops opencv FOLDER BATCH THREADS SIDE      a loop as one writes it with OpenCV: decode, random-resized-
+//                                                     crop, flip, normalise, planes of a batch (where OpenCV's
+//                                                     codecs are there)
 // Answers "run N" with the milliseconds of N batches, as tools/bench/peers/worker.py wants it.
 #include <turbojpeg.h>
 

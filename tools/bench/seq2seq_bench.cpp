@@ -11,12 +11,10 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/text.h"
-#include "graph/autodiff.h"
-#include "graph/pass.h"
 #include "graph/program.h"
 #include "layers/net/net.h"
 #include "optim/checkpoint/net_weights.h"
-#include "optim/optimizers/update.h"
+#include "optim/step/training_graph.h"
 #include "proto/nets/net_file.h"
 
 namespace moka {
@@ -31,17 +29,10 @@ struct Bench {
 };
 
 void AddTraining(BuiltNet& net, ParameterStore& store) {
-  net.graph.AddOutput("@loss", net.loss);
-  ComposeForward(net.graph);
   SolverParameter solver;
   solver.set_base_lr(0.1F);
   solver.set_lr_policy("fixed");
-  const std::vector<NetBlob> trained = TrainedBlobs(net.blobs);
-  std::vector<ValueId> states;
-  for (const NetBlob& blob : trained) states.push_back(blob.state);
-  const std::vector<ValueId> gradients = Differentiate(net.graph, net.loss, states);
-  const Updates updates = AddUpdates(net.graph, {.solver = &solver, .blobs = trained, .gradients = gradients});
-  for (const SlotState& slot : updates.slots) store.Add(slot.name, slot.shape);
+  BuildTrainingGraph(net, {.solver = solver, .param = net.param}, store);
 }
 
 void MakeBench(Bench& bench, const std::string& folder, bool train) {
@@ -50,8 +41,11 @@ void MakeBench(Bench& bench, const std::string& folder, bool train) {
   BuiltNet net = BuildNet(ReadNet(folder + (train ? "/train_val.prototxt" : "/deploy.prototxt")), options);
   AddBlobs(net.blobs, kSeed, bench.store);
   AddKept(net, "bench", bench.store);
-  for (const BuiltNet::Output& output : net.outputs) net.graph.AddOutput(output.name, output.value);
-  if (train) AddTraining(net, bench.store);
+  if (train) {
+    AddTraining(net, bench.store);
+  } else {
+    for (const BuiltNet::Output& output : net.outputs) net.graph.AddOutput(output.name, output.value);
+  }
   CompileOptions compile;
   compile.inference = !train;
   compile.releases_states = !train;
@@ -107,7 +101,7 @@ int Main(int count, char** arguments) {
   std::ranges::sort(rates);
   std::printf("moka %s: %.0f target tokens/s [%.0f..%.0f], arena %.0f MiB, %zu steps\n", arguments[1],
               rates[rates.size() / 2], rates.front(), rates.back(),
-              static_cast<double>(program.memory().arena_bytes) / (1 << 20), program.steps().size());
+              static_cast<double>(program.report().memory.arena_bytes) / (1 << 20), program.steps().size());
   if (train) {
     const double loss = program.output("@loss").as<float>()[0];
     std::printf("loss %.5f -> %.5f\n", first_loss, loss);

@@ -1,30 +1,12 @@
-// What the layers that read data tops say of their shapes, exactly: labels as their loss needs them, channels as Slice
+// The shapes of data tops that the layers reading them say exactly: labels as their loss needs them, channels as Slice
 // cuts them, marks as a recurrent layer's steps and streams. For looking at nets without their data.
 #pragma once
 
-#include <map>
-#include <string>
-
-#include "core/types.h"
 #include "layers/net/net.h"
+#include "layers/shapes/shape_needs.h"
 #include "proto/moka.pb.h"
 
 namespace moka {
-
-using TopShapes = std::map<std::string, Shape>;
-
-// A top of a data layer, and what about its shape is a guess.
-struct DataTop {
-  Shape shape;
-  std::string first;         // the first top of its layer
-  bool can_change = false;   // its readers may say its shape, but for what is stated below
-  bool can_rebatch = false;  // the first dimension
-  bool can_resize = false;   // height and width of a picture
-  bool can_be_gray = false;  // nothing says that a picture has three channels
-  bool is_made = false;      // of other tops, by a layer that is not built in: its readers say all of its shape
-  bool is_batch = false;     // the pictures of a layer that gives pictures and no rows
-};
-using DataTops = std::map<std::string, DataTop>;
 
 // Other shapes for data tops of a filtered net that was built as far as `attempt` says, as the layers that could not be
 // built need them. Empty: they say nothing.

@@ -1,17 +1,18 @@
+// Builds each net in both phases and in the sets of stages that its rules name (all of them where they are few, pairs
+// where they are many), with shapes guessed where data are missing, and collects errors by their places.
 #include "tools/check/net_check.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <optional>
 #include <set>
-#include <string_view>
 
 #include "core/error.h"
 #include "core/quiet_scope.h"
 #include "core/text.h"
-#include "data/pipeline/shape_guess.h"
+#include "layers/net/layer.h"
 #include "layers/net/net.h"
+#include "layers/shapes/data_guess.h"
 #include "optim/optimizers/lr_policy.h"
 #include "proto/nets/filter.h"
 #include "tools/check/shape_search.h"
@@ -19,13 +20,9 @@
 namespace moka {
 namespace {
 
-// So many stages are tried in all their combinations, so many in pairs.
+// Up to so many stages are tried in all their combinations, and up to so many in pairs.
 constexpr size_t kMaxCombinedStages = 4;
 constexpr size_t kMaxPairedStages = 8;
-
-// Readers of scores, one a class.
-constexpr std::array<std::string_view, 8> kReadersOfScores = {"Accuracy", "ArgMax",  "HingeLoss",   "InfogainLoss",
-                                                              "Silence",  "Softmax", "SoftmaxLoss", "SoftmaxWithLoss"};
 
 using Stages = std::set<std::string>;
 
@@ -56,7 +53,7 @@ std::vector<std::pair<std::string, Shape>> AssumedTops(const std::vector<DataLay
                                                        const TopShapes& found) {
   std::vector<std::pair<std::string, Shape>> assumed;
   for (const DataLayer& layer : data) {
-    const bool has_guess = layer.param.type() != "Input" && !GuessTypes(layer.param).assumed.empty();
+    const bool has_guess = TraitsOf(layer.param).data != DataKind::kInput && !GuessTypes(layer.param).assumed.empty();
     for (size_t i = 0; i < layer.tops.size(); ++i) {
       const std::string& top = layer.tops[i];
       const bool is_open = found.contains(top) || layer.param.bottom_size() > 0 || (i == 0 && has_guess);
@@ -71,11 +68,10 @@ std::vector<std::pair<std::string, Shape>> AssumedTops(const std::vector<DataLay
 std::set<std::string> OpenClasses(const NetParameter& net) {
   std::set<std::string> open;
   for (const LayerParameter& layer : net.layer()) {
-    const bool is_open = layer.type() == "InnerProduct" && !layer.inner_product_param().has_num_output() &&
+    const bool is_open = TraitsOf(layer).is_product && !layer.inner_product_param().has_num_output() &&
                          layer.bottom_size() == 1 && layer.top_size() == 1;
     const auto reads_scores = [&](const LayerParameter& reader) {
-      return std::ranges::find(reader.bottom(), layer.top(0)) == reader.bottom().end() ||
-             std::ranges::find(kReadersOfScores, reader.type()) != kReadersOfScores.end();
+      return std::ranges::find(reader.bottom(), layer.top(0)) == reader.bottom().end() || TraitsOf(reader).reads_scores;
     };
     if (is_open && std::ranges::all_of(net.layer(), reads_scores)) open.insert(layer.name());
   }
@@ -92,7 +88,8 @@ NetParameter WithClasses(NetParameter net, const std::set<std::string>& open) {
 // Whether the net has a layer in this state that begins it.
 bool HasData(const NetParameter& net, const NetState& state) {
   return std::ranges::any_of(net.layer(), [&](const LayerParameter& layer) {
-    return layer.bottom_size() == 0 && layer.top_size() > 0 && layer.type() != "Parameter" && IsPresent(layer, state);
+    return layer.bottom_size() == 0 && layer.top_size() > 0 && TraitsOf(layer).data != DataKind::kParameter &&
+           IsPresent(layer, state);
   });
 }
 
@@ -135,7 +132,7 @@ StateCheck CheckOnce(const NetParameter& net, const NetState& state, const TopSh
   try {
     NetOptions options = LookingOptions(state, shapes);
     options.data_types = [&check, types = options.data_types](const LayerParameter& layer) {
-      if (layer.type() == "Python") check.elsewhere.insert(PythonName(layer.python_param()));
+      if (TraitsOf(layer).runs_python) check.elsewhere.insert(PythonName(layer.python_param()));
       return types(layer);
     };
     const BuiltNet built = BuildNet(net, options);

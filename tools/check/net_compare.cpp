@@ -1,3 +1,5 @@
+// Takes blobs, parameters and gradients by their names in the order of the layers, so that the first difference names
+// the layer where it began.
 #include "tools/check/net_compare.h"
 
 #include <fmt/format.h>
@@ -12,6 +14,7 @@
 #include "graph/autodiff.h"
 #include "graph/op.h"
 #include "graph/program.h"
+#include "layers/net/layer.h"
 #include "layers/net/net.h"
 #include "optim/checkpoint/net_weights.h"
 #include "optim/checkpoint/trained_weights.h"
@@ -193,7 +196,8 @@ class Comparison {
     }
   }
 
-  // What the file has of blobs and parameters that are none of this net's; its gradients too where they are looked at.
+  // Tells of the file's blobs and parameters that are none of this net's; of its gradients too where they are looked
+  // at.
   void TellStrangers(bool with_gradients) {
     std::set<std::string> known;
     for (const auto& [name, value] : net_.trace) {
@@ -293,7 +297,7 @@ NetComparison CompareNet(const NetParameter& net, const CompareOptions& options,
   net_options.data_types = TypesFrom(arrays);
   net_options.feeds_python_data = true;
   for (const LayerParameter& layer : net.layer()) {
-    if (layer.type() != "Python") continue;
+    if (!TraitsOf(layer).runs_python) continue;
     for (const std::string& top : layer.top()) {
       if (const NumpyArray* array = FindArray(arrays, "blob", top)) net_options.top_shapes[top] = array->shape;
     }

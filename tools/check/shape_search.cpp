@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "core/error.h"
-#include "data/pipeline/shape_guess.h"
+#include "layers/net/layer.h"
+#include "layers/shapes/data_guess.h"
 #include "proto/nets/filter.h"
 #include "tools/nets/net_source.h"
 
@@ -19,13 +20,13 @@ namespace {
 
 using Picture = std::pair<int64_t, int64_t>;  // height, width
 
-// Of public nets: what classifiers, SegNet, YOLO, fully convolutional nets and two-stage detectors take.
+// Sizes that public nets take: classifiers, SegNet, YOLO, fully convolutional nets and two-stage detectors.
 constexpr std::array<Picture, 24> kPictures = {{
     {227, 227}, {256, 256}, {360, 480}, {320, 320}, {448, 448}, {416, 416}, {500, 500}, {512, 512},
     {321, 321}, {384, 384}, {473, 473}, {299, 299}, {300, 300}, {128, 128}, {64, 64},   {48, 48},
     {40, 40},   {32, 32},   {28, 28},   {24, 24},   {12, 12},   {480, 640}, {640, 640}, {640, 1056},
 }};
-constexpr int64_t kShapeSearchMostSide = 1024;
+constexpr int64_t kMostSide = 1024;
 
 constexpr int kMostRounds = 12;     // of following needs; each one is a layer further down the net
 constexpr int kMostSteps = 6;       // hypotheses kept
@@ -91,7 +92,8 @@ class Search {
     DataTops tops;
     for (const DataLayer& data : attempt.data) {
       const LayerParameter& layer = data.param;
-      const bool is_python = layer.type() == "Python";
+      const LayerTraits& traits = TraitsOf(layer);
+      const bool is_python = traits.runs_python;
       // Layers that state their shapes themselves are not asked; of those built in in Python's place only what their
       // parameters leave to the dataset is open.
       const bool is_asked = asked_.contains(layer.name());
@@ -100,9 +102,9 @@ class Search {
       const bool has_size = is_made    ? true
                             : is_asked ? GuessTypes(layer).assumed.empty()
                                        : layer.python_param().param_str().find("height") != std::string::npos;
-      const bool is_rows = layer.type() == "HDF5Data";
-      const bool is_record = layer.type() == "Data" || layer.type() == "MemoryData";
-      const bool has_boxes = layer.type() == "AnnotatedData";
+      const bool is_rows = traits.data == DataKind::kRows;
+      const bool is_record = traits.data == DataKind::kRecords || traits.data == DataKind::kProgram;
+      const bool has_boxes = traits.data == DataKind::kBoxes;
       const int64_t means = layer.transform_param().mean_value_size();
       for (size_t i = 0; i < data.tops.size(); ++i) {
         if (given_.contains(data.tops[i])) continue;
@@ -132,7 +134,7 @@ class Search {
     return true;
   }
 
-  // Gray pictures, and pictures cut along the channels into equal parts.
+  // Grey pictures, and pictures cut along the channels into equal parts.
   bool TryChannels(Trial& best) {
     const DataTops tops = TopsOf(best.attempt);
     TopShapes gray;
@@ -174,7 +176,7 @@ class Search {
     std::vector<Picture> sizes;
     std::set<Picture> seen;
     const auto add = [&](int64_t height, int64_t width) {
-      if (height < 1 || width < 1 || height > kShapeSearchMostSide || width > 2 * kShapeSearchMostSide) return;
+      if (height < 1 || width < 1 || height > kMostSide || width > 2 * kMostSide) return;
       if (seen.insert({height, width}).second) sizes.emplace_back(height, width);
     };
     for (const auto& [name, top] : tops) {
@@ -197,7 +199,7 @@ class Search {
     for (const auto& [height, width] : kPictures) add(height, width);
     for (const int64_t cell : {32, 4}) {
       const int64_t middle = round_up(guess.first, cell);
-      for (int64_t step = 0; step <= kShapeSearchMostSide / cell / 2; ++step) {
+      for (int64_t step = 0; step <= kMostSide / cell / 2; ++step) {
         for (const int64_t side : {middle + step * cell, middle - step * cell}) add(side, side);
       }
     }

@@ -1,3 +1,4 @@
+// The list of verbs, from the rows that the build found.
 #include <algorithm>
 
 #include "core/error.h"

@@ -1,3 +1,5 @@
+// Words are told apart by their form alone and then by the verb's table of flags, before any of them is acted on; what
+// nothing reads in the end is refused with the nearest name.
 #include "tools/cli/command_line.h"
 
 #include <CLI/CLI.hpp>
@@ -17,7 +19,7 @@
 namespace moka {
 namespace {
 
-std::vector<OptionSpec> CommandLineOptionsOf(const Verb& verb) {
+std::vector<OptionSpec> OptionsOf(const Verb& verb) {
   std::vector<OptionSpec> options = verb.options;
   options.insert(options.end(), CommonOptions().begin(), CommonOptions().end());
   return options;
@@ -79,7 +81,7 @@ void RefuseTilde(std::string_view front, std::string_view value) {
 // whatever word comes next.
 std::map<std::string, std::string> TakeOptionalValues(const Verb& verb, std::vector<std::string>& words) {
   std::map<std::string, std::string> taken;
-  for (const OptionSpec& option : CommandLineOptionsOf(verb)) {
+  for (const OptionSpec& option : OptionsOf(verb)) {
     if (!option.value.starts_with("[")) continue;
     const std::string flag = "--" + option.name;
     for (size_t i = 0; i < words.size() && words[i] != "--";) {
@@ -103,7 +105,7 @@ std::map<std::string, std::string> TakeOptionalValues(const Verb& verb, std::vec
 
 // A flag's value is there if it must be, and only then.
 void CheckFlagValues(const Verb& verb, const std::vector<std::string>& words) {
-  for (const OptionSpec& option : CommandLineOptionsOf(verb)) {
+  for (const OptionSpec& option : OptionsOf(verb)) {
     const std::string flag = "--" + option.name;
     for (size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
       const bool has_value = words[i].starts_with(flag + "=");
@@ -171,7 +173,7 @@ void SpellOut(const Verb& verb, std::vector<std::string>& words) {
 
 void RefuseUnknownFlags(const Verb& verb, const std::vector<std::string>& words) {
   std::vector<std::string> names;
-  for (const OptionSpec& option : CommandLineOptionsOf(verb)) names.push_back("--" + option.name);
+  for (const OptionSpec& option : OptionsOf(verb)) names.push_back("--" + option.name);
   for (const std::string& word : words) {
     if (word == "--") return;
     if (!word.starts_with("--") || word.size() == 2) continue;
@@ -222,8 +224,7 @@ struct Arguments::Read {
   std::set<std::string> options;
 };
 
-Arguments::Arguments(const Verb& verb)
-    : read_(std::make_shared<Read>()), verb_(verb.name), specs_(CommandLineOptionsOf(verb)) {}
+Arguments::Arguments(const Verb& verb) : read_(std::make_shared<Read>()), verb_(verb.name), specs_(OptionsOf(verb)) {}
 
 bool Arguments::Has(const std::string& name) const {
   if (read_ != nullptr) {
@@ -311,15 +312,6 @@ const std::string& Arguments::Word(size_t i, std::string_view what) const {
   return positionals[i];
 }
 
-void Arguments::RefuseMore(size_t count) const {
-  if (positionals.size() > count) {
-    throw Error(ErrorKind::kUsage, StrCat("unexpected argument \"", Printable(positionals[count]), "\""));
-  }
-  if (!overrides.empty()) {
-    throw Error(ErrorKind::kUsage, StrCat("nothing here takes key=value, found \"", Printable(overrides[0]), "\""));
-  }
-}
-
 int64_t Arguments::Int(const std::string& name, int64_t fallback, int64_t low, int64_t high) const {
   (void)Has(name);
   const auto it = options.find(name);
@@ -357,7 +349,7 @@ Arguments ParseArguments(const Verb& verb, const std::vector<std::string>& words
   app.allow_extras();
   std::map<std::string, std::string> values;
   std::map<std::string, bool> switches;
-  for (const OptionSpec& option : CommandLineOptionsOf(verb)) {
+  for (const OptionSpec& option : OptionsOf(verb)) {
     if (option.value.empty()) {
       app.add_flag("--" + option.name, switches[option.name]);
     } else if (!option.value.starts_with("[")) {
@@ -375,7 +367,7 @@ Arguments ParseArguments(const Verb& verb, const std::vector<std::string>& words
   Arguments arguments(verb);
   arguments.words = words;
   arguments.options = optional;
-  for (const OptionSpec& option : CommandLineOptionsOf(verb)) {
+  for (const OptionSpec& option : OptionsOf(verb)) {
     const std::string flag = "--" + option.name;
     if (option.value.starts_with("[") || app.count(flag) == 0) continue;
     if (option.value.empty()) {
@@ -423,7 +415,7 @@ std::string HelpText(const Verb& verb, std::string_view path) {
   for (const Verb& subverb : verb.subverbs)
     s += StrCat("  ", pad(subverb.name, kNameWidth), " ", subverb.summary, "\n");
   s += "\n";
-  for (const OptionSpec& option : CommandLineOptionsOf(verb)) {
+  for (const OptionSpec& option : OptionsOf(verb)) {
     if (option.doc.empty()) continue;
     const std::string dashes = option.name.size() == 1 ? "-" : "--";
     const std::string name = dashes + option.name + (option.value.empty() ? "" : " " + option.value);

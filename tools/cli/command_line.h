@@ -52,8 +52,8 @@ class GivenWords {
   std::shared_ptr<std::set<size_t>> read_ = std::make_shared<std::set<size_t>>();
 };
 
-// What stood on the command line after the verb, and what of it was read: a word that nothing reads is refused rather
-// than ignored. Ranks that are threads read copies, which share what was read, after the process has.
+// The words of the command line after the verb, and which of them were read: a word that nothing reads is refused
+// rather than ignored. Ranks that are threads read copies, which share what was read, after the process has.
 class Arguments {
  public:
   Arguments() = default;
@@ -65,8 +65,6 @@ class Arguments {
 
   // The word at this place. Errors: kUsage, calling it `what`, if it is missing.
   const std::string& Word(size_t i, std::string_view what) const;
-  // Errors: kUsage naming the first word beyond so many, or any override.
-  void RefuseMore(size_t count) const;
   // Whether it is given; to ask is to read it.
   bool Has(const std::string& name) const;
   std::string Get(const std::string& name, std::string fallback = {}) const;
@@ -97,7 +95,7 @@ double NumberOfFlag(const std::string& flag, std::string_view text, double low, 
 // text; for one number, which may mean both sides or one, it names `one_side`, the flag that sets one.
 std::pair<int64_t, int64_t> SizeOfFlag(const std::string& flag, std::string_view text, std::string_view one_side);
 
-// What read() makes of a flag's value. Errors: its kConfig as kUsage that names the flag.
+// Returns what read() makes of a flag's value. Errors: its kConfig as kUsage that names the flag.
 template <class Read>
 auto ValueOfFlag(const std::string& flag, Read&& read) {
   try {
@@ -122,6 +120,7 @@ struct Verb {
   bool is_caffe_tool = false;  // one of Caffe's programs by its name: the overview has them in one line
   std::vector<std::pair<std::string, std::string>> operands = {};  // forms of what `usage` names, and what they are
   std::optional<size_t> most_words = {};  // beside flags and fields, if there is a limit: more are refused at once
+  bool takes_fields = true;               // key=value; false: they are refused at once
 };
 
 // The rows of this build in no order that matters: every function `Verb NAME()` of tools/verbs
@@ -132,13 +131,14 @@ const std::vector<Verb>& AllVerbs();
 // Null if none of them is called so.
 const Verb* FindVerb(const std::vector<Verb>& verbs, std::string_view name);
 
-// Options every verb has: help, json, quiet, verbose, color, threads, pin, seed where it means something.
+// Options every verb has: `help`, `json`, `quiet`, `verbose`, `color`, `threads`, `pin`, `seed` where it means
+// something.
 const std::vector<OptionSpec>& CommonOptions();
 
 // Splits what follows the verb. Errors: kUsage with the nearest flag or subverb.
 Arguments ParseArguments(const Verb& verb, const std::vector<std::string>& words);
 
-// Under 40 lines, examples first.
+// The text of --help: under 40 lines, examples first.
 std::string HelpText(const Verb& verb, std::string_view path);
 std::string OverviewText();
 

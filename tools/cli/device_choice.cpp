@@ -1,3 +1,4 @@
+// Parses the device's name, then asks for the device: a GPU that is not there is an error with what is there.
 #include "tools/cli/device_choice.h"
 
 #include <charconv>
@@ -25,7 +26,7 @@ int IndexOfRank(int local_rank) {
   return count == 0 ? 0 : local_rank % count;
 }
 
-// What a name means, whether or not the GPU is there.
+// Returns the device that a name means, whether or not the GPU is there.
 std::optional<Device> DeviceNamed(std::string_view name, int local_rank) {
   if (name == "cpu") return Device{};
   if (name == "gpu") return Device{DeviceKind::kCuda, IndexOfRank(local_rank)};

@@ -1,4 +1,4 @@
-// Which device a command computes on.
+// Chooses the device that a command computes on.
 #pragma once
 
 #include <string_view>

@@ -1,3 +1,4 @@
+// Reads the source line again for the caret and expands tabs, so that the caret stands below its column.
 #include "tools/cli/error_text.h"
 
 #include <algorithm>

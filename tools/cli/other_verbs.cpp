@@ -1,3 +1,4 @@
+// Two tables of verbs and flags of other tools with the words that do the same here, for hints only.
 #include "tools/cli/other_verbs.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Every printed text passes Printable on its way to standard output, in this one place.
 #include "tools/cli/print.h"
 
 #include "core/printable.h"

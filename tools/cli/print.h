@@ -1,4 +1,4 @@
-// What a verb prints on standard output: the results that were asked for. What files and people have named is shown and
+// Prints the results that a verb was asked for to standard output. Names that files and people have given are shown and
 // never obeyed by a terminal, and a result that cannot be written is an error (kIo), at once.
 #pragma once
 

@@ -1,3 +1,5 @@
+// The line is wiped before each message and drawn again behind it, under the log's lock. Where there is no terminal
+// lines come now and then, and more rarely in a long run.
 #include "tools/cli/progress.h"
 
 #include <fmt/format.h>
@@ -31,7 +33,7 @@ std::string& CurrentLine() {
 void ClearLine() { std::fputs("\r\x1b[K", stderr); }
 void RedrawLine() { std::fputs(CurrentLine().c_str(), stderr); }
 
-int ProgressColumns() {
+int Columns() {
   winsize size{};
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
@@ -101,7 +103,7 @@ void ProgressBar::WriteLine(int64_t now_micros) {
 }
 
 void ProgressBar::Draw() {
-  const int columns = ProgressColumns();
+  const int columns = Columns();
   if (columns < kLeastColumns) return;
   const std::string front = fmt::format("{} {}/{} ", label_, done_, total_);
   const std::string back = fmt::format(" {}  eta {}", text_, Eta(NowMicros()));

@@ -1,3 +1,5 @@
+// oneDNN and CUDA are asked for their versions as they are loaded; the checksum is of the running file, so that equal
+// builds on two hosts are equal here.
 #include "tools/cli/version.h"
 
 #include <dnnl.h>

@@ -1,4 +1,4 @@
-// What this binary is.
+// The version and the parts of this binary.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace moka {
 // "0.1.0".
 std::string_view Version();
 
-// What this binary is made of, and the version of each.
+// Returns the parts that this binary is made of, and the version of each.
 std::vector<std::pair<std::string, std::string>> VersionParts();
 
 // A checksum of this program's file in 16 hexadecimal digits, equal where the same build is installed. Reads the whole

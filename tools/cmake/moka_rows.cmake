@@ -1,4 +1,4 @@
-# Rows: what Moka has many of (layer types, ops, kernels, optimizers, verbs, ...) is a function without parameters in the
+# Rows: what Moka has many of (layer types, ops, kernels, optimisers, verbs, ...) is a function without parameters in the
 # file of the thing, `LayerDef ReLULayer() {`, or a list of several, `std::vector<LayerDef> ...() {`. Nobody writes the
 # list of them: the build finds the functions in a target's sources.
 #
@@ -10,7 +10,10 @@ set(MOKA_WRITE_ROWS ${CMAKE_CURRENT_LIST_DIR}/write_rows.cmake)
 function(moka_rows target)
   cmake_parse_arguments(ROWS "" "TYPE;HEADER;FUNCTION" "SOURCES" ${ARGN})
   if(NOT ROWS_SOURCES)
-    get_target_property(ROWS_SOURCES ${target} SOURCES)
+    get_target_property(ROWS_SOURCES ${target} MOKA_SOURCES)  # before they were batched
+    if(NOT ROWS_SOURCES)
+      get_target_property(ROWS_SOURCES ${target} SOURCES)
+    endif()
   endif()
   list(FILTER ROWS_SOURCES INCLUDE REGEX "\\.(cpp|cu)$")
   set(sources)
@@ -27,5 +30,4 @@ function(moka_rows target)
     DEPENDS ${sources} ${list} ${MOKA_WRITE_ROWS}
     COMMENT "Finding the functions of type ${ROWS_TYPE}" VERBATIM)
   target_sources(${target} PRIVATE ${rows})
-  set_source_files_properties(${rows} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()

@@ -14,22 +14,31 @@ endif()
 if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache")
   set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)
 endif()
-set(MOKA_COMMON_HEADERS <algorithm> <cmath> <cstdint> <filesystem> <functional> <map> <memory> <optional> <set> <string>
-    <string_view> <utility> <vector> "${PROJECT_BINARY_DIR}/proto/moka.pb.h")
+set(MOKA_STANDARD_HEADERS <algorithm> <cmath> <cstdint> <filesystem> <functional> <map> <memory> <optional> <set> <string>
+    <string_view> <utility> <vector>)
+set(MOKA_COMMON_HEADERS ${MOKA_STANDARD_HEADERS} "${PROJECT_BINARY_DIR}/proto/moka.pb.h")
 
 add_library(moka_flags INTERFACE)
 target_include_directories(moka_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
 # -fno-math-errno and -ffp-contract=off also where nvcc compiles the host's half of a kernel's file; --fmad=false is the
 # latter for the GPU's half, so that a functor decides there as it does here (the pixels of a region, say). What nvcc
 # makes of a source for the host's compiler holds casts of the old style.
-set(MOKA_WARNINGS -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
+set(MOKA_WARNINGS -Wall -Wextra -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
 set(MOKA_MATHS -fno-math-errno -ffp-contract=off)
 list(JOIN MOKA_WARNINGS "," MOKA_CUDA_HOST_FLAGS)
-string(APPEND MOKA_CUDA_HOST_FLAGS ",-fno-math-errno,-ffp-contract=off")
+string(APPEND MOKA_CUDA_HOST_FLAGS ",-Wshadow,-fno-math-errno,-ffp-contract=off")
+# In a batch of sources (moka_unity) a local name may be that of another source.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(MOKA_SHADOW_IN_BATCHES -Wshadow=local)
+else()
+  set(MOKA_SHADOW_IN_BATCHES -Wno-shadow)
+endif()
 target_compile_options(moka_flags INTERFACE
-  "$<$<COMPILE_LANGUAGE:CXX>:${MOKA_WARNINGS};${MOKA_MATHS};-Wpedantic;-Wold-style-cast;-Wcast-qual>"
+  "$<$<COMPILE_LANGUAGE:CXX>:${MOKA_WARNINGS};$<IF:$<BOOL:$<TARGET_PROPERTY:MOKA_BATCHED>>,${MOKA_SHADOW_IN_BATCHES},-Wshadow>;${MOKA_MATHS};-Wpedantic;-Wold-style-cast;-Wcast-qual>"
   "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror=all-warnings --expt-relaxed-constexpr --fmad=false -Xcompiler=${MOKA_CUDA_HOST_FLAGS}>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # GCC looks for what it may free whenever its memory has doubled, precompiled headers included: a tenth of its time.
+  target_compile_options(moka_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=1048576>)
   # GCC 12 warns wrongly on std::string: on concatenation (its bug 105651), and on strings inside aggregates at -O3.
   target_compile_options(moka_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict -Wno-maybe-uninitialized>
                          $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wno-restrict,-Wno-maybe-uninitialized>)
@@ -82,23 +91,52 @@ function(moka_headers name)
   target_precompile_headers(${name} PRIVATE ${MOKA_COMMON_HEADERS} ${ARGN})
 endfunction()
 
-# moka_unity(target [STATES] [BATCH n] [ALONE a.cpp ...]): its sources are compiled several together, as most of what one
-# takes are headers and the inline functions of others; names of anonymous namespaces therefore differ within a target.
-# Sources with flags of their own and those after ALONE stay alone, as do all with a compiler cache: that build tells what
-# a source forgot to include. A batch, of 16 unless said, is what an edit costs. STATES: a class of a header has a State
+# moka_unity(target [STATES] [BATCH n] [ALONE a.cpp ...]): its sources are compiled n (12, unless said) together, as most of
+# what one takes are headers and the inline functions of others. What a name in an anonymous namespace is called is its
+# file's own affair: the build puts two sources that use the same name into different batches (write_batches.cmake).
+# Generated sources, those with flags of their own and those after ALONE stay alone, as do all with a compiler cache: that
+# build tells what a source forgot to include. A batch is what an edit costs. STATES: a class of a header has a State
 # whose members' types are in its source's anonymous namespace, which GCC warns of where it takes that source for a header.
+set(MOKA_WRITE_BATCHES ${CMAKE_CURRENT_LIST_DIR}/write_batches.cmake)
+
 function(moka_unity target)
   cmake_parse_arguments(UNITY "STATES" "BATCH" "ALONE" ${ARGN})
+  get_target_property(sources ${target} SOURCES)
+  set_target_properties(${target} PROPERTIES MOKA_SOURCES "${sources}")
+  if(CMAKE_DISABLE_PRECOMPILE_HEADERS)
+    return()
+  endif()
+  if(UNITY_STATES)
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  endif()
   if(NOT UNITY_BATCH)
-    set(UNITY_BATCH 16)
+    set(UNITY_BATCH 12)
   endif()
-  if(NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
-    if(UNITY_STATES)
-      target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  set(alone)
+  set(together)
+  foreach(source ${sources})
+    get_source_file_property(flags ${source} COMPILE_OPTIONS)
+    cmake_path(ABSOLUTE_PATH source OUTPUT_VARIABLE file)
+    cmake_path(IS_PREFIX PROJECT_BINARY_DIR ${file} is_generated)
+    if(flags OR is_generated OR source IN_LIST UNITY_ALONE OR NOT source MATCHES "\\.cpp$")
+      list(APPEND alone ${source})
+    else()
+      list(APPEND together ${file})
     endif()
-    set_source_files_properties(${UNITY_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${UNITY_BATCH})
-  endif()
+  endforeach()
+  list(LENGTH together count)
+  math(EXPR last "(${count} - 1) / ${UNITY_BATCH}")
+  set(batches)
+  foreach(batch RANGE ${last})
+    list(APPEND batches ${CMAKE_CURRENT_BINARY_DIR}/${target}_${batch}.cpp)
+  endforeach()
+  set(list ${CMAKE_CURRENT_BINARY_DIR}/${target}.sources)
+  file(CONFIGURE OUTPUT ${list} CONTENT "${together}")
+  add_custom_command(OUTPUT ${batches}
+    COMMAND ${CMAKE_COMMAND} -D ROOT=${PROJECT_SOURCE_DIR} -D LIST=${list} -D BATCH=${UNITY_BATCH} "-D BATCHES=${batches}" -P ${MOKA_WRITE_BATCHES}
+    DEPENDS ${together} ${list} ${MOKA_WRITE_BATCHES}
+    COMMENT "Batching the sources of ${target}" VERBATIM)
+  set_target_properties(${target} PROPERTIES SOURCES "${alone};${batches}" MOKA_BATCHED ON)
 endfunction()
 
 # moka_room(NAME [RARE] SOURCES a.cpp ... DEPENDS rooms and libraries ... REUSE headers): a static library moka_NAME.
@@ -134,12 +172,26 @@ function(moka_test_flags name)
   target_compile_definitions(${name} PRIVATE _GLIBCXX_ASSERTIONS)
 endfunction()
 
-# moka_test(NAME LABELS l ... SOURCES a_test.cpp ... DEPENDS rooms ...): a GoogleTest program, one CTest entry.
+# moka_test(NAME LABELS l ... SOURCES a_test.cpp ... FORKS b_test.cpp ... DEPENDS rooms ...): a GoogleTest program, one
+# CTest entry. Sources after FORKS use layers of research forks: a build without these leaves them out and says so.
+# RUNS_MOKA: the tests run the command.
 function(moka_test name)
-  cmake_parse_arguments(TEST "" "TIMEOUT" "LABELS;SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(TEST "RUNS_MOKA" "TIMEOUT" "LABELS;SOURCES;FORKS;DEPENDS" ${ARGN})
+  if(MOKA_FORKS)
+    list(APPEND TEST_SOURCES ${TEST_FORKS})
+  elseif(TEST_FORKS)
+    list(JOIN TEST_FORKS ", " left_out)
+    message(STATUS "${name}: without ${left_out}, which need the layers of forks (MOKA_FORKS=OFF)")
+    if(NOT TEST_SOURCES)
+      return()
+    endif()
+  endif()
   add_executable(${name} ${TEST_SOURCES})
   target_link_libraries(${name} PRIVATE ${TEST_DEPENDS})
   moka_test_flags(${name})
+  if(TEST_RUNS_MOKA)
+    add_dependencies(${name} moka)
+  endif()
   target_compile_definitions(${name} PRIVATE MOKA_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                              MOKA_BINARY="$<TARGET_FILE_DIR:${name}>/../moka")
   if(TEST_DEPENDS MATCHES "moka_(proto|layers|comm|data|optim|tools)")

@@ -1,3 +1,4 @@
+// Wraps the world's transport in a ShapedTransport whose condition is that a file exists.
 #include "tools/faults/silence.h"
 
 #include <unistd.h>

@@ -7,8 +7,9 @@
 
 namespace moka {
 
-// With MOKA_SILENCE=RANK:FILE in the environment that rank sends nothing more once FILE exists, which it removes, so
-// that a rank that is started again speaks. Without it the world as it is. Errors: kUsage for another form.
+// Returns the world with a fault, if MOKA_SILENCE=RANK:FILE is in the environment: that rank sends nothing more once
+// FILE exists, which it removes, so that a rank that is started again speaks. Else returns the world as it is. Errors:
+// kUsage for another form.
 std::unique_ptr<Communicator> WithFault(std::unique_ptr<Communicator> world);
 
 }  // namespace moka

@@ -15,6 +15,8 @@
 #include "data/pipeline/text_layers.h"
 #include "data/text/questions.h"
 #include "data/text/vocabulary.h"
+#include "layers/net/layer.h"
+#include "proto/nets/data_fields.h"
 #include "tools/cli/print.h"
 #include "tools/infer/infer_program.h"
 #include "tools/infer/tasks.h"
@@ -29,7 +31,7 @@ using StoryFields = StoryDataParameter;
 
 struct StoryAnswer {
   std::vector<std::pair<std::string, double>> words;  // the likeliest first, with their probabilities
-  // Of each sentence that the memory held, the latest first: its part of each hop's attention.
+  // Each sentence that the memory held, the latest first, with its part of each hop's attention.
   std::vector<std::vector<double>> attention;
 };
 
@@ -37,7 +39,7 @@ bool IsAsked(StoryFields::Output output) { return output != StoryFields::ANSWER 
 
 const LayerParameter& StoryLayer(const NetParameter& net) {
   for (const LayerParameter& layer : net.layer()) {
-    if (layer.type() == "StoryData") return layer;
+    if (TraitsOf(layer).data == DataKind::kStories) return layer;
   }
   throw Error(ErrorKind::kConfig, {}, StrCat("net \"", net.name(), "\" has no StoryData layer"),
               "its fields say what the net reads; infer from a run or from its train_val.prototxt");
@@ -47,7 +49,7 @@ const LayerParameter& StoryLayer(const NetParameter& net) {
 // that DeployNet takes it away with all that needs it.
 NetParameter AskedNet(const NetParameter& net, int64_t words) {
   const LayerParameter story = StoryLayer(net);
-  const std::vector<Shape> shapes = StoryShapes(story, 1, words);
+  const std::vector<Shape> shapes = StoryShapes(story.story_data_param(), 1, words);
   LayerParameter input;
   input.set_name(StrCat(story.name(), "/asked"));
   input.set_type("Input");
@@ -66,8 +68,8 @@ NetParameter AskedNet(const NetParameter& net, int64_t words) {
   asked.clear_layer();
   *asked.add_layer() = input;
   for (const LayerParameter& layer : net.layer()) {
-    if (layer.type() != "StoryData") *asked.add_layer() = layer;
-    if (layer.type() == "StoryData" && rest.top_size() > 0) *asked.add_layer() = rest;
+    if (TraitsOf(layer).data != DataKind::kStories) *asked.add_layer() = layer;
+    if (TraitsOf(layer).data == DataKind::kStories && rest.top_size() > 0) *asked.add_layer() = rest;
   }
   return DeployNet(asked, {1});
 }

@@ -1,3 +1,5 @@
+// Weights become greys of a table, with source words above it and target words at its side, drawn by
+// data/image/drawing.h.
 #include "tools/infer/attention_picture.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// All sentences' beams run as rows of one batch. Hypotheses are ranked by log-probability over a length penalty (Wu et
+// al., arXiv 1609.08144, section 7), and a sentence ends when as many have ended as it has beams.
 #include "tools/infer/beam_search.h"
 
 #include <algorithm>
@@ -120,7 +122,7 @@ void SearchedSentence::Advance(std::span<const float> scores,
   is_done_ = length_ >= most_words_ || ended_.size() >= static_cast<size_t>(beam_);
 }
 
-// What did not end counts only where nothing else did.
+// Returns the translations; a beam that did not end counts only where none did.
 std::vector<Translation> SearchedSentence::Finish() {
   if (ended_.empty()) {
     for (Translation& beam : beams_) {

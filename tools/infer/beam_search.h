@@ -24,7 +24,7 @@ struct Translation {
   std::vector<std::vector<float>> attention;  // of each word, then of the end; empty where none was asked for
 };
 
-// What the search asks. Rows are sentences times beams: beam k of sentence s is row s * beam + k.
+// The questions that the search asks the net. Rows are sentences times beams: beam k of sentence s is row s * beam + k.
 struct BeamModel {
   // The scores [rows, vocabulary] of the words that come next where row r goes on from what row parents[r] was after
   // the call before, followed by words[r]. Logits, or anything whose softmax are the probabilities.

@@ -1,3 +1,5 @@
+// Scores of overlapping tiles are cut to their middles and put side by side; a resized picture's scores are
+// interpolated before the largest is taken, since classes cannot be.
 #include "tools/infer/class_map.h"
 
 #include <algorithm>

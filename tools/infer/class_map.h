@@ -1,4 +1,4 @@
-// What a segmenting net says of a picture of any size: a class for each of its pixels.
+// The map that a segmenting net makes of a picture of any size: a class for each of its pixels.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace moka {
 
-// Of a picture: row-major, as large as it was.
+// The classes of a picture's pixels: row-major, as large as the picture was.
 struct ClassMap {
   int64_t width = 0;
   int64_t height = 0;

@@ -21,7 +21,7 @@ struct RankedClass {
   double score = 0;
 };
 
-// What a regression gives for a picture, in the order of its targets.
+// Returns the numbers that a regression gives for a picture, in the order of its targets.
 std::vector<RankedClass> TargetsOf(const Tensor& values, int64_t slot, const InferSource& source) {
   const int64_t count = values.shape().Count(1, values.shape().rank());
   std::vector<RankedClass> targets;

@@ -37,7 +37,7 @@ std::string RowsOutput(const PictureNet& net) {
               "detection nets end in a DetectionOutput layer in the phase TEST");
 }
 
-// What was found on a picture, the highest score first.
+// Returns the boxes found on a picture, the highest score first.
 std::vector<ShownBox> BoxesOf(const Tensor& rows, int64_t slot, double least, const Image& picture,
                               const ImageBox& shown) {
   std::vector<ShownBox> boxes;

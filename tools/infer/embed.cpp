@@ -11,6 +11,7 @@
 #include "core/text.h"
 #include "data/pipeline/text_layers.h"
 #include "data/text/vocabulary.h"
+#include "layers/net/layer.h"
 #include "tools/cli/print.h"
 #include "tools/infer/infer_program.h"
 #include "tools/infer/picture_report.h"
@@ -75,12 +76,14 @@ std::vector<Neighbour> NearestRows(const VectorRows& all, size_t of, size_t firs
 // The layer of words that the net begins with, or null. (RecordData's vocabulary is of texts beside its pictures.)
 const LayerParameter* WordLayer(const NetParameter& net) {
   const auto found = std::ranges::find_if(net.layer(), [](const LayerParameter& layer) {
-    return layer.type() != "RecordData" && !VocabulariesOf(layer).empty();
+    const LayerDef* def = FindLayer(layer.type());
+    return def != nullptr && def->words != nullptr && !VocabulariesOf(layer).empty();
   });
   return found == net.layer().end() ? nullptr : &*found;
 }
 
-// Of every word of the vocabulary, in its order; none where the command only looks inside the program.
+// Returns the vector of every word of the vocabulary, in its order; none where the command only looks inside the
+// program.
 std::optional<VectorRows> WordVectors(const InferSource& source, const NetParameter& net, const Vocabulary& vocabulary,
                                       const Arguments& arguments) {
   const NetParameter deploy = DeployNet(net, Shape{vocabulary.size()});

@@ -1,3 +1,5 @@
+// Motion JPEG in AVI is unpacked here, chunk by chunk, without decoding; other videos are handed to ffmpeg, if it is
+// installed.
 #include "tools/infer/frames.h"
 
 #include <fmt/format.h>

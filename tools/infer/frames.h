@@ -1,5 +1,5 @@
-// What is no file of a picture as files of pictures, for inference: the pictures of a video, and one that came by
-// standard input. What runs on a folder of pictures then runs on them.
+// Makes files of pictures, for inference, from what is none: the pictures of a video, and one that came by standard
+// input. Whatever runs on a folder of pictures then runs on them.
 #pragma once
 
 #include <filesystem>

@@ -11,10 +11,11 @@
 #include "core/trace.h"
 #include "data/files/file_tree.h"
 #include "graph/parameter_store.h"
+#include "layers/net/layer.h"
 #include "layers/net/net.h"
 #include "optim/checkpoint/net_weights.h"
 #include "optim/run/sample_grid.h"
-#include "optim/step/train_net.h"
+#include "optim/step/step_program.h"
 #include "tools/infer/infer_program.h"
 #include "tools/infer/tasks.h"
 #include "tools/measure/calibration.h"
@@ -71,7 +72,7 @@ class Generator {
   // Before weights and shapes of a net that makes nothing have a say.
   static void RefuseOthers(const InferSource& source, const NetParameter& net) {
     const bool draws =
-        std::ranges::any_of(net.layer(), [](const LayerParameter& l) { return l.type() == "RandomNoise"; });
+        std::ranges::any_of(net.layer(), [](const LayerParameter& l) { return TraitsOf(l).data == DataKind::kNoise; });
     if (draws || source.card.task() == ModelCard::GENERATE) return;
     throw Error(
         ErrorKind::kUsage, {},

@@ -1,3 +1,4 @@
+// Compiles the net with the weights as constants and finds which outputs the given inputs alone determine.
 #include "tools/infer/infer_program.h"
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "layers/net/layer.h"
 #include "layers/net/net.h"
 #include "optim/checkpoint/net_weights.h"
 #include "optim/precision.h"
@@ -33,15 +35,15 @@ bool IsInputTop(const NetParameter& net, const std::string& blob) {
     return std::ranges::find(layer.top(), blob) != layer.top().end();
   };
   const auto last = std::find_if(net.layer().rbegin(), net.layer().rend(), writes);
-  return last != net.layer().rend() && last->type() == "Input";
+  return last != net.layer().rend() && TraitsOf(*last).data == DataKind::kInput;
 }
 
-// Of each blob that an input beside those of `filled` reaches, such an input.
+// Returns, for each blob that depends on an input not among `filled`, such an input.
 std::map<std::string, InputTop> UnfilledBehind(const Program& program, const NetParameter& deploy,
                                                const std::vector<std::string>& filled) {
   std::map<std::string, InputTop> unfilled;
   for (const LayerParameter& layer : deploy.layer()) {
-    if (layer.type() == "Input") {
+    if (TraitsOf(layer).data == DataKind::kInput) {
       for (int i = 0; i < layer.top_size(); ++i) {
         const std::string& top = layer.top(i);
         if (program.HasInput(top) && std::ranges::find(filled, top) == filled.end()) unfilled[top] = {&layer, i};

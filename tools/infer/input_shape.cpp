@@ -1,3 +1,4 @@
+// Asks in order: the layer's fields, the sizes that the run kept, the flags or the card; the first that knows is taken.
 #include "tools/infer/input_shape.h"
 
 #include <map>
@@ -11,9 +12,10 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "data/layer_fields.h"
-#include "data/pipeline/pipeline.h"
-#include "data/pipeline/shape_guess.h"
+#include "data/pipeline/open_pipeline.h"
 #include "data/transform/transform.h"
+#include "layers/net/layer.h"
+#include "layers/shapes/data_guess.h"
 #include "proto/text/places.h"
 #include "tools/nets/net_source.h"
 #include "tools/train/record_sizes.h"
@@ -21,7 +23,7 @@
 namespace moka {
 namespace {
 
-// What the layer makes of records of a size.
+// Returns the shape that the layer makes of records of a size.
 Shape SampleOfRecords(const LayerParameter& layer, const ImageSize& records) {
   TransformationParameter fields = PictureFieldsOf(layer);
   fields.clear_mean_file();  // which changes no shape
@@ -81,7 +83,7 @@ Shape ShapeWithoutData(const InferSource& source, const LayerParameter& layer, c
 
 Shape InputShapeOf(const InferSource& source, const NetParameter& net, int64_t batch) {
   for (const LayerParameter& layer : net.layer()) {
-    if (layer.type() == "Input") {
+    if (TraitsOf(layer).data == DataKind::kInput) {
       if (layer.input_param().shape_size() == 0)
         throw Error(ErrorKind::kConfig, StrCat("layer \"", layer.name(), "\" has no shape"));
       const BlobShape& shape = layer.input_param().shape(0);

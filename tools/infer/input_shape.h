@@ -7,9 +7,9 @@
 
 namespace moka {
 
-// What the net's first input or data layer gives a batch, in the test phase. Without its data a layer's fields say it,
-// else what the run kept of its records (tools/train/record_sizes.h), else --resize or the model's card. Errors:
-// kNoInput at a data layer whose size nothing says, kConfig for a net without an input.
+// Returns the shape that the net's first input or data layer gives a batch, in the test phase. If a layer's data are
+// missing, its fields say it, else what the run kept of its records (tools/train/record_sizes.h), else --resize or the
+// model's card. Errors: kNoInput at a data layer whose size nothing says, kConfig for a net without an input.
 Shape InputShapeOf(const InferSource& source, const NetParameter& net, int64_t batch);
 
 }  // namespace moka

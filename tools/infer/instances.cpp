@@ -53,7 +53,7 @@ InstanceOutputs OutputsOf(const PictureNet& net) {
               "nets of instances end in RegionOutput and a Sigmoid of their masks in the phase TEST");
 }
 
-// What was found on a picture, the highest score first.
+// Returns the instances found on a picture, the highest score first.
 std::vector<FoundInstance> InstancesOf(const Tensor& rows, int64_t slot, double least, const Image& picture,
                                        const ImageBox& shown) {
   std::vector<FoundInstance> found;
@@ -91,8 +91,8 @@ Image MaskOfInstance(const FoundInstance& found, const Tensor& masks, int64_t zo
 }
 
 // Masks in colours of their own, boxes, and scores where a box has room for them.
-Image InstancesDrawnOn(const Image& picture, const std::vector<FoundInstance>& instances, const Tensor& masks,
-                       int64_t zoom, const InferSource& source) {
+Image DrawnOn(const Image& picture, const std::vector<FoundInstance>& instances, const Tensor& masks, int64_t zoom,
+              const InferSource& source) {
   Image drawn = picture;
   if (drawn.channels != 3) ConvertChannels(3, drawn);
   if (zoom > 1) {
@@ -121,8 +121,8 @@ Image InstancesDrawnOn(const Image& picture, const std::vector<FoundInstance>& i
   return drawn;
 }
 
-PictureJson InstancesJson(const fs::path& file, const Image& picture, const std::vector<FoundInstance>& instances,
-                          const Tensor& masks, const InferSource& source, const std::string& drawn) {
+PictureJson JsonOf(const fs::path& file, const Image& picture, const std::vector<FoundInstance>& instances,
+                   const Tensor& masks, const InferSource& source, const std::string& drawn) {
   PictureJson list = PictureJson::array();
   for (const FoundInstance& found : instances) {
     const RunLengths runs = RunLengthsOf(MaskOfInstance(found, masks, 1, picture.width, picture.height));
@@ -162,8 +162,8 @@ int RunInstances(const InferSource& source, const std::vector<std::string>& inpu
   const FilesSeen done = ForEachPicture(net, files, [&](const fs::path& file, const Image& picture, int64_t slot) {
     const std::vector<FoundInstance> found = InstancesOf(outputs.rows, slot, least, picture, net.shown(slot));
     const std::string drawn = out.NameFor(file) + "_instances.png";
-    PlaceFile(drawn, EncodePng(InstancesDrawnOn(picture, found, outputs.masks, zoom, source)));
-    if (report.as_json()) return report.Add(InstancesJson(file, picture, found, outputs.masks, source, drawn));
+    PlaceFile(drawn, EncodePng(DrawnOn(picture, found, outputs.masks, zoom, source)));
+    if (report.as_json()) return report.Add(JsonOf(file, picture, found, outputs.masks, source, drawn));
     PrintInstances(file, found, source, drawn);
   });
   report.Finish(done.files.size(), -1);  // masks are long

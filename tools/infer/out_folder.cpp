@@ -1,3 +1,4 @@
+// Names follow the inputs' names; a name that is taken gets a number, so that two inputs never share a file.
 #include "tools/infer/out_folder.h"
 
 #include <utility>

@@ -1,3 +1,4 @@
+// A batch has slots that pictures are written to in any order; a run looks at the used ones only.
 #include "tools/infer/picture_net.h"
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "core/threads/slow_phase.h"
+#include "data/files/file_tree.h"
 #include "proto/content.h"
 #include "proto/text/places.h"
 #include "tools/infer/infer_program.h"
@@ -74,7 +76,7 @@ void PictureNet::Run(int64_t used) {
     const Tensor output = program_->output(name);
     const Shape& shape = output.shape();
     const bool is_of_pictures = shape.rank() > 0 && shape[0] == batch_;
-    // What a slot without a picture gives says nothing.
+    // The output of a slot without a picture says nothing.
     if (output.type().dtype != DType::kFloat32 || (!is_of_pictures && used < batch_)) continue;
     const int64_t count = is_of_pictures ? used * shape.Count(1, shape.rank()) : shape.Count();
     const bool is_finite = CheckScores(output.as<const float>().first(static_cast<size_t>(count)), name);

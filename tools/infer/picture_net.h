@@ -28,17 +28,17 @@ class PictureNet {
 
   int64_t batch() const { return batch_; }
   const Program& program() const { return *program_; }
-  // Of the net's outputs, in the order of its text, those that the pictures alone give; where there is none, the
-  // scores that answer.
+  // Returns those of the net's outputs, in the order of its text, that the pictures alone give; where there is none,
+  // the scores that answer.
   const std::vector<std::string>& outputs() const { return outputs_; }
   Tensor output(const std::string& name) const { return program_->output(name); }
   // The output that answers: the scores of a training net's loss (tools/nets/deploy_net.h), else the last of outputs().
   const std::string& answer() const { return scores_ ? scores_->top : outputs_.back(); }
-  // Which loss's scores answer; nothing where they are those of no loss.
+  // Returns the loss whose scores answer; nothing where they are those of no loss.
   const std::optional<DeployedScores>& scores() const { return scores_; }
   // The layer that writes an output last. Requires: the net has that output.
   const LayerParameter& WriterOf(const std::string& output) const;
-  // Of the input: [N,C,H,W].
+  // Returns the input's shape: [N,C,H,W].
   const Shape& input_shape() const { return input_.shape(); }
 
   // Decodes a file and writes it to a slot of the batch, as the net's data layer would. Returns the picture as it was,
@@ -48,10 +48,10 @@ class PictureNet {
   void Put(Image image, int64_t slot);
   // A part of a picture that has the input's size: as it is.
   void PutAsIs(Image image, int64_t slot);
-  // What part of the picture in a slot the input shows (PictureReader::shown).
+  // Returns the part of the picture in a slot that the input shows (PictureReader::shown).
   const ImageBox& shown(int64_t slot) const { return shown_.at(static_cast<size_t>(slot)); }
-  // Of the pictures in the first `used` slots. Errors: those of CheckScores of their outputs and
-  // of the answer.
+  // Runs the net over the pictures in the first `used` slots. Errors: those of CheckScores of their outputs and of the
+  // answer.
   void Run(int64_t used);
 
  private:

@@ -1,3 +1,4 @@
+// Pictures are tried one by one: a bad file is told, counted and left out, and the exit code says so at the end.
 #include "tools/infer/picture_report.h"
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include "core/text.h"
 #include "core/threads/slow_phase.h"
 #include "core/trace.h"
+#include "layers/net/layer.h"
 #include "proto/text/places.h"
 #include "tools/cli/print.h"
 #include "tools/infer/source.h"
@@ -108,7 +110,7 @@ void TellOutput(const PictureNet& net, const std::string& used) {
 
 void RefuseIndices(const PictureNet& net, const std::string& used) {
   const LayerParameter& writer = net.WriterOf(used);
-  if (writer.type() != "ArgMax") return;
+  if (!TraitsOf(writer).gives_indices) return;
   const ArgMaxParameter& best = writer.argmax_param();
   std::string_view held = "the numbers of the best classes, not their scores";
   if (best.out_max_val()) {

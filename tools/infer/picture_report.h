@@ -1,4 +1,5 @@
-// What the tasks of pictures share: which pictures, runs of several at once, and what is said of them.
+// The part that the tasks of pictures share: which pictures are taken, how several run at once, and how results are
+// reported.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +53,7 @@ class PictureReport {
 
   bool as_json() const { return as_json_; }
   void Add(PictureJson picture) { pictures_.push_back(std::move(picture)); }
-  // With --json: prints what was added, by `indent` spaces a level, or on one line for -1.
+  // Prints, with --json, what was added, by `indent` spaces a level, or on one line for -1.
   void Finish(size_t pictures, int indent = 2) const;
 
  private:

@@ -1,10 +1,10 @@
+// Joins three sources field by field (the net's data layer, the card, the flags), the later over the earlier, and warns
+// where none says how pictures were normalised.
 #include "tools/infer/picture_way.h"
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -14,13 +14,12 @@
 #include "core/text.h"
 #include "data/image/picture_limits.h"
 #include "data/layer_fields.h"
-#include "data/pipeline/pipeline.h"
+#include "data/pipeline/open_pipeline.h"
 #include "data/transform/transform.h"
-#include "proto/content.h"
+#include "layers/net/layer.h"
 #include "proto/nets/filter.h"
 #include "proto/nets/net_file.h"
 #include "proto/text/places.h"
-#include "proto/weights/weights.h"
 #include "tools/nets/deploy_net.h"
 #include "tools/train/record_sizes.h"
 
@@ -31,9 +30,10 @@ namespace fs = std::filesystem;
 
 // Whether the layer says how its pictures become its top. HDF5's numbers, memory's and others were made elsewhere.
 bool SaysHow(const LayerParameter& layer) {
-  constexpr std::array<std::string_view, 3> kElsewhere = {"DummyData", "HDF5Data", "MemoryData"};
   if (layer.has_transform_param() || layer.has_record_data_param()) return true;
-  return IsPipelineLayer(layer.type()) && std::ranges::find(kElsewhere, layer.type()) == kElsewhere.end();
+  const DataKind kind = TraitsOf(layer).data;
+  const bool is_elsewhere = kind == DataKind::kFillers || kind == DataKind::kRows || kind == DataKind::kProgram;
+  return IsPipelineLayer(layer.type()) && !is_elsewhere;
 }
 
 // The layer of the net that became the input.
@@ -58,12 +58,7 @@ std::optional<LayerParameter> TrainedBeside(const InferSource& source, const std
   return std::nullopt;
 }
 
-float FloatOfFlag(const std::string& flag, const std::string& text) {
-  constexpr double kMost = std::numeric_limits<float>::max();
-  return static_cast<float>(NumberOfFlag(flag, Trim(text), -kMost, kMost));
-}
-
-// What the command line or a model's card says of pictures.
+// The words on the command line or in a model's card about pictures.
 struct PictureWords {
   const PictureInput& input;
   const ModelCard* card = nullptr;  // null: the flags of these names
@@ -163,7 +158,7 @@ void Overlay(const PictureWords& words, const fs::path& folder, const Shape& sam
   if (input.has_scale()) fields.set_scale(input.scale());
 }
 
-// What is larger than the input is cut to it about its middle; what is smaller does not fit.
+// A picture larger than the input is cut to it about its middle; a smaller one does not fit.
 void CutToSample(const Shape& sample, LayerParameter& layer) {
   TransformationParameter& fields = *layer.mutable_transform_param();
   const int64_t height = sample[1];
@@ -243,53 +238,7 @@ void CheckChannels(const PictureWords& words, const Shape& sample) {
                                        sample.ToString(), " has ", sample[0]));
 }
 
-// Whether a text that is no number and names nothing was meant to name a file: "mean.binaryproto", "means/a".
-bool LooksLikeFile(const std::string& text) {
-  const std::string extension = fs::path(text).extension().string();
-  const auto is_letter = [](unsigned char c) { return std::isalpha(c) != 0; };
-  return text.find('/') != std::string::npos ||
-         (extension.size() > 1 && std::all_of(extension.begin() + 1, extension.end(), is_letter));
-}
-
-// A file of a mean image, or of NumPy's with a value a channel.
-void TakeMeanFile(const std::string& file, PictureInput& input) {
-  if (RecogniseFile(file) == Content::kNumpy) {
-    const NamedBlob array = ReadBlobProtoFile(file);
-    if (array.shape.rank() <= 1) return input.mutable_mean()->Add(array.values.begin(), array.values.end());
-  }
-  input.set_mean_file(fs::absolute(file).string());
-}
-
 }  // namespace
-
-PictureInput PictureFlagsOf(const Arguments& arguments) {
-  PictureInput input;
-  if (arguments.Has("mean")) {
-    const std::string mean = arguments.Get("mean");
-    std::error_code code;
-    // A class's folder may be called "0"; what is no file and no number is refused by what it is.
-    const bool is_number = mean.find_first_not_of("0123456789+-.eE, ") == std::string::npos;
-    if (is_number ? fs::is_regular_file(mean, code) : fs::exists(fs::symlink_status(mean, code))) {
-      TakeMeanFile(mean, input);
-    } else if (!is_number && LooksLikeFile(mean)) {
-      throw Error(ErrorKind::kNoInput, {}, StrCat("--mean: there is no file ", Printable(mean)),
-                  "it takes a mean image (.binaryproto, .npy) or values B,G,R");
-    } else {
-      for (const std::string& value : Split(mean, ',')) input.add_mean(FloatOfFlag("mean", value));
-    }
-  }
-  if (arguments.Has("scale")) input.set_scale(FloatOfFlag("scale", arguments.Get("scale")));
-  if (arguments.Has("resize") && arguments.Has("resize-short"))
-    throw Error(ErrorKind::kUsage, "--resize and --resize-short: keep one");
-  if (arguments.Has("resize")) {
-    const auto [height, width] = SizeOfFlag("resize", arguments.Get("resize"), "resize-short");
-    input.set_resize_height(static_cast<uint32_t>(height));
-    input.set_resize_width(static_cast<uint32_t>(width));
-  }
-  if (arguments.Has("resize-short"))
-    input.set_resize_short(static_cast<uint32_t>(arguments.Int("resize-short", 0, 1, kMostPictureSide)));
-  return input;
-}
 
 PictureWay PictureWayOf(const InferSource& source, const NetParameter& net, const NetParameter& deploy,
                         const Shape& sample) {
@@ -321,7 +270,8 @@ PictureWay PictureWayOf(const InferSource& source, const NetParameter& net, cons
   FindMeanFile(source.folder, way.layer);
   TellUnknownSize(way);
   const auto resizes = [](const PictureInput& input) { return input.has_resize_height() || input.has_resize_short(); };
-  const bool has_mean_image = way.layer.transform_param().has_mean_file() && way.layer.type() == "Input";
+  const bool has_mean_image =
+      way.layer.transform_param().has_mean_file() && TraitsOf(way.layer).data == DataKind::kInput;
   if ((has_card && resizes(source.card.input())) || resizes(source.flags) || has_mean_image) {
     CutToSample(sample, way.layer);
   }

@@ -10,7 +10,6 @@
 #include "data/inspect/picture_reader.h"
 #include "proto/moka.pb.h"
 #include "proto/zoo.pb.h"
-#include "tools/cli/command_line.h"
 #include "tools/infer/source.h"
 
 namespace moka {
@@ -21,12 +20,9 @@ struct PictureWay {
   std::optional<StoredPictures> stored;  // what the layer's database holds, as far as it matters and is known
 };
 
-// --mean, --scale, --resize and --resize-short. Errors: kUsage.
-PictureInput PictureFlagsOf(const Arguments& arguments);
-
-// Of the first input of `deploy`, which was derived from `net`; `sample` is its [C,H,W]. Where neither net nor card nor
-// flags say anything, the training net beside it (train_val.prototxt) does, and without one a warning says that nothing
-// does. Errors: kConfig for what does not fit the input.
+// Returns the way of pictures into the first input of `deploy`, which was derived from `net`; `sample` is its [C,H,W].
+// Where neither net nor card nor flags say anything, the training net beside it (train_val.prototxt) does, and without
+// one a warning says that nothing does. Errors: kConfig for what does not fit the input.
 PictureWay PictureWayOf(const InferSource& source, const NetParameter& net, const NetParameter& deploy,
                         const Shape& sample);
 

@@ -43,7 +43,7 @@ std::vector<ClassShare> ClassSharesOf(const ClassMap& map, const InferSource& so
 }
 
 // The names of the classes beside their colours, as high as the picture or higher.
-Image SegmentLegendOf(const std::vector<ClassShare>& shares, int64_t height) {
+Image LegendOf(const std::vector<ClassShare>& shares, int64_t height) {
   constexpr int64_t kSwatch = 14;
   constexpr int64_t kLine = 20;
   const WordStyle style;
@@ -67,7 +67,7 @@ Image SegmentLegendOf(const std::vector<ClassShare>& shares, int64_t height) {
 }
 
 // The picture in its classes' colours beside their legend.
-Image SegmentOverlayOf(Image picture, const ClassMap& map, const std::vector<ClassShare>& shares, int64_t ignored) {
+Image OverlayOf(Image picture, const ClassMap& map, const std::vector<ClassShare>& shares, int64_t ignored) {
   if (picture.channels != 3) ConvertChannels(3, picture);
   std::vector<uint8_t> mask(map.classes.size());
   constexpr double kPart = 0.5;
@@ -79,7 +79,7 @@ Image SegmentOverlayOf(Image picture, const ClassMap& map, const std::vector<Cla
                            [&](uint8_t label) { return label == share.label ? uint8_t{1} : uint8_t{0}; });
     BlendMask(mask, ColourOf(share.label), kPart, picture);
   }
-  const Image legend = SegmentLegendOf(drawn, picture.height);
+  const Image legend = LegendOf(drawn, picture.height);
   Image sheet = Paper(picture.width + legend.width, std::max(picture.height, legend.height));
   Paste(picture, 0, 0, sheet);
   Paste(legend, picture.width, 0, sheet);
@@ -91,7 +91,7 @@ void WriteClassMap(const ClassMap& map, const fs::path& file) {
   PlaceFile(file, EncodePng(grey));
 }
 
-MapOptions SegmentOptionsOf(const PictureNet& net, const InferSource& source, const Arguments& arguments) {
+MapOptions OptionsOf(const PictureNet& net, const InferSource& source, const Arguments& arguments) {
   const SegmentationCard& card = source.card.segmentation();
   MapOptions options{.output = net.answer(), .margin = card.margin()};
   const int64_t side = std::min(net.input_shape()[2], net.input_shape()[3]);
@@ -106,8 +106,8 @@ MapOptions SegmentOptionsOf(const PictureNet& net, const InferSource& source, co
   return options;
 }
 
-PictureJson SegmentJson(const fs::path& file, const ClassMap& map, const std::vector<ClassShare>& shares,
-                        const std::string& overlay, const std::string& class_map) {
+PictureJson JsonOf(const fs::path& file, const ClassMap& map, const std::vector<ClassShare>& shares,
+                   const std::string& overlay, const std::string& class_map) {
   PictureJson classes = PictureJson::array();
   for (const ClassShare& share : shares)
     classes.push_back({{"label", share.name}, {"index", share.label}, {"share", share.share}});
@@ -120,7 +120,7 @@ int RunSegment(const InferSource& source, const std::vector<std::string>& inputs
   PictureNet net(source, arguments.Int("batch", 1, 1, 65536));
   TellOutput(net, net.answer());
   RefuseIndices(net, net.answer());
-  const MapOptions options = SegmentOptionsOf(net, source, arguments);
+  const MapOptions options = OptionsOf(net, source, arguments);
   CheckNames(source, options.output, net.output(options.output).shape()[1]);
   RefuseUnreadBeforeLook(arguments, {"out", "json", "trace"});
   if (LookInside(arguments, "infer", net.program())) return 0;
@@ -133,10 +133,10 @@ int RunSegment(const InferSource& source, const std::vector<std::string>& inputs
     const std::string name = out.NameFor(file);
     const std::string overlay = name + "_overlay.png";
     const std::string class_map = name + "_classes.png";
-    PlaceFile(overlay, EncodePng(SegmentOverlayOf(picture, map, shares, source.card.segmentation().ignored())));
+    PlaceFile(overlay, EncodePng(OverlayOf(picture, map, shares, source.card.segmentation().ignored())));
     WriteClassMap(map, class_map);
     if (report.as_json()) {
-      return report.Add(SegmentJson(file, map, shares, overlay, class_map));
+      return report.Add(JsonOf(file, map, shares, overlay, class_map));
     }
     Print("{} -> {}\n", file.string(), overlay);
     for (const ClassShare& share : shares) Print("  {:5.1f} %  {}\n", 100 * share.share, share.name);

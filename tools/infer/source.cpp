@@ -1,3 +1,5 @@
+// Resolves the first word (a run, run@checkpoint, a model's folder, a file of a net) to net, weights, names and card,
+// in one order of precedence.
 #include "tools/infer/source.h"
 
 #include <algorithm>
@@ -20,7 +22,7 @@
 #include "proto/nets/model_card.h"
 #include "proto/nets/net_file.h"
 #include "tools/infer/frames.h"
-#include "tools/infer/picture_way.h"
+#include "tools/infer/picture_flags.h"
 #include "tools/nets/checkpoint_source.h"
 #include "tools/nets/net_source.h"
 #include "tools/train/program_options.h"

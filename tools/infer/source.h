@@ -1,4 +1,5 @@
-// What inference works with: net, weights, names and the model's card, found from a run, a model's folder or a file.
+// The parts that inference works with: net, weights, names and the model's card, found from a run, a model's folder or
+// a file.
 #pragma once
 
 #include <filesystem>

@@ -1,3 +1,4 @@
+// The list of tasks; a card's task chooses the row.
 #include "tools/infer/tasks.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What inference does for each task of a model's card: a row a task, one file each.
+// The verbs of inference for each task of a model's card: a row a task, one file each.
 #pragma once
 
 #include <vector>

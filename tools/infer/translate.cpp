@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kUsualBatch = 16;
 
-struct TranslateSettings {
+struct Settings {
   int64_t batch = 0;  // sentences
   int64_t beam = 0;
   int64_t shown = 0;  // translations of a line
@@ -45,9 +45,9 @@ struct TranslatedLine {
   std::vector<Translation> translations;  // the best first; none of a line without words
 };
 
-TranslateSettings TranslateSettingsOf(const InferSource& source, const Arguments& arguments) {
+Settings SettingsOf(const InferSource& source, const Arguments& arguments) {
   const TranslationCard& card = source.card.translation();
-  TranslateSettings settings;
+  Settings settings;
   settings.beam = arguments.Int("beam", card.beam(), 1, 1000);
   settings.batch = arguments.Int("batch", kUsualBatch, 1, 65536);
   settings.shown = arguments.Int("n-best", 1, 1, settings.beam);
@@ -104,7 +104,7 @@ void NumberLines(std::vector<TranslatedLine>& lines, const TranslationNet& net) 
 }
 
 // Lines of nearly one length share a batch; what is missing of the last batch is made up by its first line.
-void TranslateBatch(const TranslateSettings& settings, std::span<TranslatedLine*> lines, TranslationNet& net) {
+void TranslateBatch(const Settings& settings, std::span<TranslatedLine*> lines, TranslationNet& net) {
   constexpr int64_t kMoreWords = 10;  // than twice the source's
   std::vector<std::vector<int32_t>> sources;
   BeamOptions options{.beam = settings.beam,
@@ -127,7 +127,7 @@ void TranslateBatch(const TranslateSettings& settings, std::span<TranslatedLine*
   for (size_t i = 0; i < lines.size(); ++i) lines[i]->translations = std::move(translations[i]);
 }
 
-void TranslateLines(const TranslateSettings& settings, std::vector<TranslatedLine>& lines, TranslationNet& net) {
+void TranslateLines(const Settings& settings, std::vector<TranslatedLine>& lines, TranslationNet& net) {
   std::vector<TranslatedLine*> order;
   for (TranslatedLine& line : lines) {
     if (!line.words.empty()) order.push_back(&line);
@@ -186,8 +186,7 @@ BleuScore BleuOf(const std::vector<TranslatedLine>& lines, const std::vector<std
   return counter.Score();
 }
 
-nlohmann::ordered_json JsonOf(const TranslatedLine& line, const TranslateSettings& settings,
-                              const TranslationNet& net) {
+nlohmann::ordered_json JsonOf(const TranslatedLine& line, const Settings& settings, const TranslationNet& net) {
   nlohmann::ordered_json json{{"source", line.text}, {"translations", nlohmann::ordered_json::array()}};
   for (size_t k = 0; k < line.translations.size() && k < static_cast<size_t>(settings.shown); ++k) {
     const Translation& one = line.translations[k];
@@ -200,8 +199,7 @@ nlohmann::ordered_json JsonOf(const TranslatedLine& line, const TranslateSetting
   return json;
 }
 
-void PrintTranslations(const std::vector<TranslatedLine>& lines, const TranslateSettings& settings,
-                       const TranslationNet& net) {
+void PrintTranslations(const std::vector<TranslatedLine>& lines, const Settings& settings, const TranslationNet& net) {
   for (size_t i = 0; i < lines.size(); ++i) {
     if (settings.shown == 1) Print("{}\n", BestOf(lines[i], net));
     for (size_t k = 0; settings.shown > 1 && k < lines[i].translations.size(); ++k) {
@@ -223,7 +221,7 @@ void PrintAttention(const std::vector<TranslatedLine>& lines, const TranslationN
 }
 
 void PrintResult(const std::vector<TranslatedLine>& lines, const std::vector<std::vector<std::string>>& references,
-                 const TranslateSettings& settings, const TranslationNet& net, const std::string& attention) {
+                 const Settings& settings, const TranslationNet& net, const std::string& attention) {
   const std::string signature = BleuScore::Signature(LettersOf(net), references.size());
   BleuScore bleu;
   if (!attention.empty()) WriteAttentionPicture(GridsOf(lines, net), attention);
@@ -245,7 +243,7 @@ int RunTranslate(const InferSource& source, const std::vector<std::string>& inpu
   if (arguments.Has("text")) files.push_back(arguments.Get("text"));
   if (files.empty() && !LooksInside(arguments))
     throw Error(ErrorKind::kUsage, "missing argument: --text FILE, or --text - for the standard input");
-  TranslateSettings settings = TranslateSettingsOf(source, arguments);
+  Settings settings = SettingsOf(source, arguments);
   std::vector<TranslatedLine> lines = ReadLinesToTranslate(files);
   const bool is_compared = arguments.Has("reference") && !LooksInside(arguments);
   const std::vector<std::vector<std::string>> references =
@@ -283,10 +281,10 @@ double BleuOfTestPairs(const InferSource& source) {
   std::vector<TranslatedLine> lines = ReadLinesToTranslate({pairs.source_file()});
   const auto references = ReadReferences({pairs.target_file()}, lines.size());
   const TranslationCard& card = source.card.translation();
-  const TranslateSettings settings{.batch = kUsualBatch,
-                                   .beam = card.beam(),
-                                   .shown = 1,
-                                   .length_penalty = static_cast<double>(card.length_penalty())};
+  const Settings settings{.batch = kUsualBatch,
+                          .beam = card.beam(),
+                          .shown = 1,
+                          .length_penalty = static_cast<double>(card.length_penalty())};
   TranslationNet net(source, settings.batch * settings.beam);
   NumberLines(lines, net);
   TranslateLines(settings, lines, net);

@@ -1,3 +1,5 @@
+// The reader runs once a batch; the writer's program is compiled for a few lengths and its states are gathered by the
+// beams that go on.
 #include "tools/infer/translation_net.h"
 
 #include <algorithm>
@@ -8,6 +10,7 @@
 #include "data/pipeline/text_pairs.h"
 #include "layers/net/net.h"
 #include "optim/checkpoint/net_weights.h"
+#include "proto/nets/data_fields.h"
 #include "tools/infer/infer_program.h"
 #include "tools/measure/calibration.h"
 

@@ -34,7 +34,8 @@ class TranslationNet {
   TextTokens tokens() const { return fields().tokens(); }
   // Words of a sentence at most; longer ones are to be cut.
   int64_t most_source_words() const { return int64_t{fields().source_length()} - 1; }
-  // Of a translation, with its end; of a writer that carries states as many as one likes.
+  // Returns the most words of a translation, its end among them; a writer that carries states takes as many as one
+  // likes.
   int64_t most_target_words() const;
   // The program that runs for each word of sentences of so many words.
   const Program& WriterFor(int64_t words);

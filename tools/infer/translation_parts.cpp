@@ -1,3 +1,5 @@
+// Colours layers by what they depend on (source, target, both) and cuts recurrent layers that cross at their states,
+// which become inputs and outputs of the writer.
 #include "tools/infer/translation_parts.h"
 
 #include <algorithm>
@@ -5,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "layers/net/layer.h"
 #include "proto/text/places.h"
 
 namespace moka {
@@ -22,10 +25,6 @@ Side SideOf(PairOutput::Output output) {
     case PairOutput::TARGET_LENGTH: return Side::kTarget;
     default: return Side::kSource;
   }
-}
-
-bool IsRecurrent(const LayerParameter& layer) {
-  return layer.type() == "LSTM" || layer.type() == "GRU" || layer.type() == "RNN";
 }
 
 class TranslationSplitter {
@@ -78,7 +77,7 @@ void TranslationSplitter::CutStates(LayerParameter& layer) {
 }
 
 void TranslationSplitter::Add(const LayerParameter& layer) {
-  if (layer.type() == "TextPairData") {
+  if (TraitsOf(layer).data == DataKind::kPairs) {
     parts_.pairs = layer;
     for (int i = 0; i < layer.text_pair_data_param().output_size() && i < layer.top_size(); ++i) {
       sides_[layer.top(i)] = SideOf(layer.text_pair_data_param().output(i));
@@ -88,13 +87,13 @@ void TranslationSplitter::Add(const LayerParameter& layer) {
   const Side side = SideOfLayer(layer);
   for (const std::string& top : layer.top()) sides_[top] = side;
   if (side == Side::kLabel && parts_.scores.empty() && layer.bottom_size() > 0) parts_.scores = layer.bottom(0);
-  if (side == Side::kLabel || layer.type() == "Silence") return;
+  if (side == Side::kLabel || TraitsOf(layer).discards) return;
   if (side == Side::kSource) {
     *parts_.reader.add_layer() = layer;
     return;
   }
   LayerParameter writer = layer;
-  if (IsRecurrent(layer) && !parts_.is_whole) CutStates(writer);
+  if (TraitsOf(layer).is_recurrent && !parts_.is_whole) CutStates(writer);
   for (const std::string& bottom : writer.bottom()) {
     const auto found = sides_.find(bottom);
     const bool is_memory = found != sides_.end() && found->second == Side::kSource;

@@ -14,7 +14,7 @@ struct TranslationParts {
   NetParameter writer;  // the others, without losses
   // Tops of the reader, or of the data layer's source, that the writer takes.
   std::vector<std::string> memory;
-  // What the writer's recurrent layers carry from word to word; empty where it runs over all words at once.
+  // A state that the writer's recurrent layers carry from word to word; empty where it runs over all words at once.
   struct State {
     std::string input;  // of the writer
     std::string first;  // top of the reader that it holds before the first word

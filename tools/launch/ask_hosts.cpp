@@ -1,3 +1,5 @@
+// Runs `moka launch --facts` on every host at the same time and reads one line of each; a login's other output is
+// passed over.
 #include "tools/launch/ask_hosts.h"
 
 #include <netdb.h>
@@ -70,7 +72,7 @@ HostFacts AnswerOf(const std::string& host, const CommandOutput& output, const A
   return facts;
 }
 
-// What each host says to its command; this host answers by itself (an empty command).
+// Returns each host's answer to its command; this host answers by itself (an empty command).
 std::vector<HostFacts> Answers(const std::vector<std::string>& hosts,
                                const std::vector<std::vector<std::string>>& asked, const AskOptions& options) {
   std::vector<std::vector<std::string>> commands;

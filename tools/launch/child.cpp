@@ -1,3 +1,5 @@
+// fork and exec with pipes, polled together with a deadline. Between the two only async-signal-safe calls are made;
+// signals to this process are passed on.
 #include "tools/launch/child.h"
 
 #include <fcntl.h>
@@ -23,9 +25,9 @@ namespace {
 
 constexpr int kNotStarted = 127;
 constexpr int kOutOfTime = 124;
-constexpr int kChildSignalled = 128;
+constexpr int kSignalled = 128;
 
-int CodeOf(int status) { return WIFSIGNALED(status) ? kChildSignalled + WTERMSIG(status) : WEXITSTATUS(status); }
+int CodeOf(int status) { return WIFSIGNALED(status) ? kSignalled + WTERMSIG(status) : WEXITSTATUS(status); }
 
 // The words as execvp takes them; they outlive the result.
 std::vector<char*> ArgvOf(const std::vector<std::string>& words) {
@@ -155,7 +157,7 @@ HeldSignals::~HeldSignals() { pthread_sigmask(SIG_SETMASK, &former_, nullptr); }
 
 JobEnd RunJob(const std::vector<std::string>& words) {
   const sigset_t set = HeldSet();
-  if (const int signal = StopThatWaits(); signal != 0) return {kChildSignalled + signal, true};
+  if (const int signal = StopThatWaits(); signal != 0) return {kSignalled + signal, true};
   const std::vector<char*> argv = ArgvOf(words);
   const std::string failure = StrCat("error: cannot start ", Printable(words.at(0)), "\n");
   const pid_t launcher = getpid();

@@ -7,7 +7,7 @@
 
 namespace moka {
 
-// What a command that was waited for said.
+// The output of a command that was waited for.
 struct CommandOutput {
   int code = 0;  // exit code, or 128 + the signal it ended by; 127: it could not be started; 124: out of time
   std::string out;

@@ -1,3 +1,4 @@
+// Each launcher's flags with the reason for each. Words are quoted so that what is shown can be pasted into a shell.
 #include "tools/launch/command.h"
 
 #include <fmt/format.h>
@@ -30,7 +31,7 @@ std::string DollarQuoted(const std::string& word) {
 
 // 'word', where a quote inside is closed, escaped and opened again. What is shown escaped becomes $'word', which bash
 // and other shells read back to the same bytes.
-std::string CommandQuoted(const std::string& word) {
+std::string Quoted(const std::string& word) {
   if (Printable(word) != word) return DollarQuoted(word);
   std::string quoted = "'";
   for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -84,7 +85,7 @@ std::vector<std::string> LaunchWords(const LaunchPlan& plan) {
 
 std::string ShellLine(const std::vector<std::string>& words) {
   std::vector<std::string> parts;
-  for (const std::string& word : words) parts.push_back(IsPlain(word) ? word : CommandQuoted(word));
+  for (const std::string& word : words) parts.push_back(IsPlain(word) ? word : Quoted(word));
   return Join(parts, " ");
 }
 

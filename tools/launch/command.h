@@ -8,7 +8,7 @@
 
 namespace moka {
 
-// What is to be started where.
+// The commands that are to be started, and where.
 struct LaunchPlan {
   bool uses_srun = false;
   std::string program;  // mpirun's or srun's path

@@ -1,3 +1,5 @@
+// Reads interfaces, CPUs, GPUs, memory and versions here; whether other hosts can be reached is tried by a connection
+// that may be refused.
 #include "tools/launch/host_facts.h"
 
 #include <arpa/inet.h>

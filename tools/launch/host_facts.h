@@ -1,5 +1,5 @@
-// What a launch has to know of a host before ranks start there. Every host tells it of itself: `moka launch --facts`
-// prints it as one line of JSON, which the launching host reads.
+// The facts that a launch has to know of a host before ranks start there. Every host tells it of itself: `moka launch
+// --facts` prints it as one line of JSON, which the launching host reads.
 #pragma once
 
 #include <cstdint>

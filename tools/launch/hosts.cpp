@@ -1,3 +1,5 @@
+// Parses "a:2,b:2" and hostfiles into one list, each host once, and refuses names that a shell or ssh would take for
+// options.
 #include "tools/launch/hosts.h"
 
 #include <unistd.h>
@@ -18,7 +20,7 @@ namespace {
 constexpr int kMostSlots = 4096;
 constexpr size_t kMostHosts = 65536;  // the slots of all are counted as an int
 
-std::optional<int> HostsSlotsOf(std::string_view text) {
+std::optional<int> SlotsOf(std::string_view text) {
   int slots = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), slots);
   if (code != std::errc() || end != text.data() + text.size() || slots < 1 || slots > kMostSlots) return std::nullopt;
@@ -38,7 +40,7 @@ std::optional<HostSlots> HostOf(std::string_view text) {
   HostSlots host{std::string(text.substr(0, colon)), 1};
   if (!IsHostName(host.name)) return std::nullopt;
   if (colon == std::string_view::npos) return host;
-  const std::optional<int> slots = HostsSlotsOf(text.substr(colon + 1));
+  const std::optional<int> slots = SlotsOf(text.substr(colon + 1));
   if (!slots) return std::nullopt;
   host.slots = *slots;
   return host;
@@ -70,7 +72,7 @@ HostSlots HostOfLine(std::string_view line, const SourcePlace& place) {
   // "slots=4": false if it is no count or has been said before.
   const auto take = [](std::string_view word, std::optional<int>& count) {
     if (count) return false;
-    count = HostsSlotsOf(Trim(word.substr(word.find('=') + 1)));
+    count = SlotsOf(Trim(word.substr(word.find('=') + 1)));
     return count.has_value();
   };
   bool has_colon = false;

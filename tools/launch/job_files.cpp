@@ -1,3 +1,4 @@
+// Templates for Slurm and Kubernetes, filled with quoted words; nothing is submitted.
 #include "tools/launch/job_files.h"
 
 #include <cctype>
@@ -26,7 +27,7 @@ int RanksPerNode(const JobFile& job) {
   return job.ranks / job.nodes;
 }
 
-std::string JobFilesNameOf(const LaunchedVerb& verb) { return verb.is_training ? verb.run_name : verb.words.at(0); }
+std::string NameOf(const LaunchedVerb& verb) { return verb.is_training ? verb.run_name : verb.words.at(0); }
 
 // A name as Kubernetes takes it: small letters, digits and dashes.
 std::string KubernetesName(const std::string& name) {
@@ -106,7 +107,7 @@ std::string SbatchText(const JobFile& job, const LaunchedVerb& verb) {
   text +=
       StrCat("# moka launch wrote this file; submit it with sbatch. Time limits and pre-emption end in a checkpoint,\n",
              "# and the job goes on from it when Slurm starts it again.\n");
-  text += Directive("--job-name=" + JobFilesNameOf(verb)) + ResourceDirectives(job);
+  text += Directive("--job-name=" + NameOf(verb)) + ResourceDirectives(job);
   text += Directive(StrCat("--signal=USR1@", kWarningS)) + Directive("--requeue") + Directive("--open-mode=append");
   text += Directive("--output=%x-%j.log") + Directive("--error=%x-%j.log");
   // The job's number keeps apart runs of the same net that are in the queue at the same time.
@@ -136,10 +137,10 @@ std::string ManifestText(const JobFile& job, const LaunchedVerb& verb) {
   if (job.gpus_per_node > 0) limits += StrCat(i, "    nvidia.com/gpu: ", job.gpus_per_node, "\n");
   if (!limits.empty()) limits = StrCat(i, "resources:\n", i, "  limits:\n", limits);
   std::string text = "# moka launch wrote this file; apply it with kubectl where the MPI Operator is installed.\n";
-  text += StrCat(
-      "apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nmetadata:\n  name: ", KubernetesName(JobFilesNameOf(verb)),
-      "\nspec:\n  slotsPerWorker: ", slots, "\n  launcherCreationPolicy: WaitForWorkersReady\n",
-      "  runPolicy:\n    cleanPodPolicy: Running\n    backoffLimit: ", job.restarts, "\n  mpiReplicaSpecs:\n");
+  text +=
+      StrCat("apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nmetadata:\n  name: ", KubernetesName(NameOf(verb)),
+             "\nspec:\n  slotsPerWorker: ", slots, "\n  launcherCreationPolicy: WaitForWorkersReady\n",
+             "  runPolicy:\n    cleanPodPolicy: Running\n    backoffLimit: ", job.restarts, "\n  mpiReplicaSpecs:\n");
   text += ReplicaText(job, "launcher", 1, command) + ReplicaText(job, "worker", job.nodes, limits);
   return text;
 }

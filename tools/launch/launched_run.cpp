@@ -1,3 +1,4 @@
+// Checks the words behind -- as the verb itself would, so that a mistake is told once and not by every rank.
 #include "tools/launch/launched_run.h"
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "tools/cli/command_line.h"
+#include "tools/train/overrides.h"
 #include "tools/train/train_setup.h"
 
 namespace moka {

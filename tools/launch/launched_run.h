@@ -11,7 +11,7 @@
 
 namespace moka {
 
-// What stands after -- on the command line.
+// The words after -- on the command line.
 struct LaunchedVerb {
   std::vector<std::string> words;  // a verb of moka and its arguments
   bool is_training = false;
@@ -21,8 +21,9 @@ struct LaunchedVerb {
   bool uses_gpus = false;        // a flag says so
 };
 
-// With --resume=auto, a run that was started by the same words goes on as ResumingWords say: a scheduler that starts a
-// job again repeats its words. Errors: kUsage with the nearest verb or flag; for a training also those of ChooseRun.
+// Reads the words after --. With --resume=auto, a run that was started by the same words goes on as ResumingWords say:
+// a scheduler that starts a job again repeats its words. Errors: kUsage with the nearest verb or flag; for a training
+// also those of ChooseRun.
 LaunchedVerb ReadLaunchedVerb(const std::vector<std::string>& words);
 
 // Finds the folder of the run that a job works on: the one whose run.json was made or changed since this was made, as

@@ -1,3 +1,4 @@
+// Intersects the hosts' networks by address and mask and takes the one whose slowest link is fastest.
 #include "tools/launch/network.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Which network ranks on several hosts talk over: one that every host is in, the fastest of those. Without a choice
-// MPI may try bridges of containers, which exist on every host and lead nowhere.
+// Chooses the network over which ranks on several hosts talk: one that every host is in, the fastest of those. Without
+// a choice MPI may try bridges of containers, which exist on every host and lead nowhere.
 #pragma once
 
 #include <string>

@@ -1,3 +1,4 @@
+// Pure functions of facts, tested by tables: each check is a line and a hint.
 #include "tools/launch/preflight.h"
 
 #include <fmt/format.h>
@@ -22,7 +23,7 @@ std::string Counted(size_t n, const std::string& one) { return StrCat(n, " ", on
 
 bool Answered(const HostFacts& facts) { return facts.missing.empty(); }
 
-int PreflightSlotsOf(const std::vector<HostSlots>& hosts, const std::string& name) {
+int SlotsOf(const std::vector<HostSlots>& hosts, const std::string& name) {
   const auto it = std::ranges::find(hosts, name, &HostSlots::name);
   return it == hosts.end() ? 0 : it->slots;
 }
@@ -87,7 +88,7 @@ Check CheckSharedMemory(const std::vector<HostFacts>& facts, const std::vector<H
   std::string least;
   int64_t least_free = 0;
   for (const HostFacts& host : facts) {
-    const int ranks = PreflightSlotsOf(hosts, host.host);
+    const int ranks = SlotsOf(hosts, host.host);
     if (!Answered(host) || ranks < 2) continue;  // a rank alone on its host shares memory with none
     const int64_t needed = ranks * kShmBytesPerRank;
     if (host.shm_free_bytes < needed) {
@@ -127,7 +128,7 @@ Check CheckDevices(const std::vector<HostFacts>& facts, const std::vector<HostSl
   std::vector<std::string> texts;
   bool is_crowded = false;
   for (const HostFacts& host : facts) {
-    const int ranks = PreflightSlotsOf(hosts, host.host);
+    const int ranks = SlotsOf(hosts, host.host);
     if (!Answered(host)) continue;
     const std::string text = CpuText(host, ranks);
     if (uses_gpus && host.gpus < ranks) {

@@ -27,7 +27,7 @@ bool AllPass(const std::vector<Check>& checks);
 
 // How far clocks may differ, in seconds: ages in status files and merged timelines are read by them.
 inline constexpr double kClockLimitS = 1.0;
-// What a rank may take of /dev/shm for messages to the others on its host.
+// Bytes of /dev/shm that a rank may take for messages to the others on its host.
 inline constexpr int64_t kShmBytesPerRank = int64_t{64} << 20;
 
 Check CheckHosts(const std::vector<HostFacts>& facts, const std::string& ssh);

@@ -1,3 +1,5 @@
+// Judges the end of a job by exit codes and by what ranks wrote of themselves, and starts it again only where a rank
+// was lost: an error that would come back is not tried twice.
 #include "tools/launch/supervisor.h"
 
 #include <algorithm>
@@ -19,10 +21,10 @@
 namespace moka {
 namespace {
 
-constexpr int kSupervisorSignalled = 128;
+constexpr int kSignalled = 128;
 constexpr int kLastSysexit = 78;
 
-// What the ranks of a job left behind of its end.
+// The traces that the ranks of a job left of its end.
 struct JobVerdict {
   std::optional<Culprit> culprit;  // the rank that ended it, which has been said on stderr
   int code = 0;                    // of a rank that failed with an error that comes again; 0: none did
@@ -63,7 +65,7 @@ bool IsRankLost(int code) {
                             code == static_cast<int>(ErrorKind::kTargetMissed) ||
                             code == static_cast<int>(ErrorKind::kVerification) ||
                             (code >= static_cast<int>(ErrorKind::kUsage) && code <= kLastSysexit);
-  return code != 0 && !is_explained && code != kSupervisorSignalled + SIGINT;
+  return code != 0 && !is_explained && code != kSignalled + SIGINT;
 }
 
 std::string EndText(int code, const std::optional<std::filesystem::path>& run) {
@@ -74,8 +76,8 @@ std::string EndText(int code, const std::optional<std::filesystem::path>& run) {
                                  : StrCat("the job was interrupted before its first checkpoint in ", run->string());
   }
   if (code == static_cast<int>(ErrorKind::kPeer)) return "a rank lost its peers (exit code 76)";
-  if (code > kSupervisorSignalled && code < kSupervisorSignalled + NSIG) {
-    const int signal = code - kSupervisorSignalled;
+  if (code > kSignalled && code < kSignalled + NSIG) {
+    const int signal = code - kSignalled;
     return StrCat("a rank was ended by signal ", signal, " (", strsignal(signal),
                   ")");  // NOLINT(concurrency-mt-unsafe): no other thread asks
   }

@@ -1,3 +1,5 @@
+// Magnitudes go into histograms whose range grows by doubling; the limit with the least squared error over clipping and
+// rounding is taken.
 #include "tools/measure/calibration.h"
 
 #include <algorithm>
@@ -15,10 +17,11 @@
 namespace moka {
 namespace {
 
-// Of the outputs that such a program has beside the net's own: "@int8/LAYER/x", "/y" and "/w".
+// The outputs that such a program has beside the net's own begin so: "@int8/LAYER/x", "/y" and "/w".
 constexpr std::string_view kRangePrefix = "@int8/";
 
-// Of a layer's first blob, whose bits a conversion of the file keeps; none for a layer that the net has not.
+// Returns a checksum of a layer's first blob, whose bits a conversion of the file keeps; none for a layer that the net
+// has not.
 std::optional<uint64_t> WeightsChecksum(const std::string& layer, const std::vector<NetBlob>& blobs,
                                         const ParameterStore& store) {
   const auto found =
@@ -88,7 +91,7 @@ double MagnitudeHistogram::BestLimit(int levels) const {
   double best_error = INFINITY;
   double best = top_;
   double inside = 0;  // values below the limit
-  // Of the values beyond: count, sum and sum of squares.
+  // Count, sum and sum of squares of the values beyond the limit.
   double count = 0;
   double sum = 0;
   double squares = 0;

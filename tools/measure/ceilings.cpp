@@ -1,3 +1,5 @@
+// Chains of independent multiply-adds measure the peak, copies larger than the caches the bandwidth; instruction sets
+// are chosen by hand.
 #include "tools/measure/ceilings.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Values whose sums are exact in every wire type, so that each timed all-reduce is checked, too; bandwidths are
+// nccl-tests' "algorithm" and "bus".
 #include "tools/measure/comm_bench.h"
 
 #include <algorithm>
@@ -11,11 +13,11 @@ namespace moka {
 namespace {
 
 // Sums of these are whole numbers that every wire type holds up to 16 ranks; for more the smallest step is taken.
-float CommBenchValueOf(int rank, int64_t i, int ranks) { return static_cast<float>((rank + i) % (ranks > 16 ? 2 : 8)); }
+float ValueOf(int rank, int64_t i, int ranks) { return static_cast<float>((rank + i) % (ranks > 16 ? 2 : 8)); }
 
 float ExpectedSumOf(int64_t i, int ranks) {
   float sum = 0;
-  for (int rank = 0; rank < ranks; ++rank) sum += CommBenchValueOf(rank, i, ranks);
+  for (int rank = 0; rank < ranks; ++rank) sum += ValueOf(rank, i, ranks);
   return sum;
 }
 
@@ -36,8 +38,7 @@ CommBenchTable BenchAllReduce(Communicator& world, const AllReduceChoice& choice
     std::vector<double> times;
     double wrong = 0;
     for (int i = -options.warmup; i < options.iterations; ++i) {
-      for (int64_t k = 0; k < count; ++k)
-        values[static_cast<size_t>(k)] = CommBenchValueOf(world.rank(), k, world.size());
+      for (int64_t k = 0; k < count; ++k) values[static_cast<size_t>(k)] = ValueOf(world.rank(), k, world.size());
       world.Barrier();
       const auto begin = std::chrono::steady_clock::now();
       runner.Run(message, world.patience());

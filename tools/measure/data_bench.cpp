@@ -1,4 +1,6 @@
+// Runs the layer's pipeline without a net behind it, and compares its batches with those of one worker.
 #include "tools/measure/data_bench.h"
+#include "data/pipeline/open_pipeline.h"
 
 #include <chrono>
 

@@ -1,3 +1,5 @@
+// Sums in double over points; the matrix square root is by symmetric eigenvalues, in which rounding cannot make the
+// distance complex.
 #include "tools/measure/frechet.h"
 
 #include <algorithm>
@@ -9,7 +11,7 @@
 namespace moka {
 namespace {
 
-// Of a symmetric matrix; rounding below zero is taken for zero.
+// The eigenvalues and vectors of a symmetric matrix; rounding below zero is taken for zero.
 struct EigenPairs {
   cv::Mat roots;    // [D,1] square roots of the values
   cv::Mat vectors;  // [D,D], one a row

@@ -1,3 +1,4 @@
+// Read from /proc/cpuinfo and oneDNN, for the heads of reports and the names of files of kernel times.
 #include "tools/measure/machine.h"
 
 #include <dnnl.h>

@@ -1,4 +1,4 @@
-// What this machine is called: the processor, its widest vectors, the library that runs its kernels.
+// Describes this machine: the processor, its widest vectors, the library that runs its kernels.
 #pragma once
 
 #include <filesystem>

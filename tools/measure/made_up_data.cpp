@@ -1,3 +1,5 @@
+// Replaces data layers by DummyData of the same tops, with labels in the range that their readers take, so that losses
+// are finite and gradients are not all alike.
 #include "tools/measure/made_up_data.h"
 
 #include <algorithm>
@@ -8,7 +10,8 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/text.h"
-#include "data/pipeline/pipeline.h"
+#include "data/pipeline/open_pipeline.h"
+#include "layers/net/layer.h"
 #include "proto/nets/filter.h"
 #include "proto/text/places.h"
 #include "tools/nets/net_source.h"
@@ -21,17 +24,10 @@ namespace pb = google::protobuf;
 constexpr uint64_t kMadeUpSeed = 1;
 constexpr int64_t kBoxNumbers = 8;  // item, class, instance, x and y of two corners, difficult
 
-// Layers that hand on numbers as they are.
-bool HandsOn(const std::string& type) {
-  static const std::set<std::string> types = {"Concat",  "Crop",  "ExpandDims", "Flatten", "Permute", "Reshape",
-                                              "Reverse", "Slice", "Split",      "Squeeze", "Tile"};
-  return types.contains(type);
-}
-
 // Whether the top is what losses and measures compare with.
 bool IsCompared(const NetParameter& net, const std::string& top) {
   return std::ranges::any_of(net.layer(), [&](const LayerParameter& layer) {
-    const bool compares = layer.type().ends_with("Loss") || layer.type() == "Accuracy";
+    const bool compares = TraitsOf(layer).is_loss || TraitsOf(layer).is_accuracy;
     return compares && layer.bottom_size() > 1 && std::ranges::find(layer.bottom(), top) > layer.bottom().begin() &&
            std::ranges::find(layer.bottom(), top) != layer.bottom().end();
   });
@@ -102,7 +98,7 @@ FillerParameter FillerOf(const ZooTop& top, const Shape& shape) {
   return Uniform(top.has_min() ? top.min() : -1, top.has_max() ? top.max() : 1);
 }
 
-// What the net itself makes up, as a GAN its noise, goes with the batches of its other data.
+// Data that the net itself makes up, as a GAN its noise, go with the batches of its other data.
 void Rebatch(int64_t own_batch, int64_t batch, LayerParameter& dummy) {
   for (BlobShape& shape : *dummy.mutable_dummy_data_param()->mutable_shape()) {
     if (own_batch > 0 && shape.dim_size() > 0 && shape.dim(0) == own_batch) shape.set_dim(0, batch);
@@ -165,10 +161,10 @@ int64_t RowsRead(const NetParameter& net, const std::string& top) {
   for (const LayerParameter& layer : net.layer()) {
     const bool reads = std::ranges::any_of(layer.bottom(), [&](const std::string& b) { return reached.contains(b); });
     if (!reads) continue;
-    if (HandsOn(layer.type())) reached.insert(layer.top().begin(), layer.top().end());
-    if (layer.type() != "Embed" && layer.type() != "EmbedSum") continue;
-    const bool sums = layer.type() == "EmbedSum";
-    const int64_t own = sums ? layer.embed_sum_param().input_dim() : layer.embed_param().input_dim();
+    if (TraitsOf(layer).hands_on) reached.insert(layer.top().begin(), layer.top().end());
+    const LayerDef* def = FindLayer(layer.type());
+    if (def == nullptr || def->rows == nullptr) continue;
+    const int64_t own = def->rows(layer);
     rows = rows == 0 ? own : std::min(rows, own);
   }
   return rows;
@@ -182,7 +178,7 @@ FillerParameter MadeUpContents(const NetParameter& net, const ZooCheck& check, c
     if (given.name() == name && has_contents) return FillerOf(given, shape);
   }
   if (const int64_t rows = RowsRead(net, name); rows > 0) return WholeNumbers(shape, rows, name);
-  const bool is_later = top > 0 && layer.type() != "Input";
+  const bool is_later = top > 0 && TraitsOf(layer).data != DataKind::kInput;
   const bool is_boxes = is_later && shape.rank() == 4 && shape[0] == 1 && shape[1] == 1 && shape[3] == kBoxNumbers;
   if (is_boxes) return Boxes(shape, batch);
   if (IsCompared(net, name)) return Alternating(shape);
@@ -196,7 +192,7 @@ NetParameter WithMadeUpData(const NetParameter& net, const ZooCheck& check, int6
   for (LayerParameter& layer : *made.mutable_layer()) {
     if (!IsPipelineLayer(layer.type())) continue;
     if (std::ranges::find(check.keep(), layer.name()) != check.keep().end()) continue;
-    if (layer.type() == "DummyData") {
+    if (TraitsOf(layer).data == DataKind::kFillers) {
       Rebatch(own_batch, batch, layer);
       continue;
     }

@@ -21,14 +21,15 @@ struct BlobValues {
 };
 using Blobs = std::map<std::string, BlobValues>;
 
-// Of a net filtered for its phase, every data layer with batches of `batch`. Errors: kConfig at a layer whose shapes
-// nothing says.
+// Returns a net, filtered for its phase, with made-up data: every data layer has batches of `batch`. Errors: kConfig at
+// a layer whose shapes nothing says.
 NetParameter WithMadeUpData(const NetParameter& net, const ZooCheck& check, int64_t batch);
 
 // The smallest number of rows of the Embed and EmbedSum layers that a top reaches as it is; 0: none does.
 int64_t RowsRead(const NetParameter& net, const std::string& top);
 
-// What a top of such a data layer holds, as a filler: `values`, "uniform" or "constant". `batch`: items of the layer.
+// Returns the values of a top of such a data layer as a filler: `values`, "uniform" or "constant". `batch`: items of
+// the layer.
 FillerParameter MadeUpContents(const NetParameter& net, const ZooCheck& check, const LayerParameter& layer, int top,
                                const Shape& shape, int64_t batch);
 

@@ -1,3 +1,4 @@
+// Steps are timed one by one; work is counted from the program's steps, memory from its plan and the process.
 #include "tools/measure/model_bench.h"
 
 #include <fmt/format.h>
@@ -14,21 +15,21 @@
 namespace moka {
 namespace {
 
-// What the programs' steps cost by their count of operations and bytes, and the memory of all.
-struct ModelBenchWork {
+// The work of the programs' steps, by their count of operations and bytes, and the memory of all.
+struct Work {
   double gflop = 0;
   double gigabytes = 0;
   MemoryReport memory;
 };
-ModelBenchWork WorkOf(const TimedNet& net) {
-  ModelBenchWork work;
+Work WorkOf(const TimedNet& net) {
+  Work work;
   for (Program* program : net.Programs()) {
     for (const StepReport& step : program->steps()) {
       if (step.is_constant || step.kernel == "alias") continue;
       work.gflop += static_cast<double>(step.flops) * 1e-9;
       work.gigabytes += static_cast<double>(step.bytes) * 1e-9;
     }
-    const MemoryReport& memory = program->memory();
+    const MemoryReport& memory = program->report().memory;
     work.memory.arena_bytes += memory.arena_bytes;
     work.memory.bound_bytes += memory.bound_bytes;
     work.memory.constant_bytes += memory.constant_bytes;
@@ -89,7 +90,7 @@ double BenchResult::median_ms() const { return Median(step_ms); }
 double BenchResult::items_per_second() const { return PerSecond(static_cast<double>(items), median_ms()); }
 
 std::string BenchJson(const BenchResult& r, const TimedNet& net) {
-  const ModelBenchWork work = WorkOf(net);
+  const Work work = WorkOf(net);
   const MemoryReport& memory = work.memory;
   const double gflops = PerSecond(work.gflop, r.median_ms());
   const double gbs = PerSecond(work.gigabytes, r.median_ms());
@@ -127,7 +128,7 @@ std::string BenchJson(const BenchResult& r, const TimedNet& net) {
 }
 
 std::string BenchText(const BenchResult& r, const TimedNet& net) {
-  const ModelBenchWork work = WorkOf(net);
+  const Work work = WorkOf(net);
   const MemoryReport& memory = work.memory;
   const double gflops = PerSecond(work.gflop, r.median_ms());
   const double gbs = PerSecond(work.gigabytes, r.median_ms());

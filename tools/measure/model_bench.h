@@ -24,7 +24,7 @@ int64_t ProcessBytes(std::string_view field);
 // Makes the peak start again from what is resident now, where the system can.
 void ResetPeakMemory();
 
-// What one measurement found.
+// The result of one measurement.
 struct BenchResult {
   std::string model;
   bool is_training = false;

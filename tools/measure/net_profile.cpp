@@ -1,3 +1,5 @@
+// Times are taken by layer from `moka time --json` or shared out by operations; a layer that learns nothing gives its
+// time to the learner before it.
 #include "tools/measure/net_profile.h"
 
 #include <nlohmann/json.hpp>

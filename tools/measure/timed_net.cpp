@@ -1,3 +1,4 @@
+// Builds the programs that a training and a test would, with data tops as plain inputs that are filled once.
 #include "tools/measure/timed_net.h"
 
 #include <algorithm>
@@ -5,17 +6,15 @@
 #include <set>
 
 #include "core/device/device.h"
-#include "core/error.h"
 #include "core/rng.h"
 #include "core/text.h"
 #include "core/threads/slow_phase.h"
 #include "core/trace.h"
-#include "graph/autodiff.h"
 #include "graph/op.h"
-#include "graph/pass.h"
 #include "optim/checkpoint/net_weights.h"
 #include "optim/optimizers/update.h"
 #include "optim/precision.h"
+#include "optim/step/training_graph.h"
 #include "optim/step/turn_scope.h"
 #include "proto/nets/solver_file.h"
 #include "proto/text/overrides.h"
@@ -26,7 +25,7 @@
 namespace moka {
 namespace {
 
-constexpr uint64_t kTimedNetSeed = 1;
+constexpr uint64_t kSeed = 1;
 
 // How an input is filled.
 struct Filling {
@@ -42,39 +41,17 @@ SolverParameter SolverOf(const std::vector<std::string>& overrides) {
   solver.set_weight_decay(5e-4F);
   (void)ApplyOverrides(overrides, solver);
   UpgradeSolver(solver, "the command line");
+  solver.set_iter_size(1);  // a batch and an update are timed
   return solver;
 }
 
-// Returns the scalar inputs of the update.
+// The step that a training takes (optim/step/training_graph.h). Returns the scalar inputs of the update.
 std::vector<std::string> AddTraining(BuiltNet& net, const SolverParameter& solver, const TrainTurn& turn,
                                      Compute compute, ParameterStore& store) {
-  if (net.loss == kNoId)
-    throw Error(ErrorKind::kConfig, StrCat("net \"", net.param.name(), "\" has no loss to train by"));
-  KeepOtherStatistics(net, turn);
-  net.graph.AddOutput("@loss", net.loss);
-  ComposeForward(net.graph);
-  ShareSubsamples(net.graph);
   CheckOptimizer(solver);
-  const std::vector<NetBlob> trained = TrainedInTurn(TrainedBlobs(net.blobs), turn);
-  std::vector<ValueId> states;
-  states.reserve(trained.size());
-  for (const NetBlob& blob : trained) states.push_back(blob.state);
-  const LossScaling scaling = ScalingOf(solver, net.param, compute);
-  AddLossScaleStates(scaling, store);
-  LossScale scale(net.graph, scaling);
-  const std::vector<ValueId> gradients = Differentiate(net.graph, net.loss, states, scale.seed());
-  const ValueId guard = scale.seed() != kNoId ? scale.Guard(net.loss, gradients) : kNoId;
-  Updates updates = AddUpdates(net.graph, {.solver = &solver,
-                                           .blobs = trained,
-                                           .gradients = gradients,
-                                           .guard = guard,
-                                           .unscale = scale.unscale(),
-                                           .net = &net.param});
-  scale.Finish();
-  for (const SlotState& slot : updates.slots) {
-    if (!store.Has(slot.name)) store.Add(slot.name, slot.shape);
-  }
-  return std::move(updates.inputs);
+  const TrainingSpec spec{
+      .solver = solver, .param = net.param, .turn = turn, .scaling = ScalingOf(solver, net.param, compute)};
+  return BuildTrainingGraph(net, spec, store).updates.inputs;
 }
 
 // The net with its data layers' own batches, or with another: by their fields, since not every top has the batch as its
@@ -136,7 +113,7 @@ std::vector<Filling> DescribeFillings(const BuiltNet& net, const TrainTurn& turn
 }
 
 void Fill(Program& program, const std::vector<Filling>& fillings) {
-  RandomStream random(kTimedNetSeed, StableHash("inputs"));
+  RandomStream random(kSeed, StableHash("inputs"));
   for (const Filling& filling : fillings) {
     if (!program.HasInput(filling.name)) continue;
     const FillerParameter& filler = filling.filler;
@@ -272,12 +249,15 @@ std::unique_ptr<TimedNet> MakeTimedNet(std::span<const NetParameter> params, Pha
   std::vector<std::vector<std::string>> scalars(nets.size());
   for (size_t i = 0; i < nets.size(); ++i) {
     BuiltNet& net = nets[i];
-    AddBlobs(net.blobs, kTimedNetSeed, timed->store);
+    AddBlobs(net.blobs, kSeed, timed->store);
     AddKept(net, StrCat("time", i), timed->store);
-    for (const BuiltNet::Output& output : net.outputs) net.graph.AddOutput(output.name, output.value);
     const TrainTurn turn = i < options.turns.size() ? options.turns[i] : TrainTurn();
     fillings.push_back(DescribeFillings(net, turn, *timed));
-    if (phase == TRAIN) scalars[i] = AddTraining(net, solver, turn, compute_of(net), timed->store);
+    if (phase == TRAIN) {
+      scalars[i] = AddTraining(net, solver, turn, compute_of(net), timed->store);
+    } else {
+      for (const BuiltNet::Output& output : net.outputs) net.graph.AddOutput(output.name, output.value);
+    }
   }
   const int64_t built = NowMicros();
   for (size_t i = 0; i < nets.size(); ++i) {

@@ -1,3 +1,4 @@
+// Reads Chrome's JSON, puts all ranks on the first one's clock and counts each moment for the innermost span.
 #include "tools/measure/trace_files.h"
 
 #include <algorithm>
@@ -27,7 +28,7 @@ struct Span {
   int64_t* micros = nullptr;  // what its time counts for
 };
 
-int64_t* TraceFilesKindOf(const Json& event, TraceTotals& totals) {
+int64_t* KindOf(const Json& event, TraceTotals& totals) {
   const std::string category = event.value("cat", "");
   if (category == "collective") return &totals.collective_micros;
   if (category == "wait") return &totals.wait_micros;
@@ -74,7 +75,7 @@ TraceTotals TotalsOf(const Json& trace) {
     if (phase != "X") continue;
     const auto begin = JsonWhole<int64_t>(event.at("ts"));
     const int64_t end = (Size(begin) + JsonWhole<int64_t>(event.at("dur"))).value();
-    lanes[JsonWhole<int64_t>(event.at("tid"))].push_back({begin, end, TraceFilesKindOf(event, totals)});
+    lanes[JsonWhole<int64_t>(event.at("tid"))].push_back({begin, end, KindOf(event, totals)});
     first = std::min(first, begin);
     last = std::max(last, end);
     ++totals.spans;

@@ -21,8 +21,8 @@ std::vector<std::filesystem::path> TraceFilesOfRanks(const std::filesystem::path
 // the clock when the trace was started. Errors: kCantCreate, kIo, kPeer.
 void StopTraceOfRank(const std::filesystem::path& file, Communicator& world, const ClockOffset& before);
 
-// What a process of a trace did, in microseconds; lanes beside each other are added up. Time within a span counts for
-// the innermost one.
+// The time of a process of a trace by what it did, in microseconds; lanes beside each other are added up. Time within a
+// span counts for the innermost one.
 struct TraceTotals {
   int64_t process = 0;
   std::string name;

@@ -1,3 +1,4 @@
+// Tells a run from a path by what is there, then resolves the part behind @: last, best, an iteration's number.
 #include "tools/nets/checkpoint_source.h"
 
 #include <algorithm>
@@ -26,7 +27,7 @@ std::string_view NumberIn(std::string_view which) {
   return digits;
 }
 
-// What can stand after the @, sorted.
+// Returns the names that can stand after the @, sorted.
 std::vector<std::string> CheckpointNames(const fs::path& checkpoints) {
   std::vector<std::string> names;
   std::error_code code;

@@ -1,4 +1,4 @@
-// What RUN and RUN@WHICH mean, for every verb.
+// Resolves RUN and RUN@WHICH, for every verb.
 #pragma once
 
 #include <filesystem>

@@ -1,22 +1,23 @@
+// Takes the test phase, cuts what depends on labels, replaces losses by their scores and data layers by inputs; which
+// loss answers is decided by its readers first.
 #include "tools/nets/deploy_net.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <string>
-#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "core/error.h"
 #include "core/text.h"
-#include "data/pipeline/pipeline.h"
+#include "data/pipeline/open_pipeline.h"
+#include "layers/net/layer.h"
 
 namespace moka {
 namespace {
 
-LayerParameter DeployNetInputLayer(const LayerParameter& data, const Shape& shape) {
+LayerParameter InputLayer(const LayerParameter& data, const Shape& shape) {
   LayerParameter input;
   input.set_name(data.name());
   input.set_type("Input");
@@ -30,35 +31,23 @@ LayerParameter DeployNetInputLayer(const LayerParameter& data, const Shape& shap
   return input;
 }
 
-bool BecomesScores(const LayerParameter& layer) {
-  return layer.type() == "SoftmaxWithLoss" || layer.type() == "SigmoidCrossEntropyLoss";
-}
+bool BecomesScores(const LayerParameter& layer) { return TraitsOf(layer).scores_type != nullptr; }
 
-bool IsLoss(const LayerParameter& layer) { return layer.type().find("Loss") != std::string::npos; }
+bool IsRegression(const LayerParameter& loss) { return loss.bottom_size() >= 2 && TraitsOf(loss).is_regression; }
 
-bool IsRegression(const LayerParameter& loss) {
-  constexpr std::array<std::string_view, 5> kTypes = {"AbsLoss", "EuclideanLoss", "L1Loss", "ManhattanLoss",
-                                                      "SmoothL1Loss"};
-  return loss.bottom_size() >= 2 && std::ranges::find(kTypes, loss.type()) != kTypes.end();
-}
+// Whether the loss's second top holds its scores.
+bool HasScoresTop(const LayerParameter& loss) { return TraitsOf(loss).gives_scores && loss.top_size() > 1; }
 
-std::string ScoresTypeOf(const LayerParameter& loss) {
-  return loss.type() == "SoftmaxWithLoss" ? "Softmax" : "Sigmoid";
-}
-
-// The second top of this loss is the softmax itself.
-bool HasScoresTop(const LayerParameter& loss) { return loss.type() == "SoftmaxWithLoss" && loss.top_size() > 1; }
-
-// Which layers of a net are not there without labels: those that read them, or what is made with them.
-class DeployNetLabels {
+// Finds the layers of a net that are not there without labels: those that read them, or what is made with them.
+class Labels {
  public:
-  explicit DeployNetLabels(const NetParameter& net) {
+  explicit Labels(const NetParameter& net) {
     bool has_input = false;
     for (const LayerParameter& layer : net.layer()) {
       const bool is_data = IsPipelineLayer(layer.type()) && layer.top_size() > 0;
       const auto is_gone = [&](const std::string& bottom) { return gone_.contains(bottom); };
       const bool needs_labels = std::any_of(layer.bottom().begin(), layer.bottom().end(), is_gone);
-      int scores = needs_labels && IsLoss(layer) ? 0 : -1;
+      int scores = needs_labels && TraitsOf(layer).is_loss ? 0 : -1;
       // Either side of a regression may be the label's.
       if (scores == 0 && is_gone(layer.bottom(0))) scores = IsRegression(layer) && !is_gone(layer.bottom(1)) ? 1 : -1;
       scores_.push_back(scores);
@@ -71,7 +60,7 @@ class DeployNetLabels {
           gone_.insert(layer.top(i));
         }
       }
-      has_input = has_input || is_data || layer.type() == "Input";
+      has_input = has_input || is_data || TraitsOf(layer).data == DataKind::kInput;
     }
   }
 
@@ -99,18 +88,18 @@ bool IsSameSoftmax(const SoftmaxParameter& a, const SoftmaxParameter& b) {
 
 // The blob that holds what a loss makes of its scores, its own top or that of another layer; empty if there is none.
 // Losses of other types than BecomesScores say nothing of what they make.
-std::string OwnScoresOf(const NetParameter& net, const DeployNetLabels& labels, int loss) {
+std::string OwnScoresOf(const NetParameter& net, const Labels& labels, int loss) {
   const LayerParameter& of_loss = net.layer(loss);
   if (!BecomesScores(of_loss)) return of_loss.bottom(labels.ScoresBottom(loss));
   if (HasScoresTop(of_loss)) return of_loss.top(1);
-  const std::string type = ScoresTypeOf(of_loss);
+  const std::string type = TraitsOf(of_loss).scores_type;
   for (int i = 0; i < net.layer_size(); ++i) {
     const LayerParameter& layer = net.layer(i);
     if (layer.type() != type || layer.bottom_size() != 1 || layer.top_size() != 1) continue;
     if (layer.bottom(0) != of_loss.bottom(0)) continue;
     if (!IsSameSoftmax(layer.softmax_param(), of_loss.softmax_param())) continue;
     if (WritesBefore(net, i, layer.bottom(0)) != WritesBefore(net, loss, layer.bottom(0))) continue;
-    // What another layer changes in place is no longer what this one made.
+    // If a later layer changes the blob in place, the blob no longer is what this layer made.
     if (WritesBefore(net, net.layer_size(), layer.top(0)) == WritesBefore(net, i + 1, layer.top(0)))
       return layer.top(0);
   }
@@ -118,12 +107,12 @@ std::string OwnScoresOf(const NetParameter& net, const DeployNetLabels& labels, 
 }
 
 // Whether a layer that needs labels and is no loss, such as Accuracy, measures what a loss learns.
-bool IsMeasured(const NetParameter& net, const DeployNetLabels& labels, int loss) {
+bool IsMeasured(const NetParameter& net, const Labels& labels, int loss) {
   const LayerParameter& of_loss = net.layer(loss);
   const std::set<std::string> scores = {of_loss.bottom(labels.ScoresBottom(loss)), OwnScoresOf(net, labels, loss)};
   for (int i = 0; i < net.layer_size(); ++i) {
     const LayerParameter& layer = net.layer(i);
-    const bool measures = labels.NeedsThem(i) && !IsLoss(layer);
+    const bool measures = labels.NeedsThem(i) && !TraitsOf(layer).is_loss;
     if (measures && layer.bottom_size() > 0 && scores.contains(layer.bottom(0))) return true;
   }
   return false;
@@ -135,7 +124,7 @@ struct ChosenLoss {
   std::vector<int> others = {};
 };
 
-ChosenLoss ChooseLoss(const NetParameter& net, const DeployNetLabels& labels) {
+ChosenLoss ChooseLoss(const NetParameter& net, const Labels& labels) {
   ChosenLoss chosen;
   std::tuple<bool, bool, float> best;
   for (int i = 0; i < net.layer_size(); ++i) {
@@ -172,7 +161,7 @@ LayerParameter WithoutLabels(const NetParameter& net, int loss) {
   const std::string name = HasScoresTop(layer) ? layer.name() : FreeName(net, loss);
   const std::string top = HasScoresTop(layer) ? layer.top(1) : name;
   const std::string bottom = layer.bottom(0);
-  layer.set_type(ScoresTypeOf(layer));
+  layer.set_type(TraitsOf(layer).scores_type);
   layer.set_name(name);
   layer.clear_bottom();
   layer.add_bottom(bottom);
@@ -187,7 +176,7 @@ LayerParameter WithoutLabels(const NetParameter& net, int loss) {
 }  // namespace
 
 std::optional<DeployedScores> DeployedScoresOf(const NetParameter& net) {
-  const DeployNetLabels labels(net);
+  const Labels labels(net);
   const ChosenLoss chosen = ChooseLoss(net, labels);
   if (chosen.layer < 0) return std::nullopt;
   const LayerParameter& loss = net.layer(chosen.layer);
@@ -201,7 +190,7 @@ std::optional<DeployedScores> DeployedScoresOf(const NetParameter& net) {
 }
 
 NetParameter DeployNet(const NetParameter& net, const Shape& input_shape) {
-  const DeployNetLabels labels(net);
+  const Labels labels(net);
   const ChosenLoss chosen = ChooseLoss(net, labels);
   const bool has_own = chosen.layer >= 0 && !OwnScoresOf(net, labels, chosen.layer).empty();
   NetParameter deploy = net;
@@ -210,11 +199,11 @@ NetParameter DeployNet(const NetParameter& net, const Shape& input_shape) {
   for (int i = 0; i < net.layer_size(); ++i) {
     const LayerParameter& layer = net.layer(i);
     if (IsPipelineLayer(layer.type()) && layer.top_size() > 0) {
-      if (!has_input) *deploy.add_layer() = DeployNetInputLayer(layer, input_shape);
+      if (!has_input) *deploy.add_layer() = InputLayer(layer, input_shape);
       has_input = true;
       continue;
     }
-    if (layer.type() == "Input") {
+    if (TraitsOf(layer).data == DataKind::kInput) {
       *deploy.add_layer() = layer;
       BlobShape* shape = deploy.mutable_layer(deploy.layer_size() - 1)->mutable_input_param()->mutable_shape(0);
       if (shape->dim_size() > 0) shape->set_dim(0, input_shape[0]);
@@ -234,7 +223,7 @@ NetParameter DeployNet(const NetParameter& net, const Shape& input_shape) {
 
 const LayerParameter& ImageInput(const NetParameter& deploy) {
   for (const LayerParameter& layer : deploy.layer()) {
-    if (layer.type() == "Input") return layer;
+    if (TraitsOf(layer).data == DataKind::kInput) return layer;
   }
   throw Error(ErrorKind::kConfig, StrCat("net \"", deploy.name(), "\" has no Input layer a picture could go to"));
 }

@@ -16,9 +16,9 @@ namespace moka {
 // dimension. Errors: kConfig when nothing is left to compute.
 NetParameter DeployNet(const NetParameter& net, const Shape& input_shape);
 
-// What DeployNet makes the answer of a net that is trained: of several losses the scores of the one that an Accuracy or
-// another measure reads, of those that are alike in this one of the types above, of these the one of the largest
-// loss_weight, of equal ones the last.
+// The scores that DeployNet makes the answer of a net that is trained: of several losses those of the one that an
+// Accuracy or another measure reads, of those that are alike in this one of the types above, of these the one of the
+// largest loss_weight, of equal ones the last.
 struct DeployedScores {
   std::string loss;            // the layer's name
   std::string bottom;          // the blob that it compares with the labels

@@ -1,3 +1,4 @@
+// Every number on a page is from a run of the layer's own example, so that pages cannot go stale.
 #include "tools/nets/layer_page.h"
 
 #include <fmt/format.h>
@@ -7,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "layers/net/manual_page.h"
 #include "layers/net/net.h"
 #include "proto/nets/net_file.h"
 #include "proto/text/schema.h"
@@ -51,7 +53,7 @@ std::string FieldTable(const std::string& title, const Descriptor& message) {
 std::string FieldTables(const LayerDef& layer) {
   std::string text;
   std::set<const Descriptor*> inner;
-  for (const std::string& param : layer.page.params) {
+  for (const std::string& param : layer.params) {
     const FieldDescriptor* field = LayerParameter::descriptor()->FindFieldByName(param);
     Require(field != nullptr && field->message_type() != nullptr,
             StrCat("layer ", layer.type, " names fields of LayerParameter"));
@@ -77,7 +79,7 @@ std::string CountText(int low, int high) {
 
 // "`conv:conv` [2,4,6,6]" for every top of the example's layers of the type, and their parameters.
 std::string ExampleShapes(const LayerDef& layer) {
-  const NetParameter net = NetFromText(layer.page.example, StrCat("example of ", layer.type));
+  const NetParameter net = NetFromText(ManualPageOf(layer.type).example, StrCat("example of ", layer.type));
   NetOptions options;
   options.state.set_phase(net.state().has_phase() ? net.state().phase() : TRAIN);
   options.data_types = GuessDataTypes();
@@ -100,8 +102,9 @@ std::string ExampleShapes(const LayerDef& layer) {
 }  // namespace
 
 std::string LayerPageText(const LayerDef& layer) {
-  const LayerPage& page = layer.page;
-  std::string text = StrCat("# ", layer.type, "\n\n", layer.doc, "\n\n");
+  const ManualPage& page = ManualPageOf(layer.type);
+  const std::string list = layer.page_list == nullptr ? "" : layer.page_list();
+  std::string text = StrCat("# ", layer.type, "\n\n", page.doc, list, "\n\n");
   text += fmt::format("Bottoms: {}. Tops: {}.\n\n", CountText(layer.min_bottoms, layer.max_bottoms),
                       layer.equal_counts ? "as many" : CountText(layer.min_tops, layer.max_tops));
   text += StrCat("## Formula\n\n", page.formula, "\n\n## Gradient\n\n", page.gradient, "\n\n");
@@ -111,9 +114,9 @@ std::string LayerPageText(const LayerDef& layer) {
 }
 
 std::string LayerIndexText() {
-  std::string text = "# Layers\n\nMade by `moka explain layer --write docs/layers`; a test holds them equal.\n\n";
+  std::string text = "# Layers\n\nMade by `moka explain layer --write`.\n\n";
   for (const LayerDef& layer : AllLayers()) {
-    text += fmt::format("- [{0}]({0}.md): {1}\n", layer.type, layer.doc.substr(0, layer.doc.find(". ")));
+    text += fmt::format("- [{0}]({0}.md): {1}\n", layer.type, FirstSentence(ManualPageOf(layer.type)));
   }
   return text;
 }

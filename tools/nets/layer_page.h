@@ -1,4 +1,5 @@
-// The reference page of a layer type in Markdown, made of its LayerDef, the schema's comments and a run of its example.
+// The reference page of a layer type in Markdown, made of its page, its LayerDef, the schema's comments and a run of
+// its example.
 #pragma once
 
 #include <string>

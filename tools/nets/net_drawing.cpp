@@ -1,3 +1,4 @@
+// Writes dot with one node a layer; blobs are the edges.
 #include "tools/nets/net_drawing.h"
 
 #include <fmt/format.h>
@@ -14,13 +15,14 @@
 #include "core/file.h"
 #include "core/standard_streams.h"
 #include "core/text.h"
+#include "layers/net/layer.h"
 
 namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::string NetDrawingQuoted(const std::string& text) {
+std::string Quoted(const std::string& text) {
   std::string s = "\"";
   for (const char c : Printable(text)) {
     if (c == '"' || c == '\\') s += '\\';
@@ -33,22 +35,21 @@ std::string NetDrawingQuoted(const std::string& text) {
 std::string Label(const std::vector<std::string>& lines) {
   std::string s = "\"";
   for (const std::string& line : lines) {
-    const std::string quoted = NetDrawingQuoted(line);
+    const std::string quoted = Quoted(line);
     s += (s.size() > 1 ? "\\n" : "") + quoted.substr(1, quoted.size() - 2);
   }
   return s + "\"";
 }
 
-bool HasWeights(const std::string& type) {
-  return type == "Convolution" || type == "Deconvolution" || type == "InnerProduct";
-}
-
-const char* TypeColour(const std::string& type) {
-  if (HasWeights(type)) return "#f4b183";
-  if (type == "Pooling") return "#a9d18e";
-  if (type == "BatchNorm" || type == "LRN" || type == "Scale" || type == "Bias") return "#ffe699";
-  if (type.find("Loss") != std::string::npos || type == "Accuracy" || type == "Softmax") return "#ff9999";
-  if (type.find("Data") != std::string::npos || type == "Input") return "#9dc3e6";
+const char* ColourOf(DrawnAs drawn_as) {
+  switch (drawn_as) {
+    case DrawnAs::kWeights: return "#f4b183";
+    case DrawnAs::kPooling: return "#a9d18e";
+    case DrawnAs::kScaling: return "#ffe699";
+    case DrawnAs::kScores: return "#ff9999";
+    case DrawnAs::kData: return "#9dc3e6";
+    case DrawnAs::kPlain: break;
+  }
   return "#e7e6e6";
 }
 
@@ -58,7 +59,7 @@ std::string Extent(const std::string& both, uint32_t height, uint32_t width) {
   return height == width ? fmt::format("{}", height) : fmt::format("{}x{}", height, width);
 }
 
-std::string NetDrawingJoined(const google::protobuf::RepeatedField<uint32_t>& values, uint32_t absent) {
+std::string Joined(const google::protobuf::RepeatedField<uint32_t>& values, uint32_t absent) {
   if (values.empty()) return fmt::format("{}", absent);
   if (std::all_of(values.begin(), values.end(), [&](uint32_t v) { return v == values[0]; })) {
     return fmt::format("{}", values[0]);
@@ -68,32 +69,33 @@ std::string NetDrawingJoined(const google::protobuf::RepeatedField<uint32_t>& va
 
 template <typename Fields>
 std::string WindowText(const Fields& p) {
-  const std::string kernel = Extent(NetDrawingJoined(p.kernel_size(), 1), p.kernel_h(), p.kernel_w());
-  const std::string stride = Extent(NetDrawingJoined(p.stride(), 1), p.stride_h(), p.stride_w());
-  const std::string pad = Extent(NetDrawingJoined(p.pad(), 0), p.pad_h(), p.pad_w());
+  const std::string kernel = Extent(Joined(p.kernel_size(), 1), p.kernel_h(), p.kernel_w());
+  const std::string stride = Extent(Joined(p.stride(), 1), p.stride_h(), p.stride_w());
+  const std::string pad = Extent(Joined(p.pad(), 0), p.pad_h(), p.pad_w());
   return StrCat(kernel, stride == "1" ? "" : StrCat(" stride ", stride), pad == "0" ? "" : StrCat(" pad ", pad));
 }
 
-// What a reader of the picture wants to know of a layer besides its name and type; empty: nothing.
+// Returns what a reader of the picture wants to know of a layer besides its name and type; empty: nothing.
 std::string Details(const LayerParameter& layer) {
-  if (layer.type() == "Convolution" || layer.type() == "Deconvolution") {
+  const LayerTraits& traits = TraitsOf(layer);
+  if (traits.is_product) return fmt::format("{}", layer.inner_product_param().num_output());
+  if (traits.drawn_as == DrawnAs::kWeights) {
     const ConvolutionParameter& p = layer.convolution_param();
     return StrCat(p.num_output(), ", ", WindowText(p));
   }
-  if (layer.type() == "Pooling") {
+  if (traits.drawn_as == DrawnAs::kPooling) {
     const PoolingParameter& p = layer.pooling_param();
     const std::string method = PoolingParameter_PoolMethod_Name(p.pool());
     if (p.global_pooling()) return StrCat(method, ", global");
     return StrCat(method, ", ", WindowText(p));
   }
-  if (layer.type() == "InnerProduct") return fmt::format("{}", layer.inner_product_param().num_output());
   return {};
 }
 
 std::string NodeLabel(const LayerParameter& layer, bool show_lr_mult) {
   std::vector<std::string> lines = {layer.name(), layer.type()};
   if (const std::string details = Details(layer); !details.empty()) lines.push_back(details);
-  if (show_lr_mult && HasWeights(layer.type())) {
+  if (show_lr_mult && TraitsOf(layer).drawn_as == DrawnAs::kWeights) {
     const auto rate = [&](int i) { return layer.param_size() > i ? layer.param(i).lr_mult() : 1.0F; };
     lines.push_back(fmt::format("lr_mult {:g}, {:g}", rate(0), rate(1)));
   }
@@ -127,7 +129,7 @@ bool RunDot(const std::string& format, const fs::path& from, const fs::path& to)
 
 std::string NetToDot(const NetParameter& net, const DrawingOptions& options) {
   std::string s =
-      StrCat("digraph ", NetDrawingQuoted(net.name().empty() ? "net" : net.name()), " {\n  rankdir=", options.direction,
+      StrCat("digraph ", Quoted(net.name().empty() ? "net" : net.name()), " {\n  rankdir=", options.direction,
              ";\n  node [shape=box, style=\"rounded,filled\", fontname=\"sans-serif\", fontsize=11];\n"
              "  edge [fontname=\"sans-serif\", fontsize=9];\n");
   // Who writes a blob: the last layer in place, else one layer, or one of each phase where all phases are drawn.
@@ -135,12 +137,12 @@ std::string NetToDot(const NetParameter& net, const DrawingOptions& options) {
   for (int i = 0; i < net.layer_size(); ++i) {
     const LayerParameter& layer = net.layer(i);
     s += StrCat("  l", i, " [label=", NodeLabel(layer, options.show_lr_mult), ", fillcolor=\"",
-                TypeColour(layer.type()), "\"];\n");
+                ColourOf(TraitsOf(layer).drawn_as), "\"];\n");
     for (const std::string& bottom : layer.bottom()) {
       const auto shape = options.shapes.find(bottom);
       const std::string text = shape == options.shapes.end() ? bottom : StrCat(bottom, " ", shape->second);
       for (const int producer : producers[bottom]) {
-        s += StrCat("  l", producer, " -> l", i, " [label=", NetDrawingQuoted(text), "];\n");
+        s += StrCat("  l", producer, " -> l", i, " [label=", Quoted(text), "];\n");
       }
     }
     for (const std::string& top : layer.top()) {

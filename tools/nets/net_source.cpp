@@ -1,3 +1,4 @@
+// Opens the real data where it can, guesses by the fields where it cannot, and says which.
 #include "tools/nets/net_source.h"
 
 #include <algorithm>
@@ -7,8 +8,9 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "data/pipeline/pipeline.h"
-#include "data/pipeline/shape_guess.h"
+#include "data/pipeline/open_pipeline.h"
+#include "layers/net/layer.h"
+#include "layers/shapes/data_guess.h"
 #include "proto/nets/model_card.h"
 #include "proto/text/places.h"
 #include "tools/nets/checkpoint_source.h"
@@ -121,7 +123,7 @@ DataTypes ProbeDataTypes(Phase phase, const fs::path& base_folder, std::map<std:
                           guess.assumed.empty() ? "" : StrCat(", taking ", guess.assumed), " (--shape sets shapes)"));
       }
     }
-    if (layer.type() == "Python" && !std::ranges::all_of(layer.top(), is_given)) {
+    if (TraitsOf(layer).runs_python && !std::ranges::all_of(layer.top(), is_given)) {
       LogWarning(StrCat(PlaceOf(layer).ToString(), ": layer \"", layer.name(), "\": Python layer \"",
                         layer.python_param().module(), ".", layer.python_param().layer(),
                         "\" is not built in; the shapes of its tops are guesses (--shape sets shapes)"));

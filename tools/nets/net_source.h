@@ -12,7 +12,7 @@
 namespace moka {
 
 // Asks a data layer's source for its shapes. When the source is missing the shapes are those of the card beside the
-// net, or follow from the layer's fields (data/pipeline/shape_guess.h) with a warning, so a net can be looked at and
+// net, or follow from the layer's fields (layers/shapes/data_guess.h) with a warning, so a net can be looked at and
 // timed without its data. `shapes` sets the shape of tops by name.
 DataTypes ProbeDataTypes(Phase phase, const std::filesystem::path& base_folder,
                          std::map<std::string, Shape> shapes = {});
@@ -33,7 +33,7 @@ std::filesystem::path FindConfig(const std::string& config, std::string_view fil
 // it has none, with a warning. Errors: those of FindConfig.
 std::filesystem::path FindInferenceNet(const std::string& config);
 
-// What the card beside the file of a layer says of made-up data for its tops; nothing where there is no card.
+// Returns what the card beside the file of a layer says of made-up data for its tops; nothing where there is no card.
 // Errors: those of ModelCardOf.
 ZooCheck MadeUpDataOf(const LayerParameter& layer);
 // The shapes that it gives tops of the layer, those of a batch. Errors: those of ModelCardOf.

@@ -1,3 +1,4 @@
+// The two spellings of `moka test` and `infer` (CONFIG with --weights, or a run) become one pair of net and weights.
 #include "tools/nets/test_source.h"
 
 #include <optional>

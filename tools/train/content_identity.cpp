@@ -1,3 +1,5 @@
+// Hashes a small file whole and a large one at some places with its size, a list also by some of the files it names:
+// enough to tell sets apart, and quick on a network disk.
 #include "tools/train/content_identity.h"
 
 #include <fmt/format.h>
@@ -45,7 +47,7 @@ uint64_t HashOfFile(const fs::path& path, int64_t bytes, int64_t parts) {
   return hash;
 }
 
-// Of files that the lines of a list begin with: some of them, by their beginnings.
+// Returns an identity of the files that the lines of a list begin with: of some of them, by their beginnings.
 std::string NamedFiles(const fs::path& path, int64_t bytes, const std::string& root) {
   if (bytes > kListBytes) return {};
   const std::string text = ReadFile(path, kListBytes);

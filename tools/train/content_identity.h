@@ -1,5 +1,5 @@
-// What a file or a data set holds, in a few words that are equal where it is the same and, for all practical purposes,
-// differ where it is not: how ranks find that one of them reads something else under the same name.
+// The identity of what a file or a data set holds: a few words that are equal where it is the same and, for all
+// practical purposes, differ where it is not: how ranks find that one of them reads something else under the same name.
 #pragma once
 
 #include <filesystem>

@@ -1,3 +1,4 @@
+// Makes the words of the first training from those of the second, without what belongs to the second alone.
 #include "tools/train/first_training.h"
 
 #include <filesystem>
@@ -7,6 +8,7 @@
 #include "core/text.h"
 #include "proto/nets/solver_file.h"
 #include "proto/text/places.h"
+#include "tools/train/overrides.h"
 #include "tools/train/program_options.h"
 #include "tools/train/train_setup.h"
 

@@ -1,3 +1,4 @@
+// Counts ranks from --gpu or --ranks, and gives each thread the words that it would have as a process of its own.
 #include "tools/train/process_ranks.h"
 
 #include "core/error.h"

@@ -1,3 +1,4 @@
+// One table of flags with their checks against the catalogue, for all verbs that compile.
 #include "tools/train/program_options.h"
 
 #include <fmt/format.h>
@@ -154,7 +155,7 @@ void EndTrace(const Arguments& arguments) {
 std::string ProgramSummary(const std::string& name, const Program& program) {
   std::string s =
       fmt::format("program {}\n  {:<10} {:>8} {:>12} {:>12}\n", Printable(name), "pass", "ms", "nodes before", "after");
-  for (const PassReport& pass : program.passes()) {
+  for (const PassReport& pass : program.report().passes) {
     s += fmt::format("  {:<10} {:>8.1f} {:>12} {:>12}{}\n", pass.name, pass.ms, pass.nodes_before, pass.nodes_after,
                      pass.skipped   ? "  skipped"
                      : pass.changed ? ""
@@ -171,7 +172,7 @@ std::string ProgramSummary(const std::string& name, const Program& program) {
   s += fmt::format("  {} steps, {} reorders in the steady state, {:.3f} GFLOP a run\n", program.steps().size(),
                    reorders, static_cast<double>(flops) * 1e-9);
   for (const auto& [kernel, count] : kernels) s += fmt::format("    {:>5} x {}\n", count, kernel);
-  const MemoryReport& memory = program.memory();
+  const MemoryReport& memory = program.report().memory;
   const double ratio =
       memory.bound_bytes > 0 ? static_cast<double>(memory.arena_bytes) / static_cast<double>(memory.bound_bytes) : 1;
   s += fmt::format("  memory: arena {} (lower bound {}, ratio {:.3f}), states {}, inputs {}, constants {}\n",
@@ -190,10 +191,10 @@ void RefuseUnreadBeforeLook(const Arguments& arguments, std::initializer_list<co
 }
 
 bool LookInside(const Arguments& arguments, const std::string& name, const Program& program) {
-  if (arguments.Has("explain")) PrintLines(program.Explain(arguments.Get("explain")));
+  if (arguments.Has("explain")) PrintLines(ExplainLayer(program.steps(), arguments.Get("explain")));
   if (arguments.Has("dry-run")) {
     PrintLines(ProgramSummary(name, program));
-    if (arguments.Has("verbose")) PrintLines(program.text());
+    if (arguments.Has("verbose")) PrintLines(program.report().text);
   }
   return LooksInside(arguments);
 }

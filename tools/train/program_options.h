@@ -19,7 +19,7 @@ std::vector<OptionSpec> ProgramOptionSpecs();
 // process), the fastest measured here, the fastest of those that were measured before, the first listed (the same on
 // every machine), or the fastest after measuring all again.
 enum class KernelMode : uint8_t { kRule, kFastest, kKnown, kListed, kRenew };
-// What --kernels says, or the fallback. Errors: kUsage.
+// Returns the mode that --kernels names, or the fallback. Errors: kUsage.
 KernelMode KernelModeOf(const Arguments& arguments, KernelMode fallback);
 
 // The compile options those flags mean, for the device of DeviceOf without a solver; `mode` is what --kernels is when

@@ -1,3 +1,5 @@
+// Everything is compared that is not excused: the lists below name the flags and fields that may differ, so that a new
+// one is compared by default.
 #include "tools/train/rank_fields.h"
 
 #include <dnnl.h>
@@ -150,7 +152,7 @@ void AddEnvironment(Fields& fields) {
   }
 }
 
-// Of GPUs each rank may have its own.
+// Returns the kind of device: each rank may have a GPU of its own, so their numbers do not count.
 std::string DeviceKindOf(const Arguments& arguments) {
   if (arguments.Has("gpu")) return "a GPU";
   if (!arguments.Has("device")) return "not given";

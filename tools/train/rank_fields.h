@@ -1,5 +1,5 @@
-// What must be the same on all ranks of a training: everything that changes what they compute, or which collectives
-// they meet in.
+// The fields that must be the same on all ranks of a training: everything that changes what they compute, or which
+// collectives they meet in.
 #pragma once
 
 #include <vector>
@@ -10,12 +10,12 @@
 
 namespace moka {
 
-// Of the words and the environment, before any file is read: flags but for those that are a rank's own (devices, where
-// it writes, how it speaks), and this build.
+// Returns the fields of the words and the environment, before any file is read: flags but for those that are a rank's
+// own (devices, where it writes, how it speaks), and this build.
 std::vector<RankField> FieldsOfStart(const Arguments& arguments);
 
-// Of what the words name: the solver, the nets as resolved, layer by layer, what data and weights hold, and the
-// checkpoint that the training goes on from.
+// Returns the fields of what the words name: the solver, the nets as resolved, layer by layer, what data and weights
+// hold, and the checkpoint that the training goes on from.
 std::vector<RankField> FieldsOfSetup(const TrainSetup& setup, const Arguments& arguments);
 
 }  // namespace moka

@@ -1,3 +1,4 @@
+// Reads and writes config/record_sizes.json, the present form and an earlier one.
 #include "tools/train/record_sizes.h"
 
 #include <algorithm>

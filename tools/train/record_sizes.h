@@ -1,5 +1,5 @@
-// What the pictures of a run's databases were: with it in its config/ a run that was moved away from its data still
-// resizes a picture before it cuts it, and gives it the channels that the records had.
+// The sizes of the pictures in a run's databases: with this file in its config/ a run that was moved away from its data
+// still resizes a picture before it cuts it, and gives it the channels that the records had.
 #pragma once
 
 #include <filesystem>
@@ -20,8 +20,8 @@ inline constexpr const char* kRecordSizesFile = "record_sizes.json";
 // what was done to them; empty where there are none.
 std::string RecordSizesText(const std::vector<const NetParameter*>& nets);
 
-// What the file of a folder says of a layer; none where there is no such file or no word of it. Runs of earlier days
-// kept [height, width]. Errors: kBadData for a file that is none of these.
+// Returns what the file of a folder says of a layer; none where there is no such file or no word of it. Runs of earlier
+// days kept [height, width]. Errors: kBadData for a file that is none of these.
 std::optional<StoredPictures> KeptRecordSize(const std::filesystem::path& folder, const std::string& layer);
 
 }  // namespace moka

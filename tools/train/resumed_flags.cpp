@@ -1,3 +1,4 @@
+// Threads and ranks of the first session are kept as texts in run.json and taken again where a resume names none.
 #include "tools/train/resumed_flags.h"
 
 #include <cstdlib>
@@ -14,7 +15,7 @@ namespace {
 constexpr const char* kThreads = " threads";
 constexpr const char* kProcesses = " processes";
 
-// What RanksText gave; empty where the file does not say.
+// Returns the text that RanksText gave; empty where the file does not have it.
 std::string RanksIn(const RunIdentity& identity) {
   const auto it = identity.more.find("ranks");
   return it == identity.more.end() ? std::string() : it->second;
@@ -27,7 +28,7 @@ void KeepThreads(const Arguments& arguments, int ranks, TrainSetup& setup) {
   const bool is_given = arguments.Has("threads") || (kept == 0 && HasThreadsInEnvironment());
   const int now = is_given || kept == 0 ? ThreadsOfRank(arguments, ranks) : kept;
   if (setup.resume) {
-    const int before = kept > 0 ? kept : IdentityOfRun(setup.run_folder).threads;
+    const int before = kept > 0 ? kept : setup.before.threads;
     if (before > 0 && before != now) {
       LogWarning(StrCat("the run was started with ", before, before == 1 ? " thread" : " threads", " and goes on with ",
                         now, ": it may not go on bit for bit; --threads=", before, " keeps them"));
@@ -40,7 +41,7 @@ std::string RanksText(int ranks, bool are_threads) { return StrCat(ranks, are_th
 
 Arguments WithRanksOfRun(const Arguments& arguments, const TrainSetup& setup, int launched) {
   if (!setup.resume) return arguments;
-  const std::string text = RanksIn(IdentityOfRun(setup.run_folder));
+  const std::string text = RanksIn(setup.before);
   const int before = std::atoi(text.c_str());
   if (before == 0) return arguments;
   Arguments own = arguments;

@@ -17,7 +17,7 @@ void KeepThreads(const Arguments& arguments, int ranks, TrainSetup& setup);
 // that started this process, 0 if none did.
 Arguments WithRanksOfRun(const Arguments& arguments, const TrainSetup& setup, int launched);
 
-// What run.json keeps for WithRanksOfRun.
+// Returns the text that run.json keeps for WithRanksOfRun.
 std::string RanksText(int ranks, bool are_threads);
 
 }  // namespace moka

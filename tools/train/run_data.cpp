@@ -1,3 +1,5 @@
+// Finds the files that texts of the nets name and keeps their identities; a resume compares them and tells what
+// changed.
 #include "tools/train/run_data.h"
 
 #include <google/protobuf/descriptor.h>
@@ -8,7 +10,6 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "optim/run/run_identity.h"
 #include "tools/train/content_identity.h"
 
 namespace moka {
@@ -64,8 +65,8 @@ DataOfRun ReadRunData(const SolverNets& nets) {
   return data;
 }
 
-void CheckRunData(const DataOfRun& data, const std::filesystem::path& run) {
-  const Contents before = IdentityOfRun(run).data;
+void CheckRunData(const DataOfRun& data, const RunIdentity& identity, const std::filesystem::path& run) {
+  const Contents& before = identity.data;
   if (before.empty() && !data.contents.empty()) {
     LogWarning(StrCat((run / "run.json").string(),
                       ": it does not say what data the run was started with, so these are taken for the same"));

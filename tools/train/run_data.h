@@ -1,5 +1,5 @@
-// What a run reads and what that holds, kept in its run.json: a run that is resumed goes on over the data that it was
-// started with.
+// The data that a run reads and what they hold, kept in its run.json: a run that is resumed goes on over the data that
+// it was started with.
 #pragma once
 
 #include <filesystem>
@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "optim/run/run_identity.h"
 #include "proto/nets/solver_file.h"
 
 namespace moka {
@@ -23,8 +24,8 @@ std::string DataName(const std::string& text, const std::string& root);
 // Each file and data set that a layer without bottoms names in the nets of the training or its tests.
 DataOfRun ReadRunData(const SolverNets& nets);
 
-// Holds what the nets of the run that is resumed read to what its run.json says. A warning where tests read something
+// Holds what the nets of the run that is resumed read to what its `identity` says. A warning where tests read something
 // else, and for a run of a version that kept no such lines. Errors: kUsage where the training does.
-void CheckRunData(const DataOfRun& data, const std::filesystem::path& run);
+void CheckRunData(const DataOfRun& data, const RunIdentity& identity, const std::filesystem::path& run);
 
 }  // namespace moka

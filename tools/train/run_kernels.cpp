@@ -1,3 +1,5 @@
+// config/kernels.tsv is the search's lines with the flags in its head; it comes before the user's cache when the run is
+// resumed.
 #include "tools/train/run_kernels.h"
 
 #include <fmt/format.h>
@@ -107,7 +109,7 @@ void WriteRunKernels(const RunFolder& run, const CompileOptions& options) {
 }
 
 CompileOptions CompileOptionsOfRun(const Arguments& arguments, const TrainSetup& setup) {
-  // By time only where the solver lets results depend on it.
+  // Times choose kernels only where the solver lets results depend on them.
   const KernelMode timed = LooksInside(arguments) ? KernelMode::kKnown : KernelMode::kFastest;
   const KernelMode usual = setup.solver.deterministic() ? KernelMode::kRule : timed;
   if (!setup.resume) return CompileOptionsOf(arguments, usual);

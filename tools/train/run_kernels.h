@@ -22,7 +22,7 @@ namespace moka {
 struct RunKernels {
   bool is_listed = false;  // --kernels=listed: the first of the list is taken, nothing is timed
   std::string times{};     // what KernelSearch::Used() gave
-  // What --disable-kernel, --prefer-kernel and --disable-pass named.
+  // The names given to --disable-kernel, --prefer-kernel and --disable-pass.
   std::set<std::string> disabled_kernels{};
   std::set<std::string> preferred_kernels{};
   std::set<std::string> disabled_passes{};

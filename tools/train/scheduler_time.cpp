@@ -1,3 +1,4 @@
+// Reads the end that Slurm puts into a job's environment and leaves a margin for the last checkpoint.
 #include "tools/train/scheduler_time.h"
 
 #include <algorithm>

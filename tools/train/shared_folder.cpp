@@ -1,3 +1,5 @@
+// The first rank writes a mark and the others look for it: a folder that has one name on two disks is found before a
+// run begins.
 #include "tools/train/shared_folder.h"
 
 #include <unistd.h>

@@ -1,3 +1,5 @@
+// Reads flags and environment, lets core/threads/thread_plan.h decide, and starts the program again if threads are to
+// be pinned.
 #include "tools/train/team_setup.h"
 
 #include <algorithm>
@@ -8,6 +10,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "core/threads/cpu_list.h"
 #include "core/threads/cpus.h"
 #include "core/threads/parallel.h"
 #include "core/threads/team.h"
@@ -18,8 +21,8 @@ namespace {
 
 constexpr int kMostThreads = 4096;
 
-// What OMP_NUM_THREADS says: numbers (a list has one for each level of nesting), or words that are none, which OpenMP
-// passes over. None where it is not set.
+// Returns the value of OMP_NUM_THREADS: numbers (a list has one for each level of nesting), or words that are none,
+// which OpenMP passes over. None where it is not set.
 std::optional<std::string> ThreadsOfEnvironment() {
   const char* value = std::getenv("OMP_NUM_THREADS");  // NOLINT(concurrency-mt-unsafe): nobody writes the environment
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);

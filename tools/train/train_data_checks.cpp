@@ -1,3 +1,5 @@
+// Compares class names and vocabularies of data layers with each other and with those kept in the run; the first
+// disagreement is told with both places.
 #include "tools/train/train_data_checks.h"
 
 #include <algorithm>
@@ -13,6 +15,7 @@
 #include "core/text.h"
 #include "data/records/class_names.h"
 #include "data/text/vocabulary.h"
+#include "layers/net/layer.h"
 #include "proto/nets/filter.h"
 #include "proto/nets/net_file.h"
 #include "proto/text/places.h"
@@ -43,7 +46,7 @@ std::vector<std::string> ClassNamesOfNet(const NetParameter& net) {
   return {};
 }
 
-// What a run keeps beside its net; empty for what is no run.
+// Returns the class names that a run keeps beside its net; empty for what is no run.
 std::vector<std::string> ClassNamesOfRun(const std::filesystem::path& config) {
   std::error_code code;
   const std::filesystem::path file = config / "labels.txt";
@@ -68,20 +71,10 @@ void CheckClassNames(const std::vector<std::string>& trained, const LayerParamet
 // Tops that hold numbers of words, and the vocabularies that these come from.
 std::vector<std::pair<std::string, std::string>> WordTops(const LayerParameter& layer) {
   std::vector<std::pair<std::string, std::string>> tops;
+  const LayerDef* def = FindLayer(layer.type());
+  if (def == nullptr || def->words == nullptr) return tops;
   for (int i = 0; i < layer.top_size(); ++i) {
-    std::string file;
-    if (layer.type() == "TextPairData" && i < layer.text_pair_data_param().output_size()) {
-      const TextPairDataParameter& p = layer.text_pair_data_param();
-      if (p.output(i) == TextPairDataParameter::SOURCE) file = p.source_vocabulary();
-      if (p.output(i) == TextPairDataParameter::TARGET) file = p.target_vocabulary();
-    } else if (layer.type() == "StoryData" && i < layer.story_data_param().output_size()) {
-      const StoryDataParameter& p = layer.story_data_param();
-      const bool is_text = p.output(i) == StoryDataParameter::STORY || p.output(i) == StoryDataParameter::QUESTION;
-      if (is_text) file = p.vocabulary();
-    } else if (layer.type() == "SkipGramData" && i < layer.skip_gram_data_param().output_size()) {
-      const SkipGramDataParameter& p = layer.skip_gram_data_param();
-      if (p.output(i) != SkipGramDataParameter::IS_NEAR) file = p.vocabulary();
-    }
+    const std::string file = def->words(layer, i);
     if (!file.empty()) tops.emplace_back(layer.top(i), file);
   }
   return tops;
@@ -112,7 +105,7 @@ bool AreSameWords(const std::string& a, const std::string& b) {
   return Vocabulary(a).words() == Vocabulary(b).words();
 }
 
-// What a test's pairs are made with otherwise than the training's: their numbers mean other words then.
+// Warns where a test's pairs are made otherwise than the training's: their numbers mean other words then.
 void WarnOfOtherPairs(const LayerParameter& trained, const LayerParameter& tested) {
   const TextPairDataParameter& a = trained.text_pair_data_param();
   const TextPairDataParameter& b = tested.text_pair_data_param();
@@ -131,8 +124,8 @@ void WarnOfOtherPairs(const LayerParameter& trained, const LayerParameter& teste
 }
 
 const LayerParameter* PairsOf(const NetParameter& net) {
-  const auto found =
-      std::ranges::find_if(net.layer(), [](const LayerParameter& layer) { return layer.type() == "TextPairData"; });
+  const auto found = std::ranges::find_if(
+      net.layer(), [](const LayerParameter& layer) { return TraitsOf(layer).data == DataKind::kPairs; });
   return found == net.layer().end() ? nullptr : &*found;
 }
 

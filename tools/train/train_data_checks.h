@@ -1,4 +1,4 @@
-// What the data of a training and of its tests must agree on.
+// Checks what the data of a training and of its tests must agree on.
 #pragma once
 
 #include <filesystem>

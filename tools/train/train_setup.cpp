@@ -1,7 +1,8 @@
+// The order is fixed: run, solver with overrides, nets, files for config/, checkpoint. All of it is read before the
+// run's folder is made, so that a mistake leaves nothing behind.
 #include "tools/train/train_setup.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "data/layer_fields.h"
 #include "data/pipeline/text_layers.h"
 #include "data/records/class_names.h"
+#include "layers/net/layer.h"
 #include "optim/checkpoint/net_weights.h"
 #include "proto/nets/filter.h"
 #include "proto/nets/model_card.h"
@@ -25,6 +27,7 @@
 #include "tools/cli/version.h"
 #include "tools/nets/checkpoint_source.h"
 #include "tools/nets/net_source.h"
+#include "tools/train/overrides.h"
 #include "tools/train/program_options.h"
 #include "tools/train/record_sizes.h"
 #include "tools/train/train_data_checks.h"
@@ -86,8 +89,8 @@ void ResolveSolverWeights(SolverParameter& solver) {
   }
 }
 
-// What stands beside the solver and says what the net is for, and the names of its classes, which inference shows: they
-// go into the run's config/ too.
+// Collects the card beside the solver, which says what the net is for, and the names of its classes, which inference
+// shows: they go into the run's config/ too.
 void CollectCardAndNames(const fs::path& folder, TrainSetup& setup) {
   std::error_code code;
   const fs::path card = folder / kModelCardFile;
@@ -169,7 +172,7 @@ fs::path FindRun(const Arguments& arguments, const std::string& name) {
     if (!entry.is_directory(code) || entry.is_symlink(code) || !is_ours) continue;
     const std::optional<RunProgress> progress = ReadProgress(entry.path());
     if (!progress || progress->state == "finished") continue;
-    // Of two that spoke in the same second the one of the larger number is taken.
+    // If two spoke in the same second, the one of the larger number is taken.
     const bool is_newer = newest.empty() || std::pair(progress->heartbeat, entry.path().string()) >
                                                 std::pair(newest_progress.heartbeat, newest.string());
     if (!is_newer) continue;
@@ -200,70 +203,9 @@ std::vector<std::string> OverridesOfRun(const fs::path& run) {
   return overrides;
 }
 
-// Whether an override is of the solver's field, or of an element of it.
-bool IsOfField(const std::string& text, std::string_view field) {
-  const std::string_view path = PathOfOverride(text);
-  return path.substr(0, path.find('[')) == field;
-}
-
-// Whether an override gives the solver's field one of the values, those that the flag stands for. Errors: kUsage where
-// one gives it another.
-bool RefuseOtherValues(const Arguments& arguments, const std::string& flag, std::string_view field,
-                       const std::vector<std::string>& values) {
-  bool is_said = false;
-  for (const std::string& text : arguments.overrides) {
-    if (!IsOfField(text, field)) continue;
-    is_said = std::ranges::find(values, ValueOfOverride(text)) != values.end();
-    if (is_said) continue;
-    throw Error(ErrorKind::kUsage, {},
-                StrCat("--", flag, "=", Printable(arguments.Get(flag)), " and ", Printable(text),
-                       " set the same field, ", field),
-                "leave one of them out");
-  }
-  return is_said;
-}
-
-// The number of the one GPU that --device=gpu:N or --gpu=N names; empty where the value names another device, the GPUs
-// of several ranks or one by its place.
-std::string NumberOfNamedGpu(std::string_view value) {
-  if (value.starts_with("gpu:")) value.remove_prefix(4);
-  const bool is_number = value.find_first_not_of("0123456789") == std::string_view::npos;
-  return is_number ? std::string(value) : std::string();
-}
-
-// Overrides of solver_mode and device_id beside a flag that says where to compute.
-void CheckDeviceFields(const Arguments& arguments, const std::string& flag) {
-  const std::string value = arguments.Get(flag);
-  const bool is_cpu = value == "cpu";
-  (void)RefuseOtherValues(arguments, flag, "solver_mode", {is_cpu ? "CPU" : "GPU", is_cpu ? "0" : "1"});
-  if (const std::string number = NumberOfNamedGpu(value); !number.empty()) {
-    (void)RefuseOtherValues(arguments, flag, "device_id", {number, StrCat("[", number, "]")});
-    return;
-  }
-  for (const std::string& text : arguments.overrides) {
-    if (!IsOfField(text, "device_id")) continue;
-    LogWarning(
-        StrCat(Printable(text), " has no use beside --", flag, "=", Printable(value), ", which says where to compute"));
-  }
-}
-
-// A flag that stands for a field of the solver.
-struct FlagField {
-  const char* flag;
-  const char* field;
-  bool is_written;  // into the solver; else what the flag says is taken from the flag
-};
-constexpr std::array<FlagField, 7> kFlagFields = {{{.flag = "iterations", .field = "max_iter", .is_written = true},
-                                                   {.flag = "precision", .field = "precision", .is_written = true},
-                                                   {.flag = "seed", .field = "random_seed", .is_written = true},
-                                                   {.flag = "threads", .field = "threads", .is_written = false},
-                                                   {.flag = "recompute", .field = "recompute", .is_written = false},
-                                                   {.flag = "max-time", .field = "max_time", .is_written = false},
-                                                   {.flag = "weights", .field = "weights", .is_written = false}}};
-
-// Which solver a resumed run goes on with. The run's own, in its config/, has its overrides in it already. One that the
-// words name is read as the run once read it, so that what has changed in it or in its nets since either may change on
-// resume and does, or is refused with its lines (CheckResume).
+// Returns the solver that a resumed run goes on with. The run's own, in its config/, has its overrides in it already.
+// One that the words name is read as the run once read it, so that what has changed in it or in its nets since either
+// may change on resume and does, or is refused with its lines (CheckResume).
 fs::path SolverOfResumed(const fs::path& named, std::vector<std::string>& overrides, TrainSetup& setup) {
   const std::vector<std::string> before = OverridesOfRun(setup.run_folder);
   const std::vector<std::string> all = Layered(before, overrides);
@@ -292,7 +234,7 @@ void DropRepeatedStages(SolverParameter& solver) {
 
 void RefuseUnfed(const NetParameter& net) {
   for (const LayerParameter& layer : net.layer()) {
-    if (layer.type() != "MemoryData") continue;
+    if (TraitsOf(layer).data != DataKind::kProgram) continue;
     throw Error(
         ErrorKind::kNoInput, PlaceOf(layer, "type"),
         StrCat("layer \"", Printable(layer.name()), "\": a program fills MemoryData, and a command line has none"),
@@ -306,33 +248,6 @@ fs::path SolverFileOf(const Arguments& arguments) {
   if (arguments.Has("solver")) return arguments.Get("solver");
   if (arguments.positionals.empty()) return {};
   return FindConfig(arguments.positionals[0], "solver.prototxt");
-}
-
-SplitOverrides SplitByTarget(const std::vector<std::string>& overrides) {
-  SplitOverrides split;
-  for (const std::string& text : overrides) {
-    const size_t begin = text[0] == '+' || text[0] == '~' ? 1 : 0;
-    const std::string sign = text.substr(0, begin);
-    const std::string rest = text.substr(begin);
-    if (rest.starts_with("solver.")) {
-      split.solver.push_back(sign + rest.substr(7));
-    } else if (rest.starts_with("net.")) {
-      split.net.push_back(sign + rest.substr(4));
-    } else if (SpeaksOfNet(rest)) {
-      split.net.push_back(text);
-    } else {
-      split.solver.push_back(text);
-    }
-  }
-  return split;
-}
-
-std::vector<std::string> NetOverridesOf(const Arguments& arguments, std::string_view verb) {
-  SplitOverrides split = SplitByTarget(arguments.overrides);
-  if (split.solver.empty()) return std::move(split.net);
-  throw Error(ErrorKind::kUsage, {},
-              StrCat("moka ", verb, " has no solver to set \"", Printable(split.solver.front()), "\" in"),
-              "overrides speak of the net here: layer[NAME].field=value");
 }
 
 RunChoice ChooseRun(const Arguments& arguments) {
@@ -351,95 +266,65 @@ RunChoice ChooseRun(const Arguments& arguments) {
   return choice;
 }
 
-void RefuseBesideFlag(const std::vector<std::string>& overrides, const std::string& flag, const std::string& message,
-                      const std::string& field) {
-  for (const std::string& text : overrides) {
-    if (text.starts_with("+")) continue;  // it adds, as the flag does
-    const std::string_view path = PathOfOverride(text);
-    const std::string whole = StrCat(message, ".", field);
-    if (path != message && path != whole && !path.starts_with(whole + "[")) continue;
-    throw Error(ErrorKind::kUsage, {}, StrCat("--", flag, " and ", Printable(text), " set the same field, ", whole),
-                "leave one of them out");
-  }
-}
+namespace {
 
-NetState StateOfFlags(const Arguments& arguments) {
-  NetState state;
-  if (arguments.Has("level")) state.set_level(static_cast<int>(arguments.Int("level", 0, INT32_MIN, INT32_MAX)));
-  if (!arguments.Has("stage")) return state;
-  for (const std::string& stage : Split(arguments.Get("stage"), ',')) state.add_stage(stage);
-  return state;
-}
-
-std::vector<std::string> OverridesOf(const Arguments& arguments) {
-  std::vector<std::string> overrides = arguments.overrides;
-  // As Caffe: stages go behind those of the solver's file, a level takes the place of its level.
-  const NetState state = StateOfFlags(arguments);
-  if (state.stage_size() > 0) RefuseBesideFlag(overrides, "stage", "train_state", "stage");
-  for (const std::string& stage : state.stage()) overrides.push_back(StrCat("+train_state.stage=", stage));
-  if (state.has_level()) {
-    RefuseBesideFlag(overrides, "level", "train_state", "level");
-    overrides.push_back(StrCat("train_state.level=", state.level()));
-  }
-  for (const FlagField& one : kFlagFields) {
-    if (!arguments.Has(one.flag)) continue;
-    const std::string value = arguments.Get(one.flag);
-    const bool is_said = RefuseOtherValues(arguments, one.flag, one.field, {value});
-    if (one.is_written && !is_said) overrides.push_back(StrCat(one.field, "=", value));
-  }
-  for (const char* flag : {"device", "gpu"}) {
-    if (arguments.Has(flag)) CheckDeviceFields(arguments, flag);
-  }
-  return overrides;
-}
-
-TrainSetup ReadTrainSetup(const Arguments& arguments) {
-  if (arguments.positionals.size() > 1) {
-    throw Error(ErrorKind::kUsage,
-                StrCat("one solver is trained at a time, found also \"", Printable(arguments.positionals[1]), "\""));
-  }
-  TrainSetup setup;
-  fs::path solver_file = SolverFileOf(arguments);
+// The run that is resumed, if any, and the solver's file; `overrides` become those that the file is read with. Errors:
+// kUsage without a solver, kBadData where all of the run's checkpoints are damaged.
+fs::path ChooseSolver(const Arguments& arguments, std::vector<std::string>& overrides, TrainSetup& setup) {
+  fs::path file = SolverFileOf(arguments);
   const RunChoice choice = ChooseRun(arguments);
   setup.run_name = choice.name;
   setup.run_folder = choice.resumed;
   if (!setup.run_folder.empty()) {
     setup.resume = FindNewestValid(setup.run_folder / "checkpoints");
     if (!setup.resume) RefuseDamagedCheckpoints(setup.run_folder / "checkpoints");
+    setup.before = IdentityOfRun(setup.run_folder);
   }
-  std::vector<std::string> overrides = OverridesOf(arguments);
+  overrides = OverridesOf(arguments);
   setup.overrides = overrides;
-  const bool is_named = !solver_file.empty();
-  if (!setup.run_folder.empty()) solver_file = SolverOfResumed(solver_file, overrides, setup);
-  if (solver_file.empty())
+  if (!setup.run_folder.empty()) file = SolverOfResumed(file, overrides, setup);
+  if (file.empty())
     throw Error(ErrorKind::kUsage, {}, "missing argument: a solver.prototxt or a folder with one",
                 "see moka train --help");
+  return file;
+}
 
-  const SplitOverrides split = SplitByTarget(overrides);
-  SolverReadOptions solver_options;
-  solver_options.overrides = split.solver;
-  setup.solver = ReadSolver(solver_file, solver_options);
+void ReadSolverOf(const Arguments& arguments, const fs::path& file, const std::vector<std::string>& overrides,
+                  TrainSetup& setup) {
+  SolverReadOptions options;
+  options.overrides = overrides;
+  setup.solver = ReadSolver(file, options);
   DropRepeatedStages(setup.solver);
+  const bool is_named = !SolverFileOf(arguments).empty();
   if (is_named && !setup.run_folder.empty() && !setup.solver.has_threads()) {
-    // What KeepThreads wrote there belongs to the run, not to the file.
+    // Threads that KeepThreads wrote there belong to the run, not to the file.
     const SolverParameter own = ReadSolver(setup.run_folder / "config" / "solver.prototxt");
     if (own.has_threads()) setup.solver.set_threads(own.threads());
   }
   setup.solver.clear_first_solver();  // a run of its own, done by now or left out: this run's parent says which
   if (!setup.resume) ResolveSolverWeights(setup.solver);
-  NetReadOptions net_options;
-  net_options.overrides = split.net;
-  setup.nets = ReadSolverNets(setup.solver, net_options);
-  CheckTestData(setup.nets, !split.net.empty());
+}
+
+// The nets and what they are read from.
+void ReadNetsOf(const Arguments& arguments, const fs::path& folder, const std::vector<std::string>& overrides,
+                TrainSetup& setup) {
+  NetReadOptions options;
+  options.overrides = overrides;
+  setup.nets = ReadSolverNets(setup.solver, options);
+  CheckTestData(setup.nets, !overrides.empty());
   CheckVocabularies(setup.nets);
   if (!LooksInside(arguments)) {
     RefuseUnfed(setup.nets.train);
     for (const NetParameter& net : setup.nets.turns) RefuseUnfed(net);
     for (const NetParameter& net : setup.nets.tests) RefuseUnfed(net);
   }
-  CollectNetFiles(net_options, setup);
-  CollectCardAndNames(solver_file.parent_path(), setup);
+  CollectNetFiles(options, setup);
+  CollectCardAndNames(folder, setup);
   CollectVocabularies(setup);
+}
+
+// Where the training starts from: --weights, --from. Errors: kUsage where several say it.
+void ReadStart(const Arguments& arguments, TrainSetup& setup) {
   if (arguments.Has("weights"))
     setup.weights.push_back(ResolveWeights(arguments.Get("weights"), RunsFolder(arguments)));
   if (arguments.Has("from")) {
@@ -455,10 +340,26 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
   if (!setup.weights.empty() && (setup.resume || arguments.Has("snapshot"))) {
     throw Error(ErrorKind::kUsage, "weights are given and a run is resumed: only one can be where it starts from");
   }
+}
+
+}  // namespace
+
+TrainSetup ReadTrainSetup(const Arguments& arguments) {
+  if (arguments.positionals.size() > 1) {
+    throw Error(ErrorKind::kUsage,
+                StrCat("one solver is trained at a time, found also \"", Printable(arguments.positionals[1]), "\""));
+  }
+  TrainSetup setup;
+  std::vector<std::string> overrides;
+  const fs::path solver_file = ChooseSolver(arguments, overrides, setup);
+  const SplitOverrides split = SplitByTarget(overrides);
+  ReadSolverOf(arguments, solver_file, split.solver, setup);
+  ReadNetsOf(arguments, solver_file.parent_path(), split.net, setup);
+  ReadStart(arguments, setup);
   // Last, as it reads much.
   if (!LooksInside(arguments)) {
     setup.data = ReadRunData(setup.nets);
-    if (setup.resume) CheckRunData(setup.data, setup.run_folder);
+    if (setup.resume) CheckRunData(setup.data, setup.before, setup.run_folder);
   }
   return setup;
 }

@@ -8,13 +8,14 @@
 
 #include "optim/checkpoint/checkpoint.h"
 #include "optim/run/run_folder.h"
+#include "optim/run/run_identity.h"
 #include "proto/nets/solver_file.h"
 #include "tools/cli/command_line.h"
 #include "tools/train/run_data.h"
 
 namespace moka {
 
-// What a training starts from.
+// All that a training starts from.
 struct TrainSetup {
   SolverParameter solver;
   SolverNets nets;
@@ -24,6 +25,7 @@ struct TrainSetup {
   std::vector<std::string> weights;
   std::filesystem::path run_folder;  // not empty: resume there
   std::optional<Checkpoint> resume;
+  RunIdentity before;  // of the run that is resumed, as its run.json stood; empty for a new run
   std::string parent;  // "run@checkpoint" of --from
   DataOfRun data;      // what the nets read; empty where nothing is trained (--dry-run, --explain)
 };
@@ -37,15 +39,12 @@ std::filesystem::path SolverFileOf(const Arguments& arguments);
 // Errors: kNoInput at a layer that only a program fills.
 void RefuseUnfed(const NetParameter& net);
 
-// Which run the words start or go on with. Errors: kNoInput when there is no such run to resume.
+// The run that the words start or go on with. Errors: kNoInput when there is no such run to resume.
 struct RunChoice {
   std::string name;               // of a new run: --run, else the solver's folder
   std::filesystem::path resumed;  // folder of the run that is resumed; empty: a new one is started
 };
 RunChoice ChooseRun(const Arguments& arguments);
-
-// Overrides of solver and net as typed, and those that flags such as --iterations stand for.
-std::vector<std::string> OverridesOf(const Arguments& arguments);
 
 // Reads everything; writes nothing. Errors: kUsage, kNoInput, kConfig as the readers say.
 TrainSetup ReadTrainSetup(const Arguments& arguments);
@@ -56,22 +55,5 @@ std::optional<RunFolder> TakeRun(const TrainSetup& setup);
 // the training comes before it. `ranks`: what run.json says of them.
 void BeginRun(const TrainSetup& setup, const Arguments& arguments, const std::string& ranks,
               std::optional<RunFolder>& run);
-
-// Errors: kUsage for an override of the field, or of the message that it is in, beside a flag that adds to it or sets
-// it. One that adds too ("+") may stand beside it.
-void RefuseBesideFlag(const std::vector<std::string>& overrides, const std::string& flag, const std::string& message,
-                      const std::string& field);
-// The level and the stages of --level and --stage.
-NetState StateOfFlags(const Arguments& arguments);
-
-// Overrides split by what they speak of: "solver." and plain fields go to the solver, "net." and layer paths to the
-// net.
-struct SplitOverrides {
-  std::vector<std::string> solver;
-  std::vector<std::string> net;
-};
-SplitOverrides SplitByTarget(const std::vector<std::string>& overrides);
-// Overrides of a verb that has no solver. Errors: kUsage for one that speaks of a solver.
-std::vector<std::string> NetOverridesOf(const Arguments& arguments, std::string_view verb);
 
 }  // namespace moka

@@ -15,6 +15,7 @@
 #include "core/text.h"
 #include "core/threads/parallel.h"
 #include "core/trace.h"
+#include "data/pipeline/open_pipeline.h"
 #include "proto/nets/filter.h"
 #include "proto/nets/net_file.h"
 #include "tools/cli/command_line.h"
@@ -22,6 +23,7 @@
 #include "tools/measure/data_bench.h"
 #include "tools/measure/model_bench.h"
 #include "tools/nets/net_source.h"
+#include "tools/train/overrides.h"
 #include "tools/train/program_options.h"
 #include "tools/train/train_setup.h"
 
@@ -141,7 +143,7 @@ int Serve(const nlohmann::ordered_json& hello, const Answer& answer) {
   return 0;
 }
 
-int BenchWork(const Bench& bench) {
+int Work(const Bench& bench) {
   nlohmann::ordered_json hello = nlohmann::ordered_json::parse(BenchJson(bench.result, *bench.net));
   hello["ready"] = true;
   return Serve(hello, [&](const std::string& word, int64_t steps) -> std::optional<nlohmann::ordered_json> {
@@ -162,7 +164,7 @@ int RunModel(const Arguments& arguments) {
   for (const Program* program : bench.net->Programs())
     is_looked_at = LookInside(arguments, bench.result.model, *program) || is_looked_at;
   if (is_looked_at) return 0;
-  if (arguments.Has("worker")) return BenchWork(bench);
+  if (arguments.Has("worker")) return Work(bench);
   RunSteps(*bench.net, warmup);
   bench.result.step_ms = RunSteps(*bench.net, iterations);
   bench.result.peak_bytes = ProcessBytes("VmHWM");

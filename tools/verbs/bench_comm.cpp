@@ -19,7 +19,7 @@ namespace moka {
 namespace {
 
 // "8", "64K", "1M", "2G": binary, as nccl-tests reads them.
-int64_t BenchCommSizeOf(const Arguments& arguments, const std::string& flag, int64_t fallback) {
+int64_t SizeOf(const Arguments& arguments, const std::string& flag, int64_t fallback) {
   if (!arguments.Has(flag)) return fallback;
   const std::string text = arguments.Get(flag);
   const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
@@ -50,10 +50,10 @@ Arguments SpellOut(Arguments arguments) {
   return arguments;
 }
 
-CommBenchOptions BenchCommOptionsOf(const Arguments& arguments) {
+CommBenchOptions OptionsOf(const Arguments& arguments) {
   CommBenchOptions options;
-  options.from_bytes = BenchCommSizeOf(arguments, "minbytes", options.from_bytes);
-  options.to_bytes = BenchCommSizeOf(arguments, "maxbytes", options.to_bytes);
+  options.from_bytes = SizeOf(arguments, "minbytes", options.from_bytes);
+  options.to_bytes = SizeOf(arguments, "maxbytes", options.to_bytes);
   if (options.to_bytes < options.from_bytes) throw Error(ErrorKind::kUsage, "--maxbytes is below --minbytes");
   options.step_factor = static_cast<double>(arguments.Int("stepfactor", 2, 2, 1024));
   options.iterations = static_cast<int>(arguments.Int("iters", options.iterations, 1, 100000));
@@ -104,7 +104,7 @@ std::vector<AllReduceChoice> ChoicesOf(const std::string& name, const Communicat
 
 // All ranks; the first prints. Returns the exit code.
 int BenchWorld(Communicator& world, const Arguments& arguments) {
-  const CommBenchOptions options = BenchCommOptionsOf(arguments);
+  const CommBenchOptions options = OptionsOf(arguments);
   const std::vector<AllReduceChoice> choices = ChoicesOf(arguments.Get("algorithm", "all"), world);
   arguments.WillRead({"json"});  // by the rank that prints
   std::vector<CommBenchTable> tables;

@@ -12,6 +12,7 @@
 #include "tools/cli/print.h"
 #include "tools/nets/checkpoint_source.h"
 #include "tools/nets/net_source.h"
+#include "tools/train/overrides.h"
 #include "tools/train/train_setup.h"
 
 namespace moka {

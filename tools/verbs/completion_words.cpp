@@ -1,3 +1,4 @@
+// Parses the line as far as it goes and offers what the grammar allows next; files are left to the shell.
 #include "tools/verbs/completion_words.h"
 
 #include <algorithm>
@@ -91,7 +92,8 @@ std::vector<std::string> ModelFolderWords() {
 
 bool IsShown(const FieldDescriptor& field) { return field.name() != "origin"; }
 
-// What stands behind a field's name: a list is selected from, a message has fields, the rest are set.
+// Returns the field's name with the mark that follows it: a list is selected from, a message has fields, the rest are
+// set.
 std::string FieldWord(const std::string& front, const FieldDescriptor& field) {
   const bool is_message = field.message_type() != nullptr;
   const char* end = !is_message ? "=" : field.is_repeated() ? "[" : ".";

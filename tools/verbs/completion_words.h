@@ -1,5 +1,5 @@
-// What a shell may put next on a command line of moka: verbs, flags, runs, models, fields of the solver and of the
-// net's layers, and the values that a field takes.
+// The words that a shell may put next on a command line of moka: verbs, flags, runs, models, fields of the solver and
+// of the net's layers, and the values that a field takes.
 #pragma once
 
 #include <string>

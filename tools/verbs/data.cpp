@@ -17,7 +17,7 @@
 #include "data/inspect/contact_sheet.h"
 #include "data/inspect/inspect.h"
 #include "data/inspect/preview.h"
-#include "data/pipeline/pipeline.h"
+#include "data/pipeline/open_pipeline.h"
 #include "data/records/record_database.h"
 #include "optim/signals.h"
 #include "proto/nets/filter.h"
@@ -32,7 +32,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-ImportOptions DataOptionsOf(const Arguments& arguments) {
+ImportOptions OptionsOf(const Arguments& arguments) {
   ImportOptions options;
   const std::string size = arguments.Get("resize");
   if (!size.empty()) {
@@ -77,10 +77,9 @@ std::string Classes(const ImportReport& report) {
 }
 
 int RunImport(const Arguments& arguments) {
-  arguments.RefuseMore(2);
   const std::string source = arguments.Word(0, "the source (a folder, a list, idx:IMAGES,LABELS, glyphs:COUNT, ...)");
   const std::string out = arguments.Word(1, "the folder of the new database");
-  ImportOptions options = DataOptionsOf(arguments);
+  ImportOptions options = OptionsOf(arguments);
   arguments.RefuseUnread({"json"});
   LogInfo(StrCat("importing ", source, " into ", out));
   ImportReport report;
@@ -113,7 +112,6 @@ int RunImport(const Arguments& arguments) {
 }
 
 int RunTable(const Arguments& arguments) {
-  arguments.RefuseMore(2);
   const std::string table = arguments.Word(0, "the table");
   const std::string out = arguments.Word(1, "the folder of the new databases");
   TableOptions options;
@@ -175,7 +173,6 @@ void WriteSheet(const Arguments& arguments, const std::string& path) {
 }
 
 int RunInspect(const Arguments& arguments) {
-  arguments.RefuseMore(1);
   const std::string path = arguments.Word(0, "the database");
   if (arguments.Has("sheet")) WriteSheet(arguments, path);
   const LmdbSummary summary = InspectLmdb(path);
@@ -214,7 +211,6 @@ int RunInspect(const Arguments& arguments) {
 }
 
 int RunVerify(const Arguments& arguments) {
-  arguments.RefuseMore(1);
   const std::string path = arguments.Word(0, "the database");
   const LmdbVerdict verdict = VerifyLmdb(path);
   for (const BadRecord& bad : verdict.bad) Print("bad {} (record {}): {}\n", bad.key, bad.index, bad.reason);
@@ -225,7 +221,6 @@ int RunVerify(const Arguments& arguments) {
 
 // Records as picture files LABEL_INDEX.png, or INDEX.png where records have no single label.
 int RunExport(const Arguments& arguments) {
-  arguments.RefuseMore(2);
   const std::string path = arguments.Word(0, "the database");
   const std::filesystem::path out = arguments.Word(1, "the folder for the pictures");
   const RecordDatabase database(path);
@@ -267,7 +262,6 @@ void RunCopy(const Arguments& arguments, Work&& work) {
 }
 
 int RunShuffle(const Arguments& arguments) {
-  arguments.RefuseMore(2);
   const std::string path = arguments.Word(0, "the database");
   const std::string out = arguments.Word(1, "the folder of the new database");
   int64_t records = 0;
@@ -277,7 +271,6 @@ int RunShuffle(const Arguments& arguments) {
 }
 
 int RunSplit(const Arguments& arguments) {
-  arguments.RefuseMore(1);
   std::filesystem::path path = arguments.Word(0, "the database");
   if (!path.has_filename()) path = path.parent_path();
   if (!arguments.Has("parts")) throw Error(ErrorKind::kUsage, "--parts is missing, for example train=0.9,val=0.1");
@@ -294,7 +287,6 @@ int RunSplit(const Arguments& arguments) {
 }
 
 int RunMean(const Arguments& arguments) {
-  arguments.RefuseMore(2);
   const std::string path = arguments.Word(0, "the database");
   const std::string out = arguments.Word(1, "the .binaryproto to write");
   SaveBlob(ComputeMean(path), out);
@@ -304,7 +296,6 @@ int RunMean(const Arguments& arguments) {
 
 // A sheet of each data layer, or of one.
 int RunPreview(const Arguments& arguments) {
-  if (arguments.positionals.size() > 1) arguments.RefuseMore(1);
   const std::string& config = arguments.Word(0, "the net, or the model's folder");
   const std::filesystem::path out = arguments.Get("out", "preview.png");
   const std::string wanted = arguments.Get("layer");
@@ -355,6 +346,8 @@ Verb DataImportVerb() {
                   {"restart", "", "begin anew instead of going on after a cut import"},
                   {"json", "", "print the result as JSON"}};
   verb.run = RunImport;
+  verb.most_words = 2;
+  verb.takes_fields = false;
   return verb;
 }
 
@@ -372,6 +365,8 @@ Verb DataTableVerb() {
                   {"no-scaling", "", "keep the features' units (default: standardised by the train rows)"},
                   {"test-every", "N", "row i is test when i mod N = N-1 (default 5; 0: none)"}};
   verb.run = RunTable;
+  verb.most_words = 2;
+  verb.takes_fields = false;
   return verb;
 }
 
@@ -387,6 +382,8 @@ Verb DataInspectVerb() {
                   {"per-class", "N", "pictures of a class on the sheet (default 10)"},
                   {"json", "", "print as JSON"}};
   verb.run = RunInspect;
+  verb.most_words = 1;
+  verb.takes_fields = false;
   return verb;
 }
 
@@ -398,6 +395,8 @@ Verb DataVerifyVerb() {
   verb.usage = "DATABASE";
   verb.examples = {"moka data verify data/mnist/train"};
   verb.run = RunVerify;
+  verb.most_words = 1;
+  verb.takes_fields = false;
   return verb;
 }
 
@@ -411,6 +410,8 @@ Verb DataShuffleVerb() {
   verb.options = {{"seed", "N", "of the order (default 1)"},
                   {"restart", "", "begin anew instead of going on after a cut copy"}};
   verb.run = RunShuffle;
+  verb.most_words = 2;
+  verb.takes_fields = false;
   return verb;
 }
 
@@ -428,6 +429,8 @@ Verb DataSplitVerb() {
                   {"out", "FOLDER", "makes FOLDER/NAME (default: DATABASE_NAME)"},
                   {"restart", "", "begin anew instead of going on after a cut split"}};
   verb.run = RunSplit;
+  verb.most_words = 1;
+  verb.takes_fields = false;
   return verb;
 }
 
@@ -441,6 +444,8 @@ Verb DataExportVerb() {
   verb.options = {{"first", "N", "index of the first record (default 0)"},
                   {"limit", "N", "at most N records (default 10)"}};
   verb.run = RunExport;
+  verb.most_words = 2;
+  verb.takes_fields = false;
   return verb;
 }
 
@@ -452,6 +457,8 @@ Verb DataMeanVerb() {
   verb.usage = "DATABASE OUT.binaryproto";
   verb.examples = {"moka data mean data/ilsvrc12/train data/ilsvrc12/verb.binaryproto"};
   verb.run = RunMean;
+  verb.most_words = 2;
+  verb.takes_fields = false;
   return verb;
 }
 
@@ -470,6 +477,7 @@ Verb DataPreviewVerb() {
                   {"seed", "N", "of the random changes (default 1)"},
                   {"test", "", "the TEST phase"}};
   verb.run = RunPreview;
+  verb.most_words = 1;
   return verb;
 }
 

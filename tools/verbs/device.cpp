@@ -5,6 +5,7 @@
 
 #include "core/device/device.h"
 #include "core/text.h"
+#include "core/threads/cpu_list.h"
 #include "core/threads/cpus.h"
 #include "core/threads/parallel.h"
 #include "core/threads/team.h"
@@ -25,7 +26,7 @@ std::vector<int> AllowedCpus() {
   return cpus;
 }
 
-// What decides how many threads there are, and where they run.
+// Adds what decides how many threads there are, and where they run.
 void AddTeam(nlohmann::ordered_json& json) {
   const CpuFacts& facts = ProcessCpus();
   json["allowed_cpus"] = CpuListText(AllowedCpus());

@@ -7,6 +7,7 @@
 #include "graph/op.h"
 #include "layers/net/catalog.h"
 #include "layers/net/layer.h"
+#include "layers/net/manual_page.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/print.h"
 #include "tools/nets/layer_page.h"
@@ -24,7 +25,7 @@ void ExplainLayer(const std::string& name) {
   PrintLines(LayerPageText(*layer));
 }
 
-// docs/layers: a page a layer and the index.
+// A page a layer and the index.
 void WritePages(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   for (const LayerDef& layer : AllLayers()) {
@@ -75,8 +76,7 @@ int RunExplain(const Arguments& arguments) {
     return 0;
   }
   if (kind == "layer") {
-    for (const LayerDef& layer : AllLayers())
-      Print("{:<26} {}\n", layer.type, layer.doc.substr(0, layer.doc.find(". ")));
+    for (const LayerDef& layer : AllLayers()) Print("{:<26} {}\n", layer.type, FirstSentence(ManualPageOf(layer.type)));
   } else {
     for (const OpDef& op : StandardCatalog().ops()) Print("{:<32} {}\n", op.name, op.doc.substr(0, op.doc.find(". ")));
   }

@@ -83,7 +83,7 @@ std::vector<HostSlots> HostsOf(const Arguments& arguments, int ranks) {
   return ParseHostfile(ReadListText(arguments.Get("hostfile")), arguments.Get("hostfile"));
 }
 
-// What each rank runs: the words after --.
+// Returns the words that each rank runs: those after --.
 std::vector<std::string> LaunchedWords(const Arguments& arguments) {
   const auto dashes = std::ranges::find(arguments.words, "--");
   if (dashes == arguments.words.end()) {

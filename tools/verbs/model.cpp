@@ -13,6 +13,7 @@
 #include "tools/measure/net_profile.h"
 #include "tools/nets/net_drawing.h"
 #include "tools/nets/net_source.h"
+#include "tools/train/overrides.h"
 #include "tools/train/train_setup.h"
 
 namespace moka {

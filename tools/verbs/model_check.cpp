@@ -13,6 +13,7 @@
 #include "tools/cli/command_line.h"
 #include "tools/cli/print.h"
 #include "tools/nets/net_source.h"
+#include "tools/train/overrides.h"
 #include "tools/train/train_setup.h"
 
 namespace moka {
@@ -36,7 +37,7 @@ bool IsSolver(const std::string& text) {
 
 std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-Json ModelCheckJson(const Shape& shape) { return std::vector<int64_t>(shape.dims().begin(), shape.dims().end()); }
+Json JsonOf(const Shape& shape) { return std::vector<int64_t>(shape.dims().begin(), shape.dims().end()); }
 
 // One state of a net as a row: what was found, or the first error.
 Json StateRow(const StateCheck& check) {
@@ -49,10 +50,10 @@ Json StateRow(const StateCheck& check) {
   row["parameters"] = check.parameters;
   row["statistics"] = check.statistics;
   Json tops = Json::array();
-  for (const auto& [name, shape] : check.tops) tops.push_back({name, ModelCheckJson(shape)});
+  for (const auto& [name, shape] : check.tops) tops.push_back({name, JsonOf(shape)});
   row["tops"] = std::move(tops);
   Json assumed = Json::array();
-  for (const auto& [name, shape] : check.assumed) assumed.push_back({name, ModelCheckJson(shape)});
+  for (const auto& [name, shape] : check.assumed) assumed.push_back({name, JsonOf(shape)});
   row["assumed"] = std::move(assumed);
   row["open_classes"] = check.open_classes;
   row["python"] = check.elsewhere;

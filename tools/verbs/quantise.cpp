@@ -20,6 +20,7 @@
 #include "tools/measure/calibration.h"
 #include "tools/measure/machine.h"
 #include "tools/nets/test_source.h"
+#include "tools/train/overrides.h"
 #include "tools/train/program_options.h"
 #include "tools/train/train_data_checks.h"
 #include "tools/train/train_setup.h"
@@ -76,16 +77,16 @@ NetParameter CalibrationNet(const NetParameter& net) {
 }
 
 // A test net with its weights, and how long a batch takes.
-struct QuantiseCandidate {
+struct Candidate {
   ParameterStore store;
   std::unique_ptr<TestNet> net;
   std::vector<OutputValue> outputs;
   double best_batch_ms = INFINITY;
 };
 
-// Without its weights.
-QuantiseCandidate Compiled(const NetParameter& net, const CompileOptions& compile) {
-  QuantiseCandidate c;
+// Returns a candidate whose net is compiled and has no weights yet.
+Candidate Compiled(const NetParameter& net, const CompileOptions& compile) {
+  Candidate c;
   TestOptions options;
   options.compile = compile;
   options.evaluation = Evaluation::kDetection;
@@ -93,8 +94,8 @@ QuantiseCandidate Compiled(const NetParameter& net, const CompileOptions& compil
   return c;
 }
 
-QuantiseCandidate MakeCandidate(const NetParameter& net, const std::string& weights, const CompileOptions& compile) {
-  QuantiseCandidate c = Compiled(net, compile);
+Candidate MakeCandidate(const NetParameter& net, const std::string& weights, const CompileOptions& compile) {
+  Candidate c = Compiled(net, compile);
   LoadTrainedWeights(weights, c.net->blobs(), c.store);
   return c;
 }
@@ -106,11 +107,11 @@ void RefuseWithoutConvolutions(const NetParameter& param, const Program& program
 }
 
 int64_t BytesOfSteps(const Program& program) {
-  int64_t bytes = program.memory().constant_bytes;
-  return bytes + program.memory().arena_bytes;
+  int64_t bytes = program.report().memory.constant_bytes;
+  return bytes + program.report().memory.arena_bytes;
 }
 
-void Evaluate(QuantiseCandidate& c, int64_t batches, const std::string& name) {
+void Evaluate(Candidate& c, int64_t batches, const std::string& name) {
   ProgressBar bar(ProgressMode::kAuto, name, batches);
   c.outputs = c.net->Run(batches, [&](int64_t done) {
     bar.Update(done, "");
@@ -130,6 +131,43 @@ int Look(const Arguments& arguments, const NetParameter& param, const CompileOpt
   LookInside(arguments, "calibrate", Compiled(CalibrationNet(param), observing).net->program());
   LookInside(arguments, "float32", Compiled(FilterNet(param, TEST), compile).net->program());
   return 0;
+}
+
+// The ranges of the training data's values at every convolution, and the weights' own.
+Quantization Calibrated(const Arguments& arguments, const TestSource& source, const NetParameter& param,
+                        const CompileOptions& observing) {
+  Calibration calibration;
+  Candidate c = MakeCandidate(CalibrationNet(param), source.weights, observing);
+  RefuseWithoutConvolutions(param, c.net->program());
+  const int64_t batches = arguments.Int("batches", 16, 1, 100000);
+  ProgressBar bar(ProgressMode::kAuto, "calibrate", batches);
+  c.net->Run(batches, [&](int64_t done) {
+    calibration.Observe(c.net->program());
+    bar.Update(done, "");
+    return true;
+  });
+  Quantization quantization = calibration.Finish();
+  NoteWeights(c.net->blobs(), c.store, quantization);
+  return quantization;
+}
+
+// Prints what integers cost and gain: the outputs, the milliseconds and the memory of both.
+void PrintGain(const Candidate& before, const Candidate& after, int64_t batch) {
+  int64_t converted = 0;
+  int64_t convolutions = 0;
+  for (const StepReport& step : after.net->program().steps()) {
+    converted += step.op == "convolution_int8" ? 1 : 0;
+    convolutions += step.op == "convolution" || step.op == "convolution_int8" ? 1 : 0;
+  }
+  Print("{:<24} {:>12} {:>12}\n", "", "float32", "int8");
+  for (size_t i = 0; i < before.outputs.size(); ++i) {
+    Print("{:<24} {:>12.5g} {:>12.5g}\n", before.outputs[i].name, before.outputs[i].value, after.outputs[i].value);
+  }
+  const std::string batch_name = StrCat("batch of ", batch, ", ms");
+  Print("{:<24} {:>12.3f} {:>12.3f}\n", batch_name, before.best_batch_ms, after.best_batch_ms);
+  Print("{:<24} {:>12} {:>12}\n", "memory", BytesText(BytesOfSteps(before.net->program())),
+        BytesText(BytesOfSteps(after.net->program())));
+  Print("{} of {} convolutions run on integers, {} threads\n", converted, convolutions, ThreadCount());
 }
 
 int RunQuantise(const Arguments& arguments) {
@@ -152,50 +190,22 @@ int RunQuantise(const Arguments& arguments) {
   RefuseUnreadBeforeLook(arguments, {"batches", "iterations", "trace"});
   if (LooksInside(arguments)) return Look(arguments, param, observing, compile);
   BeginTrace(arguments);
-  auto quantization = std::make_shared<Quantization>();
-  {
-    Calibration calibration;
-    QuantiseCandidate c = MakeCandidate(CalibrationNet(param), source.weights, observing);
-    RefuseWithoutConvolutions(param, c.net->program());
-    const int64_t batches = arguments.Int("batches", 16, 1, 100000);
-    ProgressBar bar(ProgressMode::kAuto, "calibrate", batches);
-    c.net->Run(batches, [&](int64_t done) {
-      calibration.Observe(c.net->program());
-      bar.Update(done, "");
-      return true;
-    });
-    *quantization = calibration.Finish();
-    NoteWeights(c.net->blobs(), c.store, *quantization);
-  }
+  const auto quantization = std::make_shared<Quantization>(Calibrated(arguments, source, param, observing));
   WriteQuantization(*quantization, out);
   LogInfo(StrCat("ranges of ", quantization->convolutions.size(), " convolutions in ", out.string()));
 
   quantization->weight_limit = WeightLimit();
   CompileOptions integers = compile;
   integers.quantization = quantization;
-  QuantiseCandidate before = MakeCandidate(FilterNet(param, TEST), source.weights, compile);
-  QuantiseCandidate after = MakeCandidate(FilterNet(param, TEST), source.weights, integers);
+  Candidate before = MakeCandidate(FilterNet(param, TEST), source.weights, compile);
+  Candidate after = MakeCandidate(FilterNet(param, TEST), source.weights, integers);
   const int64_t records = before.net->feed().epoch_size();
   const int64_t batch = std::max<int64_t>(1, before.net->feed().batch_size());
   const int64_t batches = arguments.Int("iterations", records > 0 ? CeilDiv(records, batch).value() : 50, 1, INT64_MAX);
   Evaluate(before, batches, "float32");
   Evaluate(after, batches, "int8");
   EndTrace(arguments);
-  int64_t converted = 0;
-  int64_t convolutions = 0;
-  for (const StepReport& step : after.net->program().steps()) {
-    converted += step.op == "convolution_int8" ? 1 : 0;
-    convolutions += step.op == "convolution" || step.op == "convolution_int8" ? 1 : 0;
-  }
-  Print("{:<24} {:>12} {:>12}\n", "", "float32", "int8");
-  for (size_t i = 0; i < before.outputs.size(); ++i) {
-    Print("{:<24} {:>12.5g} {:>12.5g}\n", before.outputs[i].name, before.outputs[i].value, after.outputs[i].value);
-  }
-  const std::string batch_name = StrCat("batch of ", batch, ", ms");
-  Print("{:<24} {:>12.3f} {:>12.3f}\n", batch_name, before.best_batch_ms, after.best_batch_ms);
-  Print("{:<24} {:>12} {:>12}\n", "memory", BytesText(BytesOfSteps(before.net->program())),
-        BytesText(BytesOfSteps(after.net->program())));
-  Print("{} of {} convolutions run on integers, {} threads\n", converted, convolutions, ThreadCount());
+  PrintGain(before, after, batch);
   return 0;
 }
 

@@ -18,6 +18,7 @@
 #include "tools/cli/progress.h"
 #include "tools/measure/calibration.h"
 #include "tools/nets/test_source.h"
+#include "tools/train/overrides.h"
 #include "tools/train/program_options.h"
 #include "tools/train/train_data_checks.h"
 #include "tools/train/train_setup.h"

@@ -16,6 +16,7 @@
 #include "tools/measure/ceilings.h"
 #include "tools/measure/timed_net.h"
 #include "tools/nets/net_source.h"
+#include "tools/train/overrides.h"
 #include "tools/train/program_options.h"
 #include "tools/train/train_setup.h"
 
@@ -89,45 +90,97 @@ void PrintSums(const std::vector<StepTime>& times, const std::vector<std::string
   Print("Average Forward-Backward: {:g} ms.\n", forward + backward + update);
 }
 
-int RunTime(const Arguments& arguments) {
-  const std::string config = arguments.Has("model")          ? arguments.Get("model")
-                             : arguments.positionals.empty() ? ""
-                                                             : arguments.positionals[0];
-  if (config.empty())
+// The net that the words name, and whether it is timed as it trains. Errors: kUsage.
+struct Timing {
+  std::string config;
+  Phase phase = TRAIN;
+};
+Timing TimingOf(const Arguments& arguments) {
+  Timing timing;
+  timing.config = arguments.Has("model")          ? arguments.Get("model")
+                  : arguments.positionals.empty() ? ""
+                                                  : arguments.positionals[0];
+  if (timing.config.empty())
     throw Error(ErrorKind::kUsage, {}, "missing argument: a model folder or --model FILE", "see moka time --help");
-  const std::string phase_text = arguments.Get("phase", arguments.Has("forward_only") ? "TEST" : "TRAIN");
-  if (phase_text != "TRAIN" && phase_text != "TEST") {
-    throw Error(ErrorKind::kUsage, StrCat("--phase wants TRAIN or TEST, found \"", Printable(phase_text), "\""));
+  const std::string phase = arguments.Get("phase", arguments.Has("forward_only") ? "TEST" : "TRAIN");
+  if (phase != "TRAIN" && phase != "TEST") {
+    throw Error(ErrorKind::kUsage, StrCat("--phase wants TRAIN or TEST, found \"", Printable(phase), "\""));
   }
-  if (phase_text == "TRAIN" && arguments.Has("forward_only")) {
+  timing.phase = phase == "TRAIN" ? TRAIN : TEST;
+  if (timing.phase == TRAIN && arguments.Has("forward_only")) {
     throw Error(ErrorKind::kUsage, {}, "--forward_only and --phase TRAIN ask for opposite things",
                 "--phase TRAIN times the backward pass, too");
   }
+  return timing;
+}
+
+// The nets as they are timed: of a training with turns one a turn, which `timed` tells of.
+std::vector<NetParameter> ReadNets(const Arguments& arguments, const Timing& timing, TimedOptions& timed) {
   NetReadOptions read;
   const SplitOverrides overrides = SplitByTarget(arguments.overrides);
-  read.overrides = phase_text == "TEST" ? NetOverridesOf(arguments, "time --phase TEST") : overrides.net;
-  TimedOptions timed;
+  read.overrides = timing.phase == TEST ? NetOverridesOf(arguments, "time --phase TEST") : overrides.net;
   timed.state = StateOfFlags(arguments);
+  timed.solver = overrides.solver;
+  timed.has_precision = arguments.Has("precision");
   if (arguments.Has("stage")) RefuseBesideFlag(arguments.overrides, "stage", "state", "stage");
   if (arguments.Has("level")) RefuseBesideFlag(arguments.overrides, "level", "state", "level");
-  const std::vector<NetParameter> nets =
-      phase_text == "TRAIN" ? ReadTimedNets(config, read, timed) : std::vector{ReadNet(FindInferenceNet(config), read)};
+  std::vector<NetParameter> nets = timing.phase == TRAIN ? ReadTimedNets(timing.config, read, timed)
+                                                         : std::vector{ReadNet(FindInferenceNet(timing.config), read)};
   if (timed.turns.empty()) {  // those of turns are told of as they are read
     for (const std::string& sentence : UnknownStages(nets.front(), timed.state, "--stage")) LogWarning(sentence);
   }
+  return nets;
+}
+
+void PrintTimesAsJson(const std::vector<StepTime>& times, double total_ms, int64_t batch, const Ceilings& ceilings) {
+  nlohmann::ordered_json json = {{"total_ms", total_ms},
+                                 {"batch", batch},
+                                 {"fma_gflops", ceilings.gflops},
+                                 {"copy_gbs", ceilings.copy_gbs},
+                                 {"threads", ThreadCount()}};
+  for (const StepTime& t : times) {
+    json["steps"].push_back({{"layer", t.step->layer},
+                             {"part", Direction(*t.step)},
+                             {"op", t.step->op},
+                             {"kernel", t.step->kernel},
+                             {"implementation", t.step->implementation},
+                             {"types", t.step->types},
+                             {"ms", t.ms},
+                             {"flops", t.step->flops},
+                             {"bytes", t.step->bytes}});
+  }
+  PrintJson(json, 1);
+}
+
+void PrintTimes(const std::vector<StepTime>& times, double total_ms, int64_t batch, const Ceilings& ceilings) {
+  PrintSteps(times, ceilings);
+  std::vector<std::string> layers;
+  for (const StepTime& t : times) {
+    if (std::find(layers.begin(), layers.end(), t.step->layer) == layers.end()) layers.push_back(t.step->layer);
+  }
+  PrintSums(times, layers);
+  Print("{:.1f} img/s at batch {}, {} threads; ceilings {:.0f} GFLOP/s, {:.1f} GB/s\n",
+        total_ms > 0 ? static_cast<double>(batch) / total_ms * 1e3 : 0, batch, ThreadCount(), ceilings.gflops,
+        ceilings.copy_gbs);
+}
+
+int RunTime(const Arguments& arguments) {
+  const Timing timing = TimingOf(arguments);
+  TimedOptions timed;
+  const std::vector<NetParameter> nets = ReadNets(arguments, timing, timed);
   CompileOptions compile = CompileOptionsOf(arguments);
-  if (phase_text == "TRAIN") {
+  if (timing.phase == TRAIN) {
     RefuseInt8InTraining(arguments);
     compile.recompute = arguments.Has("recompute");
   }
   RefuseUnreadBeforeLook(arguments, {"precision", "iterations", "warmup", "trace", "json"});
   // Before the net takes its memory, so that the process never holds more than the net and what it needs.
   const Ceilings ceilings = LooksInside(arguments) ? Ceilings{} : MeasureCeilings();
-  timed.solver = overrides.solver;
-  timed.has_precision = arguments.Has("precision");
-  const auto net = MakeTimedNet(nets, phase_text == "TRAIN" ? TRAIN : TEST, compile, timed);
+  const auto net = MakeTimedNet(nets, timing.phase, compile, timed);
   bool is_looked_at = false;
-  for (const Program* program : net->Programs()) is_looked_at = LookInside(arguments, config, *program) || is_looked_at;
+  for (const Program* program : net->Programs()) {
+    is_looked_at = LookInside(arguments, timing.config, *program) || is_looked_at;
+  }
   if (is_looked_at) return 0;
   const int64_t iterations = arguments.Int("iterations", 10, 1, 1000000);
   const int64_t warmup = arguments.Int("warmup", 2, 0, 1000);
@@ -138,37 +191,9 @@ int RunTime(const Arguments& arguments) {
     times.insert(times.end(), own.begin(), own.end());
   }
   EndTrace(arguments);
-  double total = 0;
-  for (const StepTime& t : times) total += t.ms;
-  if (arguments.Has("json")) {
-    nlohmann::ordered_json json = {{"total_ms", total},
-                                   {"batch", net->batch},
-                                   {"fma_gflops", ceilings.gflops},
-                                   {"copy_gbs", ceilings.copy_gbs},
-                                   {"threads", ThreadCount()}};
-    for (const StepTime& t : times) {
-      json["steps"].push_back({{"layer", t.step->layer},
-                               {"part", Direction(*t.step)},
-                               {"op", t.step->op},
-                               {"kernel", t.step->kernel},
-                               {"implementation", t.step->implementation},
-                               {"types", t.step->types},
-                               {"ms", t.ms},
-                               {"flops", t.step->flops},
-                               {"bytes", t.step->bytes}});
-    }
-    PrintJson(json, 1);
-    return 0;
-  }
-  PrintSteps(times, ceilings);
-  std::vector<std::string> layers;
-  for (const StepTime& t : times) {
-    if (std::find(layers.begin(), layers.end(), t.step->layer) == layers.end()) layers.push_back(t.step->layer);
-  }
-  PrintSums(times, layers);
-  Print("{:.1f} img/s at batch {}, {} threads; ceilings {:.0f} GFLOP/s, {:.1f} GB/s\n",
-        total > 0 ? static_cast<double>(net->batch) / total * 1e3 : 0, net->batch, ThreadCount(), ceilings.gflops,
-        ceilings.copy_gbs);
+  double total_ms = 0;
+  for (const StepTime& t : times) total_ms += t.ms;
+  (arguments.Has("json") ? PrintTimesAsJson : PrintTimes)(times, total_ms, net->batch, ceilings);
   return 0;
 }
 

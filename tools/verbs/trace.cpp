@@ -13,7 +13,7 @@ namespace {
 
 double Milliseconds(int64_t micros) { return static_cast<double>(micros) * 1e-3; }
 
-std::string TraceNameOf(const TraceTotals& rank) {
+std::string NameOf(const TraceTotals& rank) {
   return rank.name.empty() ? StrCat("process ", rank.process) : Printable(rank.name);
 }
 
@@ -23,7 +23,7 @@ void PrintTraceTable(const std::vector<TraceTotals>& ranks) {
       {"ms", "spans", "wall", "compute", "collectives", "wait for them", "wait for input", "clock within us"}};
   int64_t dropped = 0;
   for (const TraceTotals& rank : ranks) {
-    table.push_back({TraceNameOf(rank), StrCat(rank.spans), text(rank.wall_micros), text(rank.compute_micros),
+    table.push_back({NameOf(rank), StrCat(rank.spans), text(rank.wall_micros), text(rank.compute_micros),
                      text(rank.collective_micros), text(rank.wait_micros), text(rank.input_micros),
                      StrCat(rank.error_micros)});
     dropped += rank.dropped;
@@ -35,7 +35,7 @@ void PrintTraceTable(const std::vector<TraceTotals>& ranks) {
 void PrintTraceJson(const std::vector<TraceTotals>& ranks) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (const TraceTotals& rank : ranks) {
-    json.push_back({{"name", TraceNameOf(rank)},
+    json.push_back({{"name", NameOf(rank)},
                     {"spans", rank.spans},
                     {"dropped_spans", rank.dropped},
                     {"wall_ms", Milliseconds(rank.wall_micros)},

@@ -21,7 +21,7 @@
 #include "core/text.h"
 #include "core/threads/parallel.h"
 #include "core/trace.h"
-#include "data/pipeline/pipeline.h"
+#include "data/pipeline/open_pipeline.h"
 #include "optim/run/trainer.h"
 #include "optim/signals.h"
 #include "optim/step/turn_scope.h"
@@ -114,7 +114,7 @@ void LogNet(TrainNet& net, const std::string& turn) {
   for (const NetBlob& blob : net.blobs()) {
     if (!blob.shared && blob.role != ParameterRole::kStatistic) parameters += blob.shape.Count();
   }
-  const MemoryReport& memory = net.program().memory();
+  const MemoryReport& memory = net.program().report().memory;
   LogInfo(fmt::format("net {}{}: {} layers, {} parameters, {} planned, batch {}, {} records", net.param().name(),
                       turn.empty() ? "" : StrCat(" of turn ", turn), net.param().layer_size(), parameters,
                       BytesText(memory.arena_bytes + memory.state_bytes), net.feed().batch_size(),
@@ -149,15 +149,15 @@ int FinishTraining(const TrainResult& result, const TrainSetup& setup, const Run
   return result.exit_code();
 }
 
-// What this process reads once, and its ranks share.
+// The parts of a training that this process reads once and its ranks share.
 class Training {
  public:
   explicit Training(const Arguments& arguments) : setup_(ReadTrainSetup(arguments)) {
     if (arguments.Has("baseline")) baseline_ = ReadScalingBaseline(arguments.Get("baseline"));
   }
-  // Before anything else; `ranks` are threads of this process.
+  // To be called before anything else; `ranks` are threads of this process.
   void KeepThreads(const Arguments& arguments, int ranks) { moka::KeepThreads(arguments, ranks, setup_); }
-  // Before ranks take anything.
+  // To be called before ranks take anything.
   void ShareAmong(int ranks) {
     takers_ = ranks;
     for (int rank = 0; rank < ranks; ++rank) lanes_.push_back(StrCat("program of rank ", rank));
@@ -266,12 +266,9 @@ std::optional<double> AskedTime(const Arguments& arguments, const SolverParamete
   }
 }
 
-// One rank, or the only one (no world). The first one's `run` is there from when it is locked or made, and outlives
-// what the rank has open.
-int TrainInRun(const Arguments& arguments, Training& training, Communicator* world, std::optional<RunFolder>& run) {
+// Returns what the words and the solver say of the training, but for where it begins and who watches it.
+TrainerOptions TrainerOptionsOf(const Arguments& arguments, const Training& training, Communicator* world) {
   const TrainSetup& setup = training.setup();
-  const bool is_first = world == nullptr || world->is_first();
-  const std::string ranks = RanksText(world == nullptr ? 1 : world->size(), training.is_shared());
   TrainerOptions options;
   options.compile = CompileOptionsOfRun(arguments, setup);
   options.compile.recompute = arguments.Has("recompute");
@@ -283,6 +280,16 @@ int TrainInRun(const Arguments& arguments, Training& training, Communicator* wor
   if (setup.solver.threads() > 0 && !arguments.Has("threads")) SetThreadCount(setup.solver.threads());
   options.baseline = training.baseline();
   arguments.RefuseUnread({"progress", "runs", "trace", "threads"});
+  return options;
+}
+
+// One rank, or the only one (no world). The first one's `run` is there from when it is locked or made, and outlives
+// what the rank has open.
+int TrainInRun(const Arguments& arguments, Training& training, Communicator* world, std::optional<RunFolder>& run) {
+  const TrainSetup& setup = training.setup();
+  const bool is_first = world == nullptr || world->is_first();
+  const std::string ranks = RanksText(world == nullptr ? 1 : world->size(), training.is_shared());
+  TrainerOptions options = TrainerOptionsOf(arguments, training, world);
   if (ExplainsComm(arguments)) {
     options.world = world;
     options.resume = training.TakeResume();
@@ -330,7 +337,7 @@ int TrainInRun(const Arguments& arguments, Training& training, Communicator* wor
   return run ? FinishTraining(result, setup, *run) : result.exit_code();
 }
 
-// What a run's status.json says last, where nobody has said how this session ended.
+// Writes the last status of a run where nobody has said how this session ended.
 void EndStatus(const std::optional<RunFolder>& run, const std::string& why, int exit_code) {
   if (!run || !run->has_begun()) return;
   const std::optional<RunProgress> progress = ReadProgress(run->path());
@@ -421,7 +428,7 @@ int RunTrain(const Arguments& arguments) {
     return Train(arguments, is_alone ? nullptr : world.get());
   } catch (const Error& error) {
     world->Fail(error.what());
-    // What another rank has said need not be said again.
+    // If another rank's words came first, they need not be repeated.
     const std::string said = world->transport().failure();
     const bool is_own = world->is_first() || error.kind() != ErrorKind::kPeer ||
                         said.starts_with(StrCat(world->NameOf(world->rank()), ": "));

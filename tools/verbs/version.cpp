@@ -1,3 +1,4 @@
+// The verb `moka version`.
 #include "tools/cli/version.h"
 #include "core/text.h"
 #include "tools/cli/command_line.h"

@@ -19,10 +19,6 @@ int RunVocabulary(const Arguments& arguments) {
   if (arguments.positionals.size() < 2) {
     throw Error(ErrorKind::kUsage, "missing argument: text files, then the vocabulary to write");
   }
-  if (!arguments.overrides.empty()) {
-    throw Error(ErrorKind::kUsage,
-                StrCat("nothing here takes key=value, found \"", Printable(arguments.overrides[0]), "\""));
-  }
   VocabularyOptions options{.tokens = TokensOf(arguments), .are_stories = arguments.Has("stories")};
   if (options.are_stories && arguments.Has("tokens")) {
     throw Error(ErrorKind::kUsage, "--tokens does not go with --stories, whose form says what words are");
@@ -69,6 +65,7 @@ Verb VocabularyVerb() {
                   {"most", "N", "at most N words, besides the four marks"},
                   {"stories", "", "bAbI's form: sentences, questions and answers"}};
   verb.run = RunVocabulary;
+  verb.takes_fields = false;
   return verb;
 }
 

@@ -1,3 +1,4 @@
+// The table of checks and their tiers, and the joins that all share.
 #include "tools/zoo/checks.h"
 
 #include <algorithm>

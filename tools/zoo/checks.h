@@ -1,4 +1,4 @@
-// What `moka zoo verify` looks at: checks in tiers, each a row; an entry passes when none fails.
+// The checks of `moka zoo verify` in tiers, each a row; an entry passes when none fails.
 #pragma once
 
 #include <filesystem>
@@ -30,7 +30,7 @@ struct CheckResult {
 // Whether the card says that a check says nothing of this entry.
 const ZooSkip* SkipOf(const ZooEntry& entry, std::string_view check);
 
-// What the checks of one entry share.
+// The facts that the checks of one entry share.
 struct CheckContext {
   ZooEntry entry;
   std::optional<Expected> expected;  // of the file, or what --update has just measured
@@ -70,7 +70,7 @@ std::vector<CheckResult> CheckMemory(const CheckContext& context);
 std::vector<CheckResult> CheckShortRun(const CheckContext& context);
 std::vector<CheckResult> CheckRecipe(const CheckContext& context);
 
-// What they measure.
+// These measure what the checks compare.
 void MeasureCounts(const ZooEntry& entry, Expected& expected);
 std::vector<ExpectedOutput> MeasureOutputs(const ZooEntry& entry);
 struct TrainingFound {

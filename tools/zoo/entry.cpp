@@ -1,3 +1,4 @@
+// Reads an entry's card, solvers and nets through the same readers as a user's own.
 #include "tools/zoo/entry.h"
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include "proto/nets/model_card.h"
 #include "proto/nets/net_file.h"
 #include "proto/text/overrides.h"
+#include "tools/train/overrides.h"
 #include "tools/train/train_setup.h"
 
 namespace moka {

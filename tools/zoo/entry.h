@@ -37,8 +37,8 @@ struct RecipeNets {
 RecipeNets ReadRecipe(const ZooEntry& entry, const ZooRecipe& recipe, const std::vector<std::string>& more = {});
 // The train net, or those of the solver's turns.
 std::vector<NetParameter> TrainNetsOf(const RecipeNets& recipe);
-// What stands behind `moka train` for it: "--solver=models/x/solver.prototxt", then its overrides
-// and `more`, which set anew what they name.
+// Returns the words behind `moka train` for it: "--solver=models/x/solver.prototxt", then its overrides and `more`,
+// which set anew what they name.
 std::vector<std::string> TrainingWords(const ZooEntry& entry, const ZooRecipe& recipe,
                                        const std::vector<std::string>& more);
 

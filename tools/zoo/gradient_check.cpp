@@ -17,8 +17,8 @@
 namespace moka {
 namespace {
 
-// Of the loss, that a difference is to be, tried in turn: a large one is far above rounding, and a small one leaves
-// nets with tiny first weights on the same side of their kinks. A wrong gradient is wrong at any of them.
+// Shares of the loss that a difference is to be, tried in turn: a large one is far above rounding, and a small one
+// leaves nets with tiny first weights on the same side of their kinks. A wrong gradient is wrong at any of them.
 constexpr std::array<double, 3> kShares = {1e-3, 1e-4, 1e-5};
 constexpr double kGradientTolerance = 0.01;  // kinks of ReLU and max pooling between the two points
 
@@ -46,7 +46,7 @@ States CopyOf(const ParameterStore& store) {
 class LossAt {
  public:
   explicit LossAt(const ZooEntry& entry)
-      : solver_(UnitSteps()), net_(MakeNet(entry), solver_, {}, 1, {}, store_), first_(CopyOf(store_)) {}
+      : solver_(UnitSteps()), net_(MakeNet(entry), solver_, {.seed = 1}, store_), first_(CopyOf(store_)) {}
 
   // Where the net starts; gives the gradient of each blob that is trained.
   double Start(States& gradient) {

@@ -1,3 +1,5 @@
+// Fills weights and inputs by seeded generators, runs once, and keeps of each blob its mean, its deviation and a
+// projection on random numbers, which sees elements in wrong places.
 #include "tools/zoo/net_values.h"
 
 #include <fmt/format.h>
@@ -10,7 +12,7 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/text.h"
-#include "data/pipeline/pipeline.h"
+#include "data/pipeline/open_pipeline.h"
 #include "graph/op.h"
 #include "graph/program.h"
 #include "optim/checkpoint/net_weights.h"

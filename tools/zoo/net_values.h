@@ -1,4 +1,4 @@
-// What an entry's nets give and count: built, run once on given inputs, and measured.
+// The values that an entry's nets give, and their counts: built, run once on given inputs, and measured.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,7 @@ struct BlobSummary {
   double projection = 0;  // on a fixed vector of random numbers, divided by the root of their count
 };
 BlobSummary SummaryOf(const BlobValues& blob);
-// What differs beyond rounding; empty: nothing.
+// Returns the difference beyond rounding, as a text; empty: none.
 std::string Difference(const BlobSummary& expected, const BlobSummary& found);
 
 // The blobs of two nets to compare: for each output of `deployed` the nearest blob on its way from the inputs that

@@ -6,7 +6,8 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "data/pipeline/pipeline.h"
+#include "data/pipeline/open_pipeline.h"
+#include "layers/net/layer.h"
 #include "optim/run/run_folder.h"
 #include "tools/cli/command_line.h"
 #include "tools/infer/source.h"
@@ -23,7 +24,7 @@ bool IsSmallerBetter(const ZooRecipe& recipe, const NetParameter& test) {
   const std::string& metric = recipe.metric();
   if (metric.find("loss") != std::string::npos || metric.find("error") != std::string::npos) return true;
   return std::ranges::any_of(test.layer(), [&](const LayerParameter& layer) {
-    return layer.type().ends_with("Loss") && layer.top_size() > 0 && layer.top(0) == metric;
+    return TraitsOf(layer).is_loss && layer.top_size() > 0 && layer.top(0) == metric;
   });
 }
 

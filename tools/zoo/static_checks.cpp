@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "data/pipeline/pipeline.h"
+#include "data/pipeline/open_pipeline.h"
 #include "graph/graph.h"
 #include "optim/optimizers/lr_policy.h"
 #include "proto/nets/model_card.h"

@@ -27,7 +27,8 @@ MetricSummary SummaryOf(const ZooRecipe& recipe);
 // "accuracy 83.95 ± 0.17 % (2 seeds)"; empty without results.
 std::string MetricText(const ZooRecipe& recipe);
 
-// What the net's test data goes through, by its transform_param: "B,G,R; minus 104, 117, 123; centre crop 227x227".
+// Returns the steps that the net's test data go through, by its transform_param: "B,G,R; minus 104, 117, 123; centre
+// crop 227x227".
 std::string PreprocessingOf(const NetParameter& test);
 
 // Markdown of models/NAME/README.md: facts, recipes with results, what others published, deviations.

@@ -185,10 +185,10 @@ ExpectedMemory MeasureMemory(const ZooEntry& entry) {
   ParameterStore store;
   const TrainTurns turns(
       recipe.solver, recipe.nets, [&](const NetParameter& net, const SolverParameter& solver, const TrainTurn& turn) {
-        return std::make_unique<TrainNet>(net, solver, PipelineOptions{}, 1, CompileOptions{}, store, nullptr, turn);
+        return std::make_unique<TrainNet>(net, solver, TrainNetOptions{.seed = 1, .turn = turn}, store);
       });
   ExpectedMemory memory{batch, 0};
-  for (size_t i = 0; i < turns.size(); ++i) memory.bytes += turns.net(i).program().memory().arena_bytes;
+  for (size_t i = 0; i < turns.size(); ++i) memory.bytes += turns.net(i).program().report().memory.arena_bytes;
   return memory;
 }
 

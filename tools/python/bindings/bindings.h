@@ -56,7 +56,7 @@ struct BlobVec {
   bool may_grow = true;  // not those of layers that Moka made
 };
 
-// What Python layers derive from; also how Moka's own layers are shown.
+// The class that Python layers derive from; also how Moka's own layers are shown.
 struct BoundLayer {
   std::string type = "Python";
   std::shared_ptr<BlobList> blobs = std::make_shared<BlobList>();

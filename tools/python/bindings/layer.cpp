@@ -93,7 +93,7 @@ py::object FindClass(const LayerParameter& param) {
 }  // namespace
 
 std::unique_ptr<ExternalLayer> MakePythonLayer(const LayerParameter& param) {
-  if (param.type() != "Python") return nullptr;
+  if (!TraitsOf(param).runs_python) return nullptr;
   const Locked lock;
   const py::object type = FindClass(param);
   if (type.is_none()) return nullptr;

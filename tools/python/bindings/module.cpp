@@ -44,10 +44,8 @@ void SetRandomSeed(uint64_t seed) {
 }
 
 std::vector<std::string> LayerTypes() {
-  std::vector<std::string> types = {"Python"};
+  std::vector<std::string> types;
   for (const LayerDef& layer : AllLayers()) types.push_back(layer.type);
-  std::sort(types.begin(), types.end());
-  types.erase(std::unique(types.begin(), types.end()), types.end());
   return types;
 }
 

@@ -1,4 +1,5 @@
 // Nets. The methods with an underscore are what moka/caffe/pycaffe.py builds pycaffe's interface on.
+#include "layers/net/layer.h"
 #include "tools/python/bindings/bindings.h"
 
 #include <pybind11/stl.h>
@@ -12,6 +13,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "optim/layerwise/net.h"
+#include "optim/layerwise/net_files.h"
 #include "proto/nets/net_file.h"
 #include "proto/text/places.h"
 
@@ -42,7 +44,7 @@ std::shared_ptr<LayerwiseNet> Open(NetParameter param, const Chosen& state, cons
   options.seed = NextSeed();
   options.external = MakePythonLayer;
   auto net = std::make_shared<LayerwiseNet>(param, std::move(options));
-  if (weights) net->CopyFrom(weights->string());
+  if (weights) CopyWeights(weights->string(), *net);
   return net;
 }
 
@@ -120,7 +122,7 @@ void CheckSamples(const LayerParameter& layer, const Shape& batch, const py::buf
 }
 
 void SetInputArrays(const LayerwiseNet& net, const py::buffer& data, const py::buffer& labels) {
-  if (net.layers().empty() || net.layers()[0]->param.type() != "MemoryData") {
+  if (net.layers().empty() || TraitsOf(net.layers()[0]->param).data != DataKind::kProgram) {
     throw Error(ErrorKind::kUsage, "set_input_arrays is for nets whose first layer is a MemoryData layer");
   }
   auto* pipeline = dynamic_cast<MemoryPipeline*>(net.pipeline(net.layers()[0]->param.name()));
@@ -144,46 +146,22 @@ constexpr HookMethod kHookMethods[] = {{"before_forward", LayerwiseNet::Hook::kB
                                        {"before_backward", LayerwiseNet::Hook::kBeforeBackward},
                                        {"after_backward", LayerwiseNet::Hook::kAfterBackward}};
 
-}  // namespace
+using NetClass = py::class_<LayerwiseNet, std::shared_ptr<LayerwiseNet>>;
 
-void BindNets(py::module_& m) {
-  const py::call_guard<Unlocked> unlocked;
-  py::class_<LayerwiseNet, std::shared_ptr<LayerwiseNet>> net(m, "Net", py::dynamic_attr(),
-                                                              "A net that runs layer by layer.");
-  net.def(py::init(&OpenFile), py::arg("network_file"), py::arg("phase"), py::arg("level") = 0,
-          py::arg("stages") = py::none(), py::arg("weights") = py::none())
-      .def(py::init(&OpenLegacy))
-      .def_static("from_text", &OpenText, py::arg("text"), py::arg("phase"))
-      .def_property_readonly("name", &LayerwiseNet::name)
-      .def(
-          "_forward", [](LayerwiseNet& n, int start, int end) { return n.Forward(start, end); }, unlocked)
-      .def(
-          "_backward", [](LayerwiseNet& n, int start, int end) { n.Backward(start, end); }, unlocked)
-      .def("reshape", &LayerwiseNet::Reshape, unlocked)
-      .def("clear_param_diffs", &LayerwiseNet::ClearParamDiffs, unlocked)
-      .def(
-          "copy_from", [](LayerwiseNet& n, const Path& path) { n.CopyFrom(path.string()); }, unlocked)
-      .def(
-          "_copy_trained", [](LayerwiseNet& n, const Path& path) { n.CopyTrained(path.string()); }, unlocked)
-      .def(
-          "save", [](const LayerwiseNet& n, const Path& path) { n.Save(path.string()); }, unlocked)
-      .def(
-          "save_hdf5", [](const LayerwiseNet& n, const Path& path) { n.SaveHdf5(path.string()); }, unlocked)
-      .def(
-          "load_hdf5", [](LayerwiseNet& n, const Path& path) { n.CopyFrom(path.string()); }, unlocked)
-      .def("share_with", &LayerwiseNet::ShareWith, unlocked)
-      .def_property_readonly("layers", &LayersOf)
+// Binds layers, blobs, and which of them belong together.
+void BindParts(NetClass& net) {
+  net.def_property_readonly("layers", &LayersOf)
       .def_property_readonly("_layer_names",
                              [](const LayerwiseNet& n) {
                                std::vector<std::string> names;
                                for (const auto& layer : n.layers()) names.push_back(layer->param.name());
                                return names;
                              })
-      .def_property_readonly("_blobs", [](const LayerwiseNet& n) { return n.blobs(); })
-      .def_property_readonly("_blob_names", [](const LayerwiseNet& n) { return n.blob_names(); })
-      .def_property_readonly("_blob_loss_weights", [](const LayerwiseNet& n) { return n.blob_loss_weights(); })
-      .def_property_readonly("_inputs", [](const LayerwiseNet& n) { return n.inputs(); })
-      .def_property_readonly("_outputs", [](const LayerwiseNet& n) { return n.outputs(); })
+      .def_property_readonly("_blobs", [](const LayerwiseNet& n) { return n.blobs().all; })
+      .def_property_readonly("_blob_names", [](const LayerwiseNet& n) { return n.blobs().names; })
+      .def_property_readonly("_blob_loss_weights", [](const LayerwiseNet& n) { return n.blobs().loss_weights; })
+      .def_property_readonly("_inputs", [](const LayerwiseNet& n) { return n.blobs().inputs; })
+      .def_property_readonly("_outputs", [](const LayerwiseNet& n) { return n.blobs().outputs; })
       .def("_bottom_ids", [](const LayerwiseNet& n, int i) { return LayerAt(n, i).bottom_ids; })
       .def("_visits", [](const LayerwiseNet& n, int i) { return LayerAt(n, i).visits; })
       .def("_gradient_ids",
@@ -197,6 +175,9 @@ void BindNets(py::module_& m) {
            })
       .def("_top_ids", [](const LayerwiseNet& n, int i) { return LayerAt(n, i).top_ids; })
       .def("_set_input_arrays", &SetInputArrays);
+}
+
+void BindHooks(NetClass& net) {
   for (const HookMethod& method : kHookMethods) {
     net.def(method.name, [method](LayerwiseNet& n, const py::object& function) {
       const PythonCall call = CallOf(function, method.name, 1);
@@ -207,6 +188,37 @@ void BindNets(py::module_& m) {
       });
     });
   }
+}
+
+}  // namespace
+
+void BindNets(py::module_& m) {
+  const py::call_guard<Unlocked> unlocked;
+  NetClass net(m, "Net", py::dynamic_attr(), "A net that runs layer by layer.");
+  net.def(py::init(&OpenFile), py::arg("network_file"), py::arg("phase"), py::arg("level") = 0,
+          py::arg("stages") = py::none(), py::arg("weights") = py::none())
+      .def(py::init(&OpenLegacy))
+      .def_static("from_text", &OpenText, py::arg("text"), py::arg("phase"))
+      .def_property_readonly("name", &LayerwiseNet::name)
+      .def(
+          "_forward", [](LayerwiseNet& n, int start, int end) { return n.Forward(start, end); }, unlocked)
+      .def(
+          "_backward", [](LayerwiseNet& n, int start, int end) { n.Backward(start, end); }, unlocked)
+      .def("reshape", &LayerwiseNet::Reshape, unlocked)
+      .def("clear_param_diffs", &LayerwiseNet::ClearParamDiffs, unlocked)
+      .def(
+          "copy_from", [](LayerwiseNet& n, const Path& path) { CopyWeights(path.string(), n); }, unlocked)
+      .def(
+          "_copy_trained", [](LayerwiseNet& n, const Path& path) { CopyTrainedWeights(path.string(), n); }, unlocked)
+      .def(
+          "save", [](const LayerwiseNet& n, const Path& path) { SaveWeights(n, path.string()); }, unlocked)
+      .def(
+          "save_hdf5", [](const LayerwiseNet& n, const Path& path) { SaveHdf5Weights(n, path.string()); }, unlocked)
+      .def(
+          "load_hdf5", [](LayerwiseNet& n, const Path& path) { CopyWeights(path.string(), n); }, unlocked)
+      .def("share_with", &LayerwiseNet::ShareWith, unlocked);
+  BindParts(net);
+  BindHooks(net);
 }
 
 }  // namespace moka::python

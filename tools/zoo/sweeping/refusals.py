@@ -29,6 +29,7 @@ EXPECTED = [
     # Deconvolutions and inner products alone.
     Refusal(NO_PICTURES + "|mnist_autoencoder|*gan*", "quantise", "*", "has no convolutions to run on 8-bit integers"),
     Refusal("*gan*", "train ranks=[23]", "*", "training by several ranks does not work with turn"),
+    Refusal("*", "convert solverstate", "*", "Caffe has no solver of type"),
     # Their data layers belong to a stage that these verbs do not ask for.
     Refusal("*gan*", "bench data", "*", "has no layer that reads data when training"),
     Refusal("*gan*", "data preview", "*", "has no data layer in this phase"),

@@ -115,15 +115,17 @@ def steps_of(model, maker, options):
     """Yields the steps; each must be done before the next is asked for."""
     if "bench" in options.verbs:
         yield from without_data(model, maker)
-    started = set()
+    started = {}  # by kind: whether there is a run to start from
     for kind, ranks in trainings(model, options):
         maker(kind).make(model.net)
         batch = ranks if model.name in ONE_PICTURE else max(2, ranks)
         run = f"{model.name}-{ranks}-{kind}"
         start, first = start_of(model, maker, kind)
         if first and kind not in started and "train" in options.verbs:
-            started.add(kind)
             yield first
+            started[kind] = first.holds
+        if not started.get(kind, True):
+            start = []
         few = ["sample_grid.count=2"] if "sample_grid" in model.solver else []
         train = Step(f"train ranks={ranks}", kind, [
             "train", model.folder, *model.overrides(batch), *few, "max_iter=2", "test_iter=[2]", "test_interval=2",

@@ -1,3 +1,5 @@
+// The random words of tests/golden/moka_random.py (Philox), by names: both sides compute inputs and weights, so that
+// goldens hold results only.
 #include "tests/golden_values.h"
 
 #include <algorithm>

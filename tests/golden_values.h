@@ -15,9 +15,9 @@ constexpr uint64_t kGoldenSeed = 1701;
 // u in [0, 1), one a word of the stream of this name.
 std::vector<float> GoldenUnits(std::string_view stream, int64_t count);
 
-// Of a learned blob of `layer`; 0 for BatchNorm's.
+// Returns the values of a learned blob of `layer`; 0 for BatchNorm's.
 std::vector<float> GoldenParameter(const NetBlob& blob, const LayerParameter& layer);
-// Of BatchNorm's three blobs, in nets that run in their test phase.
+// Returns the values of one of BatchNorm's three blobs, in nets that run in their test phase.
 std::vector<float> GoldenStatistic(const NetBlob& blob);
 
 // A picture's values in [-1, 1).

@@ -55,7 +55,7 @@ TEST(MeasureClock, RanksOfOneMachineReadOneClock) {
     const ClockOffset offset = MeasureClock(world);
     EXPECT_EQ(offset.micros, 0);
     EXPECT_EQ(offset.error_micros, 0);
-    // Of two machines: those of the second measure.
+    // If there are two machines, the ranks of the second measure.
     const ClockOffset other = MeasureClock(
         world, {world.rank() < 2 ? "a" : "b", [&] { return NowMicros() + (world.rank() < 2 ? 0 : 900'000); }});
     EXPECT_NEAR(static_cast<double>(other.micros), world.rank() < 2 ? 0 : -900'000,
@@ -137,17 +137,17 @@ TEST(GatherArrivals, NamesTheRankThatSleepsThoughItsClockIsAnother) {
     GradientExchange exchange(world);
     for (size_t i = 0; i < values.size(); ++i) {
       const TensorType type{DType::kFloat32, Shape{static_cast<int64_t>(values[i].size())}, {}};
-      exchange.Announce(static_cast<int64_t>(i), StrCat("layer", i), Tensor(type, values[i].data()));
+      exchange.program().Announce(static_cast<int64_t>(i), StrCat("layer", i), Tensor(type, values[i].data()));
     }
     const Schedule schedule = FindAllReduce("direct").make({.ranks = world.size()}, world.rank());
     exchange.SetPlan({1, 2}, {schedule, schedule}, Wire::kFloat32);
     constexpr int kIterations = 8;
     for (int i = 0; i < kIterations; ++i) {
-      exchange.Begin(0);
+      exchange.program().Begin(0);
       std::this_thread::sleep_for(milliseconds(world.rank() == 2 ? 24 : 4));
-      exchange.Begin(1);
-      exchange.End(0);
-      exchange.End(1);
+      exchange.program().Begin(1);
+      exchange.program().End(0);
+      exchange.program().End(1);
     }
     exchange.Check();
     EXPECT_EQ(exchange.arrivals().iterations(), kIterations);
@@ -165,7 +165,7 @@ TEST(GatherArrivals, NamesTheRankThatSleepsThoughItsClockIsAnother) {
     EXPECT_LE(right.ranks[0].wait_s, right.ranks[0].exposed_s);
     EXPECT_LT(right.ranks[2].buckets[0].mean_s, right.ranks[2].buckets[1].mean_s);
     EXPECT_DOUBLE_EQ(report.clock_error_s, 4e-6);
-    exchange.ClearArrivals();
+    exchange.arrivals().Clear();
     EXPECT_EQ(GatherArrivals(world, exchange.arrivals(), {}, {}).latest, -1);
   });
 }

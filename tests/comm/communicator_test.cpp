@@ -1,4 +1,4 @@
-// What ranks tell each other beside gradients.
+// The words that ranks exchange beside gradients arrive whole, and errors with them.
 #include "comm/transport/communicator.h"
 
 #include <gmock/gmock.h>
@@ -188,7 +188,7 @@ TEST(Communicator, WhoGivesUpBeginsWithItsDiagnosis) {
   });
 }
 
-// What another rank's error makes of the others is not what is reported, though it may come from a rank before it.
+// A failing rank makes the others fail too; the report must be its own error, even if a rank before it has one.
 TEST(ThreadRanks, TheErrorOfTheRankThatFailedIsThrownAgain) {
   std::vector<std::unique_ptr<Communicator>> world = MakeThreadRanks(3);
   std::vector<std::string> ends(3);

@@ -161,7 +161,7 @@ TEST_P(MethodTest, AGradientThatIsNotFiniteIsNotKept) {
 
 INSTANTIATE_TEST_SUITE_P(Methods, MethodTest, testing::Values("dgc", "powersgd", "qsgd", "sign", "terngrad"));
 
-// What was sent in all and what all ranks keep is what the gradients were.
+// The sum of all that was sent and of what all ranks keep back is the sum of the gradients.
 TEST(ErrorFeedback, LosesNothing) {
   constexpr int kSteps = 6;
   for (const char* method : {"dgc", "powersgd", "sign"}) {

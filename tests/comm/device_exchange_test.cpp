@@ -27,7 +27,7 @@ struct Program {
       gradients.emplace_back(static_cast<size_t>(1000 * i + 1));
       sums.emplace_back(gradients.back().size());
       const TensorType type{DType::kFloat32, Shape{static_cast<int64_t>(gradients.back().size())}, {}};
-      exchange.Announce(i, StrCat("layer", i), Tensor(type, gradients.back().data()));
+      exchange.program().Announce(i, StrCat("layer", i), Tensor(type, gradients.back().data()));
     }
     exchange.CheckAnnounced();
   }
@@ -38,10 +38,10 @@ struct Program {
   void Queue() {
     for (size_t i = 0; i < kGradients; ++i) {
       stream->Rehearse([this, i] { std::ranges::fill(gradients[i], input + static_cast<float>(i)); });
-      exchange.Begin(static_cast<int64_t>(i), *stream);
+      exchange.program().Begin(static_cast<int64_t>(i), *stream);
     }
     for (size_t i = 0; i < kGradients; ++i) {
-      exchange.End(static_cast<int64_t>(i), *stream);
+      exchange.program().End(static_cast<int64_t>(i), *stream);
       stream->Rehearse([this, i] { std::ranges::copy(gradients[i], sums[i].begin()); });
     }
   }
@@ -54,7 +54,7 @@ struct Program {
   void Step(float value) {
     input = value;
     recording ? recording->Launch(*stream) : Queue();
-    exchange.Await(*stream);
+    exchange.program().Await(*stream);
   }
   void ExpectSums(float of_inputs) const {
     exchange.Check();
@@ -84,32 +84,32 @@ TEST(DeviceExchange, SumsInStepsThatAreQueuedOrRecorded) {
   RunWorld([](Communicator& world) {
     Program program(world);
     const std::vector<std::vector<int>> plans = {{kGradients}, {2, 5}, {1, 2, 3, 4, 5}};
-    int64_t number = program.exchange.plan_number();
+    int64_t number = program.exchange.program().plan_number();
     for (const std::vector<int>& ends : plans) {
       program.SetPlan(ends);
-      EXPECT_GT(program.exchange.plan_number(), number);
-      number = program.exchange.plan_number();
+      EXPECT_GT(program.exchange.program().plan_number(), number);
+      number = program.exchange.program().plan_number();
       program.recording.reset();
       for (int step = 0; step < 6; ++step) {
         if (step == 2) program.Record();
         program.Step(static_cast<float>(world.rank() + 10 * step));
         program.ExpectSums(static_cast<float>(3 + kRanks * 10 * step));
       }
-      EXPECT_EQ(program.exchange.iterations(), 6);
-      const std::vector<BucketTimes> times = program.exchange.Times();
+      EXPECT_EQ(program.exchange.Times().iterations, 6);
+      const std::vector<BucketTimes> times = program.exchange.Times().buckets;
       ASSERT_EQ(times.size(), ends.size());
       for (size_t b = 0; b < times.size(); ++b) {
         EXPECT_LE(times[b].ready_s, times[b].begin_s);
         EXPECT_LE(times[b].begin_s, times[b].end_s);
       }
       for (size_t i = 1; i < kGradients; ++i) {
-        EXPECT_GE(program.exchange.gradients()[i].ready_s, program.exchange.gradients()[i - 1].ready_s);
+        EXPECT_GE(program.exchange.announced().all()[i].ready_s, program.exchange.announced().all()[i - 1].ready_s);
       }
-      EXPECT_GT(program.exchange.gradients().back().ready_s, 0);
+      EXPECT_GT(program.exchange.announced().all().back().ready_s, 0);
     }
     EXPECT_GE(world.place().collective, 6 * (1 + 2 + 5));
-    program.exchange.EndTiming();
-    EXPECT_GT(program.exchange.plan_number(), number);
+    program.exchange.device()->TakeTimesOfGradients(false);
+    EXPECT_GT(program.exchange.program().plan_number(), number);
     program.recording.reset();
     program.Record();
     program.Step(1);

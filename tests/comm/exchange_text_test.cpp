@@ -1,4 +1,4 @@
-// What --explain=comm prints.
+// The text that --explain=comm prints.
 #include "comm/exchange/exchange_text.h"
 
 #include <gtest/gtest.h>

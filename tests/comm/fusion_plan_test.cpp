@@ -120,7 +120,7 @@ TEST(FusionPlan, ABucketTakesAsLongAsItsLargestOwner) {
   EXPECT_NEAR(plan.buckets[0].end_s, 1 + 0.1 * 200, 1e-12) << "half an all-reduce of 400 bytes";
   EXPECT_EQ(plan.buckets[0].bytes, 400);
   EXPECT_NEAR(PlanFusion("none", input, costs, 1).buckets.back().end_s, 4 * (1 + 0.1 * 200), 1e-12);
-  // With 10 bytes that go to all.
+  // Now 10 bytes more go to all.
   input.gradients.push_back({"loss", 10, 0});
   EXPECT_NEAR(PlanFusion("single", input, costs, 1).buckets[0].end_s, 1 + 0.1 * 210, 1e-12);
 }
@@ -310,7 +310,7 @@ TEST(FusionPlan, CutsTheBucketThatLiesAcross) {
   EXPECT_EQ(plan.buckets[2], (Bucket{4, 1, 50, "ring", 1, 2}));
 }
 
-// What another rank's plan may be: that of these gradients, and no other.
+// Another rank's plan is taken only if it is one of these gradients.
 TEST(FusionPlan, PlansOfOtherGradientsAreRefused) {
   FusionInput input;
   for (int i = 0; i < 3; ++i) input.gradients.push_back({"g", 8, 0});

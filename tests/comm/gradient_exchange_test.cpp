@@ -29,16 +29,16 @@ struct Rank {
     for (size_t i = 0; i < kCounts.size(); ++i) {
       values.emplace_back(static_cast<size_t>(kCounts[i]));
       const TensorType type{DType::kFloat32, Shape{kCounts[i]}, {}};
-      exchange.Announce(static_cast<int64_t>(i), StrCat("layer", i), Tensor(type, values.back().data()));
+      exchange.program().Announce(static_cast<int64_t>(i), StrCat("layer", i), Tensor(type, values.back().data()));
     }
   }
   void Iterate(int rank, int iteration) {
     for (size_t i = 0; i < values.size(); ++i) {
       std::fill(values[i].begin(), values[i].end(),
                 static_cast<float>((rank + 1) * (iteration + 1)) + static_cast<float>(i));
-      exchange.Begin(static_cast<int64_t>(i));
+      exchange.program().Begin(static_cast<int64_t>(i));
     }
-    for (size_t i = 0; i < values.size(); ++i) exchange.End(static_cast<int64_t>(i));
+    for (size_t i = 0; i < values.size(); ++i) exchange.program().End(static_cast<int64_t>(i));
   }
   std::vector<std::vector<float>> values;
   GradientExchange exchange;
@@ -69,7 +69,7 @@ TEST(GradientExchange, SumsUnderEveryPlanner) {
           for (const float v : rank.values[i]) ASSERT_EQ(v, sum) << planner.name << " " << iteration << " " << i;
         }
       }
-      const std::vector<BucketTimes> times = rank.exchange.Times();
+      const std::vector<BucketTimes> times = rank.exchange.Times().buckets;
       ASSERT_EQ(times.size(), plans.plan().buckets.size());
       for (size_t b = 0; b < times.size(); ++b) {
         EXPECT_LE(times[b].ready_s, times[b].begin_s);
@@ -78,7 +78,7 @@ TEST(GradientExchange, SumsUnderEveryPlanner) {
           EXPECT_LE(times[b - 1].end_s, times[b].begin_s);
         }
       }
-      EXPECT_EQ(rank.exchange.iterations(), 2);
+      EXPECT_EQ(rank.exchange.Times().iterations, 2);
     });
   }
 }
@@ -90,11 +90,11 @@ TEST(GradientExchange, ABucketIsSummedWhileLaterGradientsAreComputed) {
     const Schedule schedule = direct.make({.ranks = kRanks}, world.rank());
     rank.exchange.SetPlan({2, 5}, {schedule, schedule}, Wire::kFloat32);
     for (std::vector<float>& values : rank.values) std::fill(values.begin(), values.end(), 1.0F);
-    for (int64_t key = 0; key < 4; ++key) rank.exchange.Begin(key);
-    rank.exchange.End(0);  // does not wait for what has not begun
+    for (int64_t key = 0; key < 4; ++key) rank.exchange.program().Begin(key);
+    rank.exchange.program().End(0);  // does not wait for what has not begun
     EXPECT_EQ(rank.values[0][0], 3.0F);
-    rank.exchange.Begin(4);
-    for (int64_t key = 1; key < 5; ++key) rank.exchange.End(key);
+    rank.exchange.program().Begin(4);
+    for (int64_t key = 1; key < 5; ++key) rank.exchange.program().End(key);
     EXPECT_EQ(rank.values[4][0], 3.0F);
   });
 }
@@ -105,13 +105,13 @@ TEST(GradientExchange, WhatIsNoGradientIsNotRounded) {
   for (const Wire wire : {Wire::kFloat16, Wire::kBFloat16}) {
     RunWorld([&](Communicator& world) {
       Rank rank(world);
-      for (const int64_t key : {0, 4}) rank.exchange.SetWay(key, GradientExchange::Way::kExactToAll, 0);
-      EXPECT_EQ(rank.exchange.Cuts(), (std::vector<int>{1, 4, 5}));
+      for (const int64_t key : {0, 4}) rank.exchange.announced().SetRoute(key, {GradientWay::kExactToAll, 0});
+      EXPECT_EQ(CutsOf(rank.exchange.announced()), (std::vector<int>{1, 4, 5}));
       const Schedule schedule = FindAllReduce("ring").make({.ranks = kRanks}, world.rank());
       rank.exchange.SetPlan({1, 4, 5}, {schedule, schedule, schedule}, wire);
       for (std::vector<float>& values : rank.values) std::ranges::fill(values, kFine);
-      for (int64_t key = 0; key < 5; ++key) rank.exchange.Begin(key);
-      for (int64_t key = 0; key < 5; ++key) rank.exchange.End(key);
+      for (int64_t key = 0; key < 5; ++key) rank.exchange.program().Begin(key);
+      for (int64_t key = 0; key < 5; ++key) rank.exchange.program().End(key);
       for (const size_t exact : {0, 4}) EXPECT_EQ(rank.values[exact][0], 3 * kFine);
       EXPECT_EQ(rank.values[3][0], 3.0F);
     });
@@ -124,47 +124,46 @@ TEST(GradientExchange, AWeightIsThereBeforeLaterOnesHaveBegun) {
   RunWorld([&](Communicator& world) {
     Rank rank(world);
     const int me = world.rank();
-    using Way = GradientExchange::Way;
-    rank.exchange.SetWay(3, Way::kFromOwner, 0);
-    rank.exchange.SetWay(4, Way::kFromOwner, 1);
-    EXPECT_EQ(rank.exchange.first_gathered(), 3);
+    rank.exchange.announced().SetRoute(3, {GradientWay::kFromOwner, 0});
+    rank.exchange.announced().SetRoute(4, {GradientWay::kFromOwner, 1});
+    EXPECT_EQ(rank.exchange.announced().first_gathered(), 3);
     const Schedule schedule = FindAllReduce("direct").make({.ranks = kRanks}, me);
     rank.exchange.SetPlan({3, 4, 5}, {schedule, schedule, schedule}, Wire::kFloat32);
-    for (const int64_t key : {3, 4}) rank.exchange.End(key);  // nothing is on its way yet
+    for (const int64_t key : {3, 4}) rank.exchange.program().End(key);  // nothing is on its way yet
     for (int iteration = 0; iteration < 4; ++iteration) {
       for (std::vector<float>& values : rank.values)
         std::fill(values.begin(), values.end(), static_cast<float>(10 * iteration + me));
-      for (int64_t key = 0; key < 4; ++key) rank.exchange.Begin(key);
-      for (int64_t key = 0; key < 3; ++key) rank.exchange.End(key);
+      for (int64_t key = 0; key < 4; ++key) rank.exchange.program().Begin(key);
+      for (int64_t key = 0; key < 3; ++key) rank.exchange.program().End(key);
       EXPECT_EQ(rank.values[0][0], static_cast<float>(30 * iteration + 3));
-      rank.exchange.End(3);
+      rank.exchange.program().End(3);
       EXPECT_EQ(rank.values[3].back(), static_cast<float>(10 * iteration)) << "what rank 0 has";
       ++has_first;
       while (has_first < kRanks * (iteration + 1)) std::this_thread::yield();
-      rank.exchange.Begin(4);
-      rank.exchange.End(4);  // of the next iteration
+      rank.exchange.program().Begin(4);
+      rank.exchange.program().End(4);  // of the next iteration
       EXPECT_EQ(rank.values[4].back(), static_cast<float>(10 * iteration + 1)) << "what rank 1 has";
     }
     EXPECT_EQ(rank.exchange.arrivals().buckets(), 1) << "those that are summed";
   });
 }
 
-// What is read late is needed late, without what was waited for.
+// A weight that is read late is needed late; the time that was waited is not counted.
 TEST(GradientExchange, KnowsWhenWeightsAreRead) {
   RunWorld([](Communicator& world) {
     Rank rank(world);
-    for (const int64_t key : {2, 3, 4}) rank.exchange.SetWay(key, GradientExchange::Way::kFromOwner, 0);
+    for (const int64_t key : {2, 3, 4}) rank.exchange.announced().SetRoute(key, {GradientWay::kFromOwner, 0});
     const Schedule schedule = FindAllReduce("direct").make({.ranks = kRanks}, world.rank());
     rank.exchange.SetPlan({2, 3, 5}, {schedule, schedule, schedule}, Wire::kFloat32);
     for (int iteration = 0; iteration < 3; ++iteration) {
-      rank.exchange.End(2);
-      rank.exchange.End(3);
+      rank.exchange.program().End(2);
+      rank.exchange.program().End(3);
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      rank.exchange.End(4);
-      for (int64_t key = 0; key < 5; ++key) rank.exchange.Begin(key);
+      rank.exchange.program().End(4);
+      for (int64_t key = 0; key < 5; ++key) rank.exchange.program().Begin(key);
     }
     rank.exchange.Drain();
-    const std::vector<ExchangedGradient>& gradients = rank.exchange.gradients();
+    const std::vector<ExchangedGradient>& gradients = rank.exchange.announced().all();
     EXPECT_EQ(gradients[2].needed_s, 0);
     EXPECT_GE(gradients[3].needed_s, 0);
     EXPECT_GE(gradients[4].needed_s, 0.02);
@@ -188,17 +187,17 @@ TEST(PartsExchange, PartsGoToTheirRanksBesideSums) {
     for (size_t i = 0; i < columns.size(); ++i) columns[i] = static_cast<float>(100 * rank + static_cast<int>(i));
     std::vector<float> rows(7, -1.0F);
     std::vector<float> gradient(40, 1.0F);
-    exchange.AnnounceParts(10, "fc", {own, gathered, {0, 2}, {0, 2, 4, 6}, 6});
-    exchange.AnnounceParts(11, "fc", {columns, rows, {0, width, 2 * width, 3 * width}, {0, 3, 5, 7}, 7});
-    exchange.Announce(0, "conv", Tensor({DType::kFloat32, Shape{40}, {}}, gradient.data()));
-    exchange.AnnounceParts(12, "fc", {sent, sums, {0, 2, 4, 6}, {0, 2}, 6});
+    exchange.program().AnnounceParts(10, "fc", {own, gathered, {0, 2}, {0, 2, 4, 6}, 6});
+    exchange.program().AnnounceParts(11, "fc", {columns, rows, {0, width, 2 * width, 3 * width}, {0, 3, 5, 7}, 7});
+    exchange.program().Announce(0, "conv", Tensor({DType::kFloat32, Shape{40}, {}}, gradient.data()));
+    exchange.program().AnnounceParts(12, "fc", {sent, sums, {0, 2, 4, 6}, {0, 2}, 6});
     exchange.CheckAnnounced();
     ExchangePlanner plans(world, {.fusion = "single"});
     plans.Measure(1 << 10);
     plans.Plan(exchange);
     for (const int64_t key : {10, 11, 0, 12}) {
-      exchange.Begin(key);
-      exchange.End(key);
+      exchange.program().Begin(key);
+      exchange.program().End(key);
     }
     exchange.Check();
     for (int from = 0; from < kRanks; ++from) {
@@ -216,7 +215,7 @@ TEST(PartsExchange, PartsGoToTheirRanksBesideSums) {
   });
 }
 
-// What a rank sends: n D of features, as much of their gradients, and (R-1)/R n K of outputs there and back.
+// A rank sends n D of features, as much of their gradients, and (R-1)/R n K of outputs there and back.
 TEST(PartsExchange, BytesThatCrossAreThoseDocumented) {
   constexpr int64_t kN = 5;
   constexpr int64_t kD = 64;
@@ -266,7 +265,7 @@ TEST(DelayedExchange, GivesTheSumsOfSoManyIterationsBeforeUnderAnyPlan) {
         }
       }
       rank.exchange.Drain();
-      EXPECT_NE(rank.exchange.DescribeDelays().find(std::to_string(delay)), std::string::npos);
+      EXPECT_NE(rank.exchange.delays()->Describe().find(std::to_string(delay)), std::string::npos);
     });
   }
 }
@@ -285,7 +284,7 @@ TEST(DelayedExchange, WhatWaitsGoesOnInAnotherProcess) {
         std::vector<std::vector<float>>& sums = waiting.emplace_back();
         for (size_t i = 0; i < kCounts.size(); ++i) {
           sums.emplace_back(static_cast<size_t>(kCounts[i]));
-          rank.exchange.SaveWaiting(static_cast<int64_t>(i), age, sums.back());
+          rank.exchange.delays()->Save(static_cast<int>(i), age, sums.back());
           if (i > 0) {
             EXPECT_EQ(sums.back()[0], SumOf(5 - age, i));
           }
@@ -297,7 +296,7 @@ TEST(DelayedExchange, WhatWaitsGoesOnInAnotherProcess) {
     rank.exchange.SetPlan({5}, {schedule}, Wire::kFloat32);
     for (int age = 1; age <= 2; ++age) {
       for (size_t i = 1; i < kCounts.size(); ++i) {
-        rank.exchange.LoadWaiting(static_cast<int64_t>(i), age, waiting[static_cast<size_t>(age - 1)][i]);
+        rank.exchange.delays()->Load(static_cast<int>(i), age, waiting[static_cast<size_t>(age - 1)][i]);
       }
     }
     for (int iteration = 5; iteration < 9; ++iteration) {
@@ -322,9 +321,9 @@ TEST(DelayedExchange, GradientsOfALossThatIsNotFiniteAreLeftOut) {
         for (size_t i = 0; i < rank.values.size(); ++i) {
           std::ranges::fill(rank.values[i], 1.0F);
           if (iteration == 1 && world.rank() == 1) rank.values[i][0] = std::nanf("");
-          rank.exchange.Begin(static_cast<int64_t>(i));
+          rank.exchange.program().Begin(static_cast<int64_t>(i));
         }
-        for (int64_t key = 0; key < 5; ++key) rank.exchange.End(key);
+        for (int64_t key = 0; key < 5; ++key) rank.exchange.program().End(key);
         const float expected = iteration == 0 || iteration == 2 ? 0.0F : 3.0F;
         EXPECT_EQ(rank.values[static_cast<size_t>(4 - loss)][0], expected) << iteration;
         EXPECT_EQ(std::isnan(rank.values[static_cast<size_t>(loss)][0]), iteration == 2) << "the loss itself is told";
@@ -342,24 +341,26 @@ TEST(DelayedExchange, ADynamicDelayGrowsWhereItIsWaitedForAndLosesNothing) {
     rank.exchange.SetPlan({5}, {schedule}, Wire::kFloat32);
     double given = 0;
     double taken = 0;
-    const int iterations = 6 * GradientExchange::kAdaptEvery;
+    const int iterations = 6 * DelayedSums::kAdaptEvery;
     for (int iteration = 0; iteration < iterations; ++iteration) {
       for (size_t i = 0; i < rank.values.size(); ++i) {
         std::ranges::fill(rank.values[i], static_cast<float>(iteration + 1));
         // One rank is slow in its last gradient, so the others wait.
         if (i + 1 == rank.values.size() && world.rank() == 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        rank.exchange.Begin(static_cast<int64_t>(i));
+        rank.exchange.program().Begin(static_cast<int64_t>(i));
       }
-      for (int64_t key = 0; key < 5; ++key) rank.exchange.End(key);
+      for (int64_t key = 0; key < 5; ++key) rank.exchange.program().End(key);
       given += 3.0 * (iteration + 1);
       taken += double{rank.values[2][0]};
-      if ((iteration + 1) % GradientExchange::kAdaptEvery == 0) rank.exchange.AdaptDelays();
+      if ((iteration + 1) % DelayedSums::kAdaptEvery != 0) continue;
+      rank.exchange.Drain();
+      rank.exchange.delays()->Adapt(world);
     }
-    EXPECT_EQ(rank.exchange.DescribeDelays(), "updates are 2 iterations late (at most 2)");
+    EXPECT_EQ(rank.exchange.delays()->Describe(), "updates are 2 iterations late (at most 2)");
     rank.exchange.Drain();
     for (int age = 1; age <= 2; ++age) {
       std::vector<float> waiting(static_cast<size_t>(kCounts[2]));
-      rank.exchange.SaveWaiting(2, age, waiting);
+      rank.exchange.delays()->Save(2, age, waiting);
       taken += double{waiting[0]};
     }
     EXPECT_EQ(taken, given) << "every sum is taken once";
@@ -371,7 +372,7 @@ TEST(GradientExchange, RanksOfDifferentProgramsAreTold) {
     Rank rank(world);
     std::vector<float> more(7);
     if (world.rank() == 2) {
-      rank.exchange.Announce(99, "extra", Tensor({DType::kFloat32, Shape{7}, {}}, more.data()));
+      rank.exchange.program().Announce(99, "extra", Tensor({DType::kFloat32, Shape{7}, {}}, more.data()));
     }
     try {
       rank.exchange.CheckAnnounced();
@@ -390,7 +391,7 @@ TEST(GradientExchange, ARankThatEndsInTheMiddleEndsTheOthers) {
     const Schedule schedule = FindAllReduce("direct").make({.ranks = kRanks}, world.rank());
     rank.exchange.SetPlan({1, 5}, {schedule, schedule}, Wire::kFloat32);
     if (world.rank() == 1) {
-      rank.exchange.Begin(0);
+      rank.exchange.program().Begin(0);
       rank.exchange.Cancel("record 17 is damaged");
       return;
     }
@@ -431,10 +432,10 @@ TEST(GradientExchange, EndsWheneverItIsTold) {
   std::vector<float> values(1);
   for (int i = 0; i < 3000; ++i) {
     GradientExchange exchange(world);
-    exchange.Announce(0, "layer", Tensor({DType::kFloat32, Shape{1}, {}}, values.data()));
+    exchange.program().Announce(0, "layer", Tensor({DType::kFloat32, Shape{1}, {}}, values.data()));
     exchange.SetPlan({1}, {schedule}, Wire::kFloat32);
-    if (i % 2 == 1) exchange.Begin(0);
-    if (i % 2 == 1) exchange.End(0);
+    if (i % 2 == 1) exchange.program().Begin(0);
+    if (i % 2 == 1) exchange.program().End(0);
   }
 }
 

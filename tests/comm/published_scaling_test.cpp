@@ -93,7 +93,7 @@ TEST(PublishedScaling, DdlsAllReduceIsTheFormula) {
   // None of it hidden, and all but a last small bucket's.
   EXPECT_NEAR(AllReduceMs("p100_edr", "torus:4x64", 256, 4 * elements), 213 * (1 / 0.8803 - 1), 0.03);
   EXPECT_NEAR(1e3 * start_ups, 213 * (1 / 0.9843 - 1), 0.03);
-  // What 95 % takes, one quantity at a time: docs/scaling.md.
+  // The changes that would take it to 95 %, one quantity at a time: docs/scaling.md.
   Scenario ddl{.machine = "p100_edr",
                .devices = 256,
                .fusion = "optimal",

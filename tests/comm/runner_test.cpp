@@ -43,7 +43,7 @@ Arrangement ArrangementOf(int ranks) {
   return arrangement;
 }
 
-// What all ranks hold after the all-reduce.
+// Returns the values that all ranks hold after the all-reduce.
 std::vector<std::vector<float>> AllReduce(const AllReduceAlgorithm& algorithm, const Arrangement& arrangement,
                                           Wire wire, const std::vector<std::vector<float>>& values) {
   std::vector<std::vector<float>> results = values;
@@ -204,7 +204,7 @@ TEST(Runner, SumsOverSlowLinksAndTakesAsLongAsTheyDo) {
     runner.Run(Message(values), kPatience);
     EXPECT_EQ(std::ranges::count(values, 2.0F), 100'000);
   });
-  // Of the 6 steps of a chunk 3 cross between the hosts.
+  // Three of the 6 steps of a chunk cross between the hosts.
   EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(6));
 }
 

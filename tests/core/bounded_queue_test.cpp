@@ -1,3 +1,4 @@
+// The queue against its contract: order, capacity, closing and, with many threads, no value lost, doubled or overtaken.
 #include "core/threads/bounded_queue.h"
 
 #include <gmock/gmock.h>
@@ -54,7 +55,7 @@ TEST(BoundedQueue, DestroysWhatIsLeft) {
   EXPECT_EQ(counted.use_count(), 1);
 }
 
-// What consumers got from each producer, in the order in which each got it.
+// The values that consumers got from each producer, in the order in which each got it.
 struct Received {
   std::vector<std::vector<std::vector<int>>> values;  // consumer, producer
 };

@@ -1,4 +1,4 @@
-// What is kept on disk comes back whole or not at all.
+// A value kept on disk comes back whole or not at all.
 #include "core/cache.h"
 
 #include <gtest/gtest.h>

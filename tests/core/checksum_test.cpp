@@ -1,3 +1,4 @@
+// The published check values of CRC-32C, XXH64 and SHA-256.
 #include "core/checksum.h"
 
 #include <gtest/gtest.h>

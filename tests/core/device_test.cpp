@@ -1,4 +1,4 @@
-// What every device promises, on the CPU's streams and, where there is a GPU, on its own.
+// The promises of every device, on the CPU's streams and, where there is a GPU, on its own.
 #include "core/device/device.h"
 
 #include <gmock/gmock.h>

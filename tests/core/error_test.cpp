@@ -1,3 +1,4 @@
+// The one line that an error renders to, and the exit codes of foreign exceptions.
 #include "core/error.h"
 
 #include <gtest/gtest.h>

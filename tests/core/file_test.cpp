@@ -1,3 +1,4 @@
+// Writes are whole or absent under full disks, planted links and missing commits.
 #include "core/file.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// A file cut under its map reads as zeros and is an error, and maps of others keep their SIGBUS.
 #include "core/mapped_file.h"
 
 #include <fcntl.h>

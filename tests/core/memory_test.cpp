@@ -1,3 +1,4 @@
+// Limits of control groups of both versions, read from made-up /proc and /sys trees.
 #include "core/device/memory.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Ranges cover every index once, small work stays in one thread, nested work inside.
 #include "core/threads/parallel.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Nothing that a terminal obeys passes, and letters of all scripts do.
 #include "core/printable.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Affinity and time slice reach threads that were made before.
 #include "core/threads/process_threads.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +14,7 @@
 namespace moka {
 namespace {
 
-// Of the calling thread; 0 where the kernel does not say.
+// Returns the time slice of the calling thread; 0 where the kernel does not say it.
 int64_t SliceNs() {
   std::ifstream file("/proc/thread-self/sched");
   for (std::string line; std::getline(file, line);) {
@@ -27,7 +28,7 @@ struct Seen {
   int64_t slice_ns = 0;
 };
 
-// What a thread sees that was made before `action`.
+// Returns what a thread sees that was made before `action`.
 template <class Action>
 Seen SeenBeside(Action&& action) {
   std::atomic<bool> is_over = false;

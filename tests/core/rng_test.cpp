@@ -1,3 +1,4 @@
+// Philox's published known answers, moments of the distributions, and permutations that are bijections.
 #include "core/rng.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Checked arithmetic against 128 bits near every boundary.
 #include "core/size.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// A phase speaks after a second, and not before or in a quiet scope.
 #include "core/threads/slow_phase.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +12,7 @@
 namespace moka {
 namespace {
 
-// What stderr got while a phase of `lasting` was there.
+// Returns the text that stderr got while a phase of `lasting` was there.
 std::string SaidIn(std::chrono::milliseconds lasting, bool is_quiet) {
   testing::internal::CaptureStderr();
   const auto work = [lasting] {

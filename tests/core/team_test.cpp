@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "core/text.h"
+#include "core/threads/cpu_list.h"
 #include "core/threads/cpus.h"
 #include "core/threads/parallel.h"
 

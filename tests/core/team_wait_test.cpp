@@ -1,3 +1,4 @@
+// Crowding by real threads on the machine's own CPUs is noticed.
 #include "core/threads/team_wait.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Number formats, edit distance and escapes at their edges.
 #include "core/text.h"
 
 #include <gtest/gtest.h>

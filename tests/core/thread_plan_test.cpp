@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "core/threads/cpu_list.h"
 #include "core/threads/cpus.h"
 
 namespace moka {

@@ -1,3 +1,4 @@
+// The JSON of traces: spans, lanes, dropped counts, and the common clock.
 #include "core/trace.h"
 
 #include <gtest/gtest.h>

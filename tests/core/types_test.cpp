@@ -1,3 +1,4 @@
+// Shapes, layouts and tensors against their definitions, element by element.
 #include "core/types.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Every code point reads back, and no other sequence of bytes is one.
 #include "core/utf8.h"
 
 #include <gtest/gtest.h>

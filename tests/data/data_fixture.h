@@ -1,4 +1,4 @@
-// What the data tests share: a folder that goes away, small databases, expected errors.
+// The part that the data tests share: a folder that goes away, small databases, expected errors.
 #pragma once
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What the tests of layers of pictures share: small pictures of a formula, and what OpenCV makes of them.
+// The part that the tests of layers of pictures share: small pictures of a formula, and OpenCV's results for them.
 #pragma once
 
 #include <google/protobuf/text_format.h>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/log.h"
-#include "data/pipeline/pipeline.h"
+#include "data/pipeline/open_pipeline.h"
 #include "tests/data/data_fixture.h"
 
 namespace moka {

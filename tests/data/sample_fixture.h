@@ -1,4 +1,5 @@
-// What the tests of importers that make SampleRecords share: their records and schema, read with protobuf alone.
+// The part that the tests of importers that make SampleRecords share: their records and schema, read with protobuf
+// alone.
 #pragma once
 
 #include <google/protobuf/text_format.h>

@@ -1,5 +1,6 @@
-// What a rank reads from others before and between the steps of a training: texts, sums, the fields that must be equal,
-// clocks, arrivals, a plan of communication. The first byte says what is asked, and the second which rank this one is.
+// The messages that a rank reads from others before and between the steps of a training: texts, sums, the fields that
+// must be equal, clocks, arrivals, a plan of communication. The first byte says what is asked, and the second which
+// rank this one is.
 #include <array>
 #include <memory>
 #include <vector>

@@ -8,7 +8,7 @@
 namespace moka {
 namespace {
 
-// What the seeds have.
+// Returns the schema of the seeds.
 SampleSchema MakeSchema() {
   SampleSchema schema;
   schema.add_label();

@@ -1,5 +1,5 @@
-// What a parameter server reads from its workers, and a worker from servers. The first byte says which rule serves and
-// which rank this one is; this rank pushes three times and leaves, while the input plays the others.
+// The messages that a parameter server reads from its workers, and a worker from servers. The first byte says which
+// rule serves and which rank this one is; this rank pushes three times and leaves, while the input plays the others.
 #include <array>
 #include <chrono>
 #include <memory>

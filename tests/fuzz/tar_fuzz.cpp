@@ -17,7 +17,8 @@ constexpr size_t kBlock = 512;
 constexpr size_t kChecksumAt = 148;
 constexpr size_t kChecksumBytes = 8;
 
-// Of blocks that begin as a header's does: a name, then octal digits where the mode is.
+// Returns the archive with right checksums in all blocks that begin as a header does: a name, then octal digits where
+// the mode is.
 std::string WithChecksums(std::string_view archive) {
   std::string mended(archive);
   for (size_t at = 0; at + kBlock <= mended.size(); at += kBlock) {
@@ -34,7 +35,7 @@ std::string WithChecksums(std::string_view archive) {
   return mended;
 }
 
-// What archives may hold here in all: the fuzzer's own limit of memory is near.
+// The bytes that archives may hold here in all: the fuzzer's own limit of memory is near.
 constexpr int64_t kMostBytes = int64_t{1} << 26;
 
 void ReadMembers(const std::filesystem::path& archive) {

@@ -1,4 +1,4 @@
-// What the simulator reads: a machine's topology, or, with a tab in it, a net's profile.
+// The files that the simulator reads: a machine's topology, or, with a tab in it, a net's profile.
 #include "comm/simulate/model_profile.h"
 #include "comm/simulate/topology.h"
 #include "tests/fuzz/one_input.h"

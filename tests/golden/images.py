@@ -100,7 +100,7 @@ def runs8(indices):
     """RLE8 with runs, absolute runs, a step over pixels and an end mark; indices from the top."""
     out = b""
     for y, row in enumerate(indices[::-1]):
-        if y == 3:  # steps over the whole of one row and five pixels more: they have the first color
+        if y == 3:  # steps over the whole of one row and five pixels more: they have the first colour
             out += bytes([0, 2, 5, 1])
         elif y == 4:
             out += bytes([len(row) - 5, 7])

@@ -3,7 +3,7 @@
 
 Each class follows one fork's source (Caffe_action, caffe_qi, lisa-caffe-lstm, zhzhong11's video-caffe, Caffe-3D),
 batches and all, with numpy and OpenCV's resize. A picture's pixels follow from its name's numbers by a formula which
-the C++ test (tests/data/clip_layers_test.cpp) has too. Needs numpy and OpenCV. Usage: make_clip_goldens.py [FILE]
+the C++ test (tests/data/pipeline/clip_layers_test.cpp) has too. Needs numpy and OpenCV. Usage: make_clip_goldens.py [FILE]
 """
 
 import json

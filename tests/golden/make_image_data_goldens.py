@@ -2,7 +2,7 @@
 """Writes data_layers.json: what layers of label images, windows and clips make of small pictures.
 
 The steps are those of the forks' sources (PSPNet, SegNet, ENet, HED, DeconvNet, BVLC, TSN), written with numpy and
-OpenCV's resize. Pictures follow from a formula which the C++ test (tests/data/picture_layers_test.cpp) has too.
+OpenCV's resize. Pictures follow from a formula which the C++ test (tests/data/pipeline/picture_layers_test.cpp) has too.
 Needs numpy and OpenCV. Usage: make_image_data_goldens.py [FILE]
 """
 

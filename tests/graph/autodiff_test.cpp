@@ -1,3 +1,4 @@
+// The shape of gradients' graphs: one sum where paths meet, nothing where none is wanted.
 #include "graph/autodiff.h"
 
 #include <gtest/gtest.h>
@@ -11,11 +12,11 @@
 namespace moka {
 namespace {
 
-const TensorType kAutodiffVector{DType::kFloat32, Shape{3}, {}};
+const TensorType kVector{DType::kFloat32, Shape{3}, {}};
 
 TEST(AutodiffTest, PathsThatMeetAreOneSum) {
   Graph graph(StandardCatalog());
-  const ValueId x = graph.AddInput("x", kAutodiffVector);
+  const ValueId x = graph.AddInput("x", kVector);
   const GraphBuilder b(graph, {"l", {}, "", kNoId});
   const ValueId a = b.Pointwise("x0*x0", {x});
   const ValueId c = b.Pointwise("exp(x0)", {x});
@@ -25,7 +26,7 @@ TEST(AutodiffTest, PathsThatMeetAreOneSum) {
   ASSERT_NE(dx[0], kNoId);
   const Node& sum = graph.node(graph.value(dx[0]).producer);
   EXPECT_EQ(sum.inputs.size(), 3U);
-  const auto values = Interpret(graph, {{x, {kAutodiffVector, {0.5, -1, 2}}}}, dx);
+  const auto values = Interpret(graph, {{x, {kVector, {0.5, -1, 2}}}}, dx);
   for (size_t i = 0; i < 3; ++i) {
     const double v = std::vector<double>{0.5, -1, 2}[i];
     EXPECT_NEAR(values[0].values[i], 2 * v + std::exp(v) + 3, 1e-12);
@@ -69,8 +70,8 @@ TEST(AutodiffTest, ProductsOfASharedWeightAreOneWhereThatIsSmaller) {
 
 TEST(AutodiffTest, OnlyPathsToWantedValuesGetNodes) {
   Graph graph(StandardCatalog());
-  const ValueId x = graph.AddInput("x", kAutodiffVector);
-  const ValueId w = graph.AddState("w", kAutodiffVector);
+  const ValueId x = graph.AddInput("x", kVector);
+  const ValueId w = graph.AddState("w", kVector);
   const GraphBuilder b(graph, {"l", {}, "", kNoId});
   const ValueId inner = b.Pointwise("tanh(x0)", {x});
   const ValueId far = b.Pointwise("exp(x0)", {inner});
@@ -88,8 +89,8 @@ TEST(AutodiffTest, OnlyPathsToWantedValuesGetNodes) {
 
 TEST(AutodiffTest, StoppedAndUnreachedValuesHaveNoGradient) {
   Graph graph(StandardCatalog());
-  const ValueId x = graph.AddInput("x", kAutodiffVector);
-  const ValueId y = graph.AddInput("y", kAutodiffVector);
+  const ValueId x = graph.AddInput("x", kVector);
+  const ValueId y = graph.AddInput("y", kVector);
   const GraphBuilder b(graph, {"l", {}, "", kNoId});
   const ValueId stopped = b.Add1("stop_gradient", {x});
   const ValueId loss = b.SumAll(b.Pointwise("x0*x0", {stopped}));

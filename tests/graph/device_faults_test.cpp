@@ -1,5 +1,5 @@
-// What goes wrong in a GPU's step: work that cannot be recorded, a kernel of the CPU that fails between two copies. On
-// a rehearsed GPU, with an op of the test's own.
+// Faults in a GPU's step: work that cannot be recorded, a kernel of the CPU that fails between two copies. On a
+// rehearsed GPU, with an op of the test's own.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -54,7 +54,7 @@ struct Training {
   std::unique_ptr<Program> program;
 };
 
-float DeviceProgramLargest(const std::vector<float>& values) {
+float Largest(const std::vector<float>& values) {
   float largest = 0;
   for (const float v : values) largest = std::max(largest, std::abs(v));
   return largest;
@@ -64,8 +64,7 @@ void ExpectSameWeights(const ParameterStore& found, const ParameterStore& expect
   for (const std::string& name : expected.Names()) {
     const std::vector<float> a = found.Values(name);
     const std::vector<float> b = expected.Values(name);
-    for (size_t i = 0; i < a.size(); ++i)
-      ASSERT_NEAR(a[i], b[i], tolerance * DeviceProgramLargest(b)) << name << " " << i;
+    for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], tolerance * Largest(b)) << name << " " << i;
   }
 }
 
@@ -187,8 +186,8 @@ TEST_P(DeviceProgram, SaysWhatRunsOnTheCpu) {
   const auto is = [&](std::string_view op, std::string_view kernel) {
     return std::ranges::any_of(steps, [&](const StepReport& s) { return s.op == op && s.kernel == kernel; });
   };
-  EXPECT_TRUE(is("matmul", "gemm")) << gpu.program->text();
-  EXPECT_GT(gpu.program->memory().arena_bytes, 0);
+  EXPECT_TRUE(is("matmul", "gemm")) << gpu.program->report().text;
+  EXPECT_GT(gpu.program->report().memory.arena_bytes, 0);
 }
 
 // The updates of all weights are one kernel, with the same results as one by one.
@@ -201,7 +200,7 @@ TEST_P(DeviceProgram, GroupsUpdates) {
   apart.disabled_passes = {"group_updates"};
   Training grouped(options());
   Training single(apart);
-  EXPECT_EQ(updates(*grouped.program, "pointwise_group"), 1) << grouped.program->text();
+  EXPECT_EQ(updates(*grouped.program, "pointwise_group"), 1) << grouped.program->report().text;
   EXPECT_EQ(updates(*grouped.program, "pointwise"), 0);
   EXPECT_EQ(updates(*single.program, "pointwise_group"), 0);
   EXPECT_EQ(updates(*single.program, "pointwise"), 7);
@@ -246,7 +245,7 @@ TEST_P(DeviceProgram, FoldedSumsAreNotWrittenOver) {
     const ValueId y = b.Add1("convolution", {x, w}, SmallNet::Geometry());
     graph.AddOutput("y", b.Pointwise("x0+x1", {y, x}));
     options.inference = true;
-    return Compile(std::move(graph), store, options)->text();
+    return Compile(std::move(graph), store, options)->report().text;
   };
   EXPECT_THAT(text(options()), testing::HasSubstr("keeps_summand=true"));
   const std::string cpu = text({});
@@ -268,7 +267,7 @@ TEST_P(DeviceProgram, ConvolutionsSumTheStatisticsOfBatchNorms) {
   Training joined(options());
   Training single(apart);
   if (device().is_rehearsed()) {
-    EXPECT_EQ(CountOf(*joined.program, "convolution_statistics"), 2) << joined.program->text();
+    EXPECT_EQ(CountOf(*joined.program, "convolution_statistics"), 2) << joined.program->report().text;
     EXPECT_EQ(CountOf(*joined.program, "batch_norm_apply"), 2) << "one of them with the residual";
     EXPECT_EQ(CountOf(*joined.program, "batch_norm"), 0);
     EXPECT_EQ(CountOf(*joined.program, "convolution"), 0);
@@ -307,7 +306,7 @@ TEST_P(DeviceProgram, ConvolutionsWithoutSuchARowStayApart) {
   net.graph = Graph(CatalogOfOtherConvolutions());
   net.Build();
   const auto other = Compile(std::move(net.graph), net.store, options());
-  EXPECT_EQ(CountOf(*other, "convolution_statistics"), 0) << other->text();
+  EXPECT_EQ(CountOf(*other, "convolution_statistics"), 0) << other->report().text;
   EXPECT_EQ(CountOf(*other, "convolution"), 2);
   CompileOptions hosted = options();
   hosted.disabled_kernels = {"convolution/loop", "convolution/cudnn"};
@@ -330,7 +329,7 @@ TEST_P(DeviceProgram, ConvolutionsWithAnEpilogueStayApart) {
     const GraphBuilder b(graph, {"layer", {}, "", kNoId});
     graph.AddOutput("y", b.Add("batch_norm", {b.Add1("convolution", inputs, geometry)}, {{"eps", 1e-5}})[0]);
     const auto program = Compile(std::move(graph), store, options());
-    EXPECT_EQ(CountOf(*program, "convolution_statistics"), 0) << program->text();
+    EXPECT_EQ(CountOf(*program, "convolution_statistics"), 0) << program->report().text;
     EXPECT_EQ(CountOf(*program, "batch_norm"), 1);
   }
 }

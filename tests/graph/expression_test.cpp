@@ -1,3 +1,4 @@
+// The expression language: values, derivatives against differences, simplification, printing.
 #include "graph/expression.h"
 
 #include <gmock/gmock.h>

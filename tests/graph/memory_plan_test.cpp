@@ -1,4 +1,5 @@
-#include "graph/memory_plan.h"
+// Plans of random lives never overlap, and the tree of occupied ranges places as a plain search does.
+#include "graph/memory/memory_plan.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +8,7 @@
 #include <numeric>
 
 #include "core/rng.h"
-#include "graph/memory_place.h"
+#include "graph/memory/memory_place.h"
 
 namespace moka {
 namespace {
@@ -74,7 +75,7 @@ std::vector<size_t> OrderBy(const std::vector<PlanItem>& items, std::array<int64
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return key(items[a]) < key(items[b]); });
   return order;
 }
-std::array<int64_t, 3> MemoryPlanLargest(const PlanItem& i) { return {-i.bytes, i.first, i.last}; }
+std::array<int64_t, 3> Largest(const PlanItem& i) { return {-i.bytes, i.first, i.last}; }
 std::array<int64_t, 3> Longest(const PlanItem& i) { return {-int64_t{i.last - i.first}, -i.bytes, i.first}; }
 std::array<int64_t, 3> Earliest(const PlanItem& i) { return {i.first, -int64_t{i.last - i.first}, -i.bytes}; }
 
@@ -123,7 +124,7 @@ TEST(MemoryPlanTest, RandomLivesStaySoundAndNearTheBound) {
 TEST(MemoryPlanTest, PlacingInAnOrderFindsTheTightestGap) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     const PlanItems plan(RandomLives(seed, 200, 60, 1 + seed));
-    for (const auto& key : {MemoryPlanLargest, Longest, Earliest}) {
+    for (const auto& key : {Largest, Longest, Earliest}) {
       const std::vector<size_t> order = OrderBy(plan.items, key);
       int64_t peak = 0;
       const std::vector<int64_t> expected = PlaceByLooking(plan.items, order, peak);
@@ -145,7 +146,7 @@ TEST(MemoryPlanTest, NoSinglePlacementIsBetterThanThePlan) {
     const MemoryPlan plan = PlanMemory(items);
     ExpectSound(items, plan);
     const PlanItems rounded(items);
-    for (const auto& key : {MemoryPlanLargest, Longest, Earliest}) {
+    for (const auto& key : {Largest, Longest, Earliest}) {
       int64_t peak = 0;
       PlaceByLooking(rounded.items, OrderBy(items, key), peak);
       EXPECT_LE(plan.peak_bytes, peak);

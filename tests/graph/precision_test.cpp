@@ -73,7 +73,7 @@ struct PrecisionNet {
       const auto data = program->output(output.name).as<float>();
       values[output.name] = {data.begin(), data.end()};
     }
-    text = program->text();
+    text = program->report().text;
     return values;
   }
   std::string text;
@@ -207,13 +207,13 @@ TEST(PrecisionTest, MastersHaveHalfMirrors) {
     const bool is_cast = step.op == "cast";  // of the images alone
     EXPECT_TRUE(!is_cast || step.types == "float16[4,3,6,6] <- float32[4,3,6,6]") << step.types;
   }
-  EXPECT_FALSE(net.store.MirrorsOf("w2").empty());
-  for (const std::string& mirror : net.store.MirrorsOf("w2")) {
+  EXPECT_FALSE(net.store.claims("w2").mirrors.empty());
+  for (const std::string& mirror : net.store.claims("w2").mirrors) {
     EXPECT_EQ(net.store.type(mirror).dtype, DType::kFloat16);
   }
   EXPECT_EQ(net.store.type("w2").dtype, DType::kFloat32);
   program->Run();
-  for (const std::string& mirror : net.store.MirrorsOf("w2")) {
+  for (const std::string& mirror : net.store.claims("w2").mirrors) {
     const std::vector<float> master = net.store.Values("w2");
     const std::vector<float> copy = net.store.Values(mirror);
     for (size_t i = 0; i < copy.size(); ++i) {

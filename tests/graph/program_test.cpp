@@ -13,6 +13,7 @@
 #include "graph/autodiff.h"
 #include "graph/layer_names.h"
 #include "graph/pass.h"
+#include "graph/state_layer.h"
 #include "layers/net/catalog.h"
 #include "tests/graph/small_net.h"
 
@@ -126,7 +127,7 @@ TEST(ProgramTest, RecomputingKeepsLess) {
     CompileOptions options;
     options.recompute = recompute;
     const auto program = Compile(std::move(net.graph), net.store, options);
-    arena[recompute ? 1 : 0] = program->memory().arena_bytes;
+    arena[recompute ? 1 : 0] = program->report().memory.arena_bytes;
     const auto applies =
         std::ranges::count_if(program->steps(), [](const auto& s) { return s.op == "batch_norm_apply"; });
     EXPECT_EQ(applies, recompute ? 7 : 0);
@@ -296,7 +297,7 @@ TEST(ProgramTest, UpdatesWriteTheMirrorsOfWeights) {
   for (const StepReport& step : program->steps()) EXPECT_FALSE(step.op == "reorder" && step.layer == "c") << step.types;
   const std::vector<std::string> names = net.store.Names();
   const auto expect_equal = [&] {
-    for (const std::string& mirror : net.store.MirrorsOf("c/w")) {
+    for (const std::string& mirror : net.store.claims("c/w").mirrors) {
       EXPECT_EQ(net.store.Values(mirror), net.store.Values("c/w"));
       EXPECT_NE(net.store.type(mirror).layout, net.store.type("c/w").layout);
       EXPECT_EQ(std::count(names.begin(), names.end(), mirror), 0);
@@ -386,9 +387,9 @@ TEST(ProgramTest, PlannedMemoryIsNearItsBound) {
   ComposeForward(net.graph);
   net.Train();
   const auto program = Compile(std::move(net.graph), net.store, {});
-  EXPECT_GE(program->memory().arena_bytes, program->memory().bound_bytes);
-  EXPECT_LE(static_cast<double>(program->memory().arena_bytes),
-            1.25 * static_cast<double>(program->memory().bound_bytes));
+  EXPECT_GE(program->report().memory.arena_bytes, program->report().memory.bound_bytes);
+  EXPECT_LE(static_cast<double>(program->report().memory.arena_bytes),
+            1.25 * static_cast<double>(program->report().memory.bound_bytes));
 }
 
 TEST(LayerNames, AreFoundWholeWhateverTheyAre) {
@@ -408,8 +409,8 @@ TEST(LayerNames, AreFoundWholeWhateverTheyAre) {
   EXPECT_EQ(LayerOfState(graph, slot), "inception_3a/1x1");
   EXPECT_EQ(LayerOfState(graph, lost), "");
   const NodeOrigin& origin = graph.node(graph.value(y).producer).origin;
-  EXPECT_EQ(LayersOf(origin), (std::vector<std::string>{"branch+a", "inception_3a/1x1"}));
-  EXPECT_EQ(LayersText(origin), "branch+a+inception_3a/1x1");
+  EXPECT_EQ(LayersOf(origin.layer), (std::vector<std::string>{"branch+a", "inception_3a/1x1"}));
+  EXPECT_EQ(LayersText(origin.layer), "branch+a+inception_3a/1x1");
 }
 
 }  // namespace

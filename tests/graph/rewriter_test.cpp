@@ -15,7 +15,7 @@
 namespace moka {
 namespace {
 
-const TensorType kRewriterVector{DType::kFloat32, Shape{4}, {}};
+const TensorType kVector{DType::kFloat32, Shape{4}, {}};
 
 std::string SumText(size_t count) {
   std::vector<std::string> terms;
@@ -28,7 +28,7 @@ std::string SumText(size_t count) {
 Graph RandomGraph(uint64_t seed, int nodes, bool scrambled) {
   RandomStream random(seed, 1);
   Graph graph{StandardCatalog()};
-  std::vector<ValueId> values = {graph.AddInput("x", kRewriterVector), graph.AddState("w", kRewriterVector)};
+  std::vector<ValueId> values = {graph.AddInput("x", kVector), graph.AddState("w", kVector)};
   for (int i = 0; i < nodes; ++i) {
     std::vector<ValueId> inputs;
     for (uint64_t k = 0; k <= random.Below(3); ++k) {
@@ -48,7 +48,7 @@ Graph RandomGraph(uint64_t seed, int nodes, bool scrambled) {
 constexpr size_t kWidest = 6;
 
 // The inputs of a sum once it takes in `between`, a sum only it reads; none if it must not.
-std::vector<ValueId> RewriterJoined(const Graph& graph, NodeId id, ValueId between, int64_t reads, bool pinned) {
+std::vector<ValueId> Joined(const Graph& graph, NodeId id, ValueId between, int64_t reads, bool pinned) {
   const Node& node = graph.node(id);
   const NodeId producer = graph.value(between).producer;
   if (producer == kNoId || pinned || std::count(node.inputs.begin(), node.inputs.end(), between) != reads) return {};
@@ -60,8 +60,7 @@ std::vector<ValueId> RewriterJoined(const Graph& graph, NodeId id, ValueId betwe
   return inputs.size() <= kWidest ? inputs : std::vector<ValueId>{};
 }
 
-// What the passes did before there was a Rewriter: after each change the tables are made anew and the sweep begins
-// again.
+// The way of a pass without a Rewriter: after each change the tables are made anew and the sweep begins again.
 bool JoinOneAnew(Graph& graph) {
   const std::vector<std::vector<NodeId>> uses = graph.Uses();
   for (const NodeId id : graph.TopologicalOrder()) {
@@ -70,7 +69,7 @@ bool JoinOneAnew(Graph& graph) {
       const bool pinned = std::any_of(graph.outputs().begin(), graph.outputs().end(), is_it) ||
                           std::any_of(graph.assignments().begin(), graph.assignments().end(), is_it);
       const auto reads = static_cast<int64_t>(uses[static_cast<size_t>(between)].size());
-      const std::vector<ValueId> inputs = RewriterJoined(graph, id, between, reads, pinned);
+      const std::vector<ValueId> inputs = Joined(graph, id, between, reads, pinned);
       if (inputs.empty()) continue;
       const Node old = graph.node(id);
       const ValueId sum = GraphBuilder(graph, old.origin).Pointwise(SumText(inputs.size()), inputs);
@@ -85,8 +84,7 @@ bool JoinOneAnew(Graph& graph) {
 
 bool JoinOne(Graph& graph, Rewriter& rewriter, NodeId id) {
   for (const ValueId between : graph.node(id).inputs) {
-    const std::vector<ValueId> inputs =
-        RewriterJoined(graph, id, between, rewriter.reads(between), rewriter.IsPinned(between));
+    const std::vector<ValueId> inputs = Joined(graph, id, between, rewriter.reads(between), rewriter.IsPinned(between));
     if (inputs.empty()) continue;
     const Node old = graph.node(id);
     const ValueId sum = GraphBuilder(graph, old.origin).Pointwise(SumText(inputs.size()), inputs);
@@ -117,8 +115,8 @@ TEST(RewriterTest, ASweepEndsWhereSweepsThatBeginAgainWould) {
   }
 }
 
-// With sequences in any order the joins may come in another order, and the new values have other numbers; the graph is
-// as large, nothing is left to join and it is sound.
+// If sequences come in any order, the joins may come in another order, and the new values have other numbers; the graph
+// is as large, nothing is left to join and it is sound.
 TEST(RewriterTest, ASweepLeavesNothingToJoinWhateverTheSequences) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     Graph graph = RandomGraph(seed, 80, true);

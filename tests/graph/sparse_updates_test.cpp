@@ -11,7 +11,7 @@
 namespace moka {
 namespace {
 
-TensorType SparseUpdatesType(const Shape& shape) { return {DType::kFloat32, shape, {}}; }
+TensorType TypeOf(const Shape& shape) { return {DType::kFloat32, shape, {}}; }
 
 // A table [rows,columns] read by some words and updated from dy of each of them.
 struct Table {
@@ -24,18 +24,18 @@ struct Table {
   Graph Build() const {
     Graph graph(StandardCatalog());
     const GraphBuilder b(graph, {"words", {}, "", kNoId});
-    const ValueId index = graph.AddInput("index", SparseUpdatesType(Shape{words}));
-    const ValueId dy = graph.AddInput("dy", SparseUpdatesType(Shape{words, columns}));
-    const ValueId lr = graph.AddInput("lr", SparseUpdatesType(Shape{}));
-    const ValueId guard = graph.AddInput("guard", SparseUpdatesType(Shape{}));
-    const ValueId w = graph.AddState("w", SparseUpdatesType(Shape{rows, columns}));
+    const ValueId index = graph.AddInput("index", TypeOf(Shape{words}));
+    const ValueId dy = graph.AddInput("dy", TypeOf(Shape{words, columns}));
+    const ValueId lr = graph.AddInput("lr", TypeOf(Shape{}));
+    const ValueId guard = graph.AddInput("guard", TypeOf(Shape{}));
+    const ValueId w = graph.AddState("w", TypeOf(Shape{rows, columns}));
     graph.AddOutput("y", b.Add1("embed", {index, w}));
     const ValueId gradient = b.Add1("embed_backward", {index, dy}, {{"rows", rows}});
     if (shows_gradient) graph.AddOutput("gradient", gradient);
     const std::vector<ValueId> updated = b.Pointwise(update, {w, gradient, lr, guard});
     graph.Assign(w, updated[0]);
     for (size_t i = 1; i < updated.size(); ++i) {
-      graph.Assign(graph.AddState(StrCat("slot", i), SparseUpdatesType(Shape{rows, columns})), updated[i]);
+      graph.Assign(graph.AddState(StrCat("slot", i), TypeOf(Shape{rows, columns})), updated[i]);
     }
     return graph;
   }

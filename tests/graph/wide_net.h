@@ -74,7 +74,7 @@ struct WideNet {
     Outcome outcome;
     const auto y = program->output("y").as<float>();
     outcome.y.assign(y.begin(), y.end());
-    outcome.arena_bytes = program->memory().arena_bytes;
+    outcome.arena_bytes = program->report().memory.arena_bytes;
     for (const StepReport& step : program->steps()) {
       outcome.convolutions += step.op == "convolution" ? 1 : 0;
       outcome.in_tracks += step.op == "convolution" && step.pass == "tracks" ? 1 : 0;

@@ -15,6 +15,7 @@
 #include "core/threads/parallel.h"
 #include "graph/autodiff.h"
 #include "graph/interpreter.h"
+#include "layers/net/fork_types.h"
 #include "layers/ops/cases.h"
 #include "tests/layers/kernel_run.h"
 
@@ -112,7 +113,7 @@ bool MayDependOnThreads(const KernelDef& kernel) {
   return kernel.name == "onednn" && (kernel.op == "matmul" || kernel.op == "convolution");
 }
 
-// Of a node that must be the same in every run: one result for any number of threads, in every layout.
+// Expects of a node that must be the same in every run one result for any number of threads, in every layout.
 void ExpectOneResult(const OpDef& op, const OpCase& op_case) {
   const OpGraph built = BuildOp(op, op_case, DType::kFloat32);
   const Node& node = built.graph.node(built.node);
@@ -188,6 +189,7 @@ TEST(Labels, OutsideTheClassesAreFaults) {
 }
 
 TEST(Labels, ObjectsOutsideTheClassesAreFaults) {
+  if (IsWithoutForks()) GTEST_SKIP() << kWithoutForks;
   const OpDef& op = StandardCatalog().Op("picture_regions");
   const OpCase op_case = op.cases().front();
   const OpGraph built = BuildOp(op, op_case, DType::kFloat32);

@@ -35,7 +35,7 @@ std::string Transformation(const std::string& ground, const std::string& augment
 const std::string kNothingRandom =
     "crop_prob: 0 scale_prob: 0 flip_prob: 0 rotation_prob: 0 hue_rotation_prob: 0 desaturation_prob: 0 ";
 
-std::string DetectnetPython(const std::string& module, const std::string& layer, const std::string& param = "") {
+std::string PythonLayerText(const std::string& module, const std::string& layer, const std::string& param = "") {
   return "type: \"Python\" python_param { module: \"caffe.layers.detectnet." + module + "\" layer: \"" + layer +
          "\" param_str: \"" + param + "\" }";
 }
@@ -116,7 +116,7 @@ TEST(DetectNetTest, AMeanFileIsResized) {
   std::filesystem::remove(path);
 }
 
-// What a label counts beyond its rows, or of boxes without area or of strange numbers, is left out.
+// Boxes that a label counts beyond its rows, and those without area or of strange numbers, are left out.
 TEST(DetectNetTest, StrangeLabelsGiveNoBoxes) {
   const BuiltNet net = BuildText(OneLayer(Inputs(), kTops, Transformation("crop_bboxes: false ")), TEST);
   for (const double strange : std::vector<double>{NAN, INFINITY, -INFINITY, 1e300, -1e300}) {
@@ -192,19 +192,19 @@ TEST(DetectNetTest, BoxesMoveWithTheirPixels) {
 TEST(DetectNetTest, PythonLayersShapes) {
   const std::vector<NamedInput> maps = {{"c", {2, 3, 6, 10}}, {"b", {2, 4, 6, 10}}};
   EXPECT_THAT(ShapesOf(maps, {"a", "b2", "c2"},
-                       DetectnetPython("clustering", "ClusterDetections", "80, 48, 8, 0.06, 3, 0.02, 10, 3")),
+                       PythonLayerText("clustering", "ClusterDetections", "80, 48, 8, 0.06, 3, 0.02, 10, 3")),
               Each(Shape{2, 50, 5}));
-  EXPECT_THAT(ShapesOf(maps, {"a", "b2", "c2"}, DetectnetPython("clustering", "ClusterGroundtruth", "80,48,8,3")),
+  EXPECT_THAT(ShapesOf(maps, {"a", "b2", "c2"}, PythonLayerText("clustering", "ClusterGroundtruth", "80,48,8,3")),
               Each(Shape{2, 50, 5}));
   const std::vector<NamedInput> lists = {{"a", {2, 50, 5}}, {"b", {2, 50, 5}}};
-  EXPECT_THAT(ShapesOf(lists, {"y"}, DetectnetPython("mean_ap", "ScoreDetections")), ElementsAre(Shape{2, 50, 5}));
-  EXPECT_THAT(ShapesOf({lists[0]}, {"m", "p", "r"}, DetectnetPython("mean_ap", "mAP", "80, 48, 8")), Each(Shape{1}));
+  EXPECT_THAT(ShapesOf(lists, {"y"}, PythonLayerText("mean_ap", "ScoreDetections")), ElementsAre(Shape{2, 50, 5}));
+  EXPECT_THAT(ShapesOf({lists[0]}, {"m", "p", "r"}, PythonLayerText("mean_ap", "mAP", "80, 48, 8")), Each(Shape{1}));
 }
 
 TEST(DetectNetTest, PythonLayersMistakes) {
   const std::vector<NamedInput> maps = {{"c", {2, 1, 6, 10}}, {"b", {2, 4, 6, 10}}};
   const auto detections = [&](const std::string& param) {
-    return OneLayerErrors(maps, {"y"}, DetectnetPython("clustering", "ClusterDetections", param));
+    return OneLayerErrors(maps, {"y"}, PythonLayerText("clustering", "ClusterDetections", param));
   };
   EXPECT_THAT(detections(""), HasSubstr("number 1 must be a whole number, the image's width, found none"));
   EXPECT_THAT(detections("80, 48"), HasSubstr("number 3 must be a whole number, the stride, found none"));
@@ -215,17 +215,17 @@ TEST(DetectNetTest, PythonLayersMistakes) {
   EXPECT_THAT(detections("80, 48, 8, 0.6, 3, 0.02, 10, 2"), HasSubstr("a top for each of 2 classes, found 1"));
   EXPECT_THAT(detections("7, 48, 8, 0.6, 3, 0.02, 10"), HasSubstr("has no cell of 8"));
   EXPECT_THAT(OneLayerErrors({{"c", {2, 2, 6, 10}}, maps[1]}, {"y"},
-                             DetectnetPython("clustering", "ClusterGroundtruth", "80, 48, 8")),
+                             PythonLayerText("clustering", "ClusterGroundtruth", "80, 48, 8")),
               HasSubstr("bottom \"c\" must have the coverage of 1 classes, [N,1,H,W], found [2,2,6,10]"));
   EXPECT_THAT(OneLayerErrors({maps[0], {"b", {2, 4, 5, 10}}}, {"y"},
-                             DetectnetPython("clustering", "ClusterGroundtruth", "80, 48, 8")),
+                             PythonLayerText("clustering", "ClusterGroundtruth", "80, 48, 8")),
               HasSubstr("a box for each of the 6 x 10 cells"));
   EXPECT_THAT(
-      OneLayerErrors({{"a", {2, 50, 5}}, {"b", {3, 50, 5}}}, {"y"}, DetectnetPython("mean_ap", "ScoreDetections")),
+      OneLayerErrors({{"a", {2, 50, 5}}, {"b", {3, 50, 5}}}, {"y"}, PythonLayerText("mean_ap", "ScoreDetections")),
       HasSubstr("must be [N,boxes,5] of one N"));
-  EXPECT_THAT(OneLayerErrors({{"a", {2, 50, 4}}}, {"m", "p", "r"}, DetectnetPython("mean_ap", "mAP")),
+  EXPECT_THAT(OneLayerErrors({{"a", {2, 50, 4}}}, {"m", "p", "r"}, PythonLayerText("mean_ap", "mAP")),
               HasSubstr("bottom \"a\" must be scored boxes"));
-  EXPECT_THAT(OneLayerErrors({{"a", {2, 50, 5}}}, {"m"}, DetectnetPython("mean_ap", "mAP")),
+  EXPECT_THAT(OneLayerErrors({{"a", {2, 50, 5}}}, {"m"}, PythonLayerText("mean_ap", "mAP")),
               HasSubstr("takes 3 tops, found 1"));
 }
 
@@ -233,8 +233,8 @@ TEST(DetectNetTest, PythonLayersMistakes) {
 TEST(DetectNetTest, FiftyBoxesAtMost) {
   const std::vector<NamedInput> maps = {{"c", {1, 1, 6, 10}}, {"b", {1, 4, 6, 10}}};
   const Feeds feeds = {{"c", std::vector<double>(60, 1.0)}, {"b", std::vector<double>(240, 1.0)}};
-  for (const std::string& layer : {DetectnetPython("clustering", "ClusterDetections", "80, 48, 8, 0.6, 0, 0.02, 0"),
-                                   DetectnetPython("clustering", "ClusterGroundtruth", "80, 48, 8")}) {
+  for (const std::string& layer : {PythonLayerText("clustering", "ClusterDetections", "80, 48, 8, 0.6, 0, 0.02, 0"),
+                                   PythonLayerText("clustering", "ClusterGroundtruth", "80, 48, 8")}) {
     const BuiltNet net = BuildText(OneLayer(maps, {"y"}, layer), TEST);
     const std::vector<double> boxes = TopValues(net, feeds, "y");
     EXPECT_EQ(boxes[49 * 5], 9 * 8 + 1);  // of the fiftieth cell

@@ -1,3 +1,4 @@
+// Each filler's moments, bounds and structure on large blobs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -169,7 +170,7 @@ TEST(FillerTest, GaborHasTheFiltersOfItsNets) {
           {25, 0.10295894F},
           {29, -0.10295894F},
           {31, 0.10295894F}});
-  // Of a kernel of 3 x 3 the middle is lambda * cos(phi).
+  // The middle of a kernel of 3 x 3 is lambda * cos(phi).
   EXPECT_NEAR(value({64, 3, 3, 3}, 0, 1, 1), std::cos(0.375 * 3.14159265358979), 1e-6);
   // The blobs' lambda is 2/3 and 1/2, their colours are 1/4, -1 and 1; their width is that of all filters.
   EXPECT_NEAR(value({64, 3, 3, 3}, 41, 1, 1), 2.0 / 3, 1e-6);
@@ -190,7 +191,7 @@ TEST(FillerTest, EdgesAndLaplacians) {
   EXPECT_NEAR(values[0], 16 * 3 * std::exp(-4.0) / 3.1415, 1e-5);
 }
 
-std::string FillerErrorOf(const FillerParameter& filler, const Shape& shape) {
+std::string ErrorOf(const FillerParameter& filler, const Shape& shape) {
   try {
     CheckFiller(filler, shape);
   } catch (const Error& error) {
@@ -200,30 +201,29 @@ std::string FillerErrorOf(const FillerParameter& filler, const Shape& shape) {
 }
 
 TEST(FillerTest, BadFillersAreRefused) {
-  EXPECT_THAT(FillerErrorOf(Filler("gausian"), {2}),
+  EXPECT_THAT(ErrorOf(Filler("gausian"), {2}),
               HasSubstr("unknown filler type \"gausian\"; did you mean \"gaussian\"?"));
-  EXPECT_THAT(FillerErrorOf(Filler("bilinear"), {1, 1, 3, 4}), HasSubstr("needs a square 2-D kernel"));
-  EXPECT_THAT(FillerErrorOf(Filler("bilinear_upsampling"), {1, 1, 3, 4}), HasSubstr("needs a square 2-D kernel"));
-  EXPECT_THAT(FillerErrorOf(Filler("gabor"), {64, 3, 11, 11}),
-              HasSubstr("[96,3,11,11], the parameter's shape is [64,3,11"));
-  EXPECT_THAT(FillerErrorOf(Filler("gabor"), {96, 1, 11, 11}), HasSubstr("gabor filler: is for"));
-  EXPECT_THAT(FillerErrorOf(Filler("gabor"), {96, 3, 11}), HasSubstr("needs a square 2-D kernel"));
-  EXPECT_THAT(FillerErrorOf(Filler("EdgeX"), {1, 1, 5, 5}), HasSubstr("EdgeX filler: needs a kernel of 3 x 3"));
-  EXPECT_THAT(FillerErrorOf(Filler("LoG"), {1, 1, 4, 4}), HasSubstr("kernel of odd size"));
+  EXPECT_THAT(ErrorOf(Filler("bilinear"), {1, 1, 3, 4}), HasSubstr("needs a square 2-D kernel"));
+  EXPECT_THAT(ErrorOf(Filler("bilinear_upsampling"), {1, 1, 3, 4}), HasSubstr("needs a square 2-D kernel"));
+  EXPECT_THAT(ErrorOf(Filler("gabor"), {64, 3, 11, 11}), HasSubstr("[96,3,11,11], the parameter's shape is [64,3,11"));
+  EXPECT_THAT(ErrorOf(Filler("gabor"), {96, 1, 11, 11}), HasSubstr("gabor filler: is for"));
+  EXPECT_THAT(ErrorOf(Filler("gabor"), {96, 3, 11}), HasSubstr("needs a square 2-D kernel"));
+  EXPECT_THAT(ErrorOf(Filler("EdgeX"), {1, 1, 5, 5}), HasSubstr("EdgeX filler: needs a kernel of 3 x 3"));
+  EXPECT_THAT(ErrorOf(Filler("LoG"), {1, 1, 4, 4}), HasSubstr("kernel of odd size"));
   FillerParameter filler = Filler("LoG");
   filler.set_std(0);
-  EXPECT_THAT(FillerErrorOf(filler, {1, 1, 3, 3}), HasSubstr("std must be above 0, found 0"));
+  EXPECT_THAT(ErrorOf(filler, {1, 1, 3, 3}), HasSubstr("std must be above 0, found 0"));
   filler = Filler("Laplacian");
   filler.set_sparse(1);
-  EXPECT_THAT(FillerErrorOf(filler, {1, 1, 3, 3}), HasSubstr("sparse is for gaussian"));
+  EXPECT_THAT(ErrorOf(filler, {1, 1, 3, 3}), HasSubstr("sparse is for gaussian"));
   filler = Filler("uniform");
   filler.set_min(2);
-  EXPECT_THAT(FillerErrorOf(filler, {2}), HasSubstr("min 2 is above max 1"));
+  EXPECT_THAT(ErrorOf(filler, {2}), HasSubstr("min 2 is above max 1"));
   filler = Filler("gaussian");
   filler.set_std(-1);
-  EXPECT_THAT(FillerErrorOf(filler, {2}), HasSubstr("std -1 is negative"));
+  EXPECT_THAT(ErrorOf(filler, {2}), HasSubstr("std -1 is negative"));
   filler.set_std(NAN);
-  EXPECT_THAT(FillerErrorOf(filler, {2}), HasSubstr("std must be a finite number"));
+  EXPECT_THAT(ErrorOf(filler, {2}), HasSubstr("std must be a finite number"));
 }
 
 TEST(FillerTest, FieldsOfOtherTypesAreFound) {
@@ -248,13 +248,13 @@ TEST(FillerTest, FieldsOfOtherTypesAreFound) {
         EXPECT_EQ(unread.front().name, name) << type;
       }
       filler.clear_type();
-      EXPECT_EQ(FillerErrorOf(filler, shape) == "fine", name == "value") << name;
+      EXPECT_EQ(ErrorOf(filler, shape) == "fine", name == "value") << name;
     }
   }
   FillerParameter filler;
   filler.set_min(-0.5F);
   EXPECT_THAT(
-      FillerErrorOf(filler, {2}),
+      ErrorOf(filler, {2}),
       HasSubstr("filler: min is for type uniform; no type is given, and constant, the default, does not read it"));
   filler = Filler("xavier");
   filler.set_std(1);
@@ -272,8 +272,8 @@ TEST(FillerTest, TrilinearIsTheForks) {
     const std::vector<float> odd = Fill(Filler(type), {1, 1, 3, 3, 3});
     EXPECT_FLOAT_EQ(odd[0], 0.25F * 0.25F * 0.25F);
     EXPECT_FLOAT_EQ(odd[26], 0.75F * 0.75F * 0.75F);
-    EXPECT_THAT(FillerErrorOf(Filler(type), {1, 1, 3, 3}), HasSubstr("needs a cubic 3-D kernel"));
-    EXPECT_THAT(FillerErrorOf(Filler(type), {1, 1, 3, 3, 4}), HasSubstr("needs a cubic 3-D kernel"));
+    EXPECT_THAT(ErrorOf(Filler(type), {1, 1, 3, 3}), HasSubstr("needs a cubic 3-D kernel"));
+    EXPECT_THAT(ErrorOf(Filler(type), {1, 1, 3, 3, 4}), HasSubstr("needs a cubic 3-D kernel"));
   }
 }
 

@@ -47,7 +47,7 @@ TEST(FlowTest, MeansLeaveOutWhatIsUnknown) {
   EXPECT_THAT(TopValues(net, {{"a", {1, kUnknown, 4, kUnknown, 2, kUnknown}}}, "y"),
               ElementsAre(NanSensitiveDoubleNear(1, 1e-12), NanSensitiveDoubleNear(4, 1e-12),
                           NanSensitiveDoubleNear(kUnknown, 0), NanSensitiveDoubleNear(kUnknown, 0)));
-  // Of one size it is the bottom.
+  // If the sizes are equal, the top is the bottom.
   const BuiltNet same =
       BuildText(Layer({{1, 1, 1, 2}}, "Downsample", "downsample_param { top_height: 1 top_width: 2 }"));
   EXPECT_THAT(TopValues(same, {{"a", {3, 5}}}, "y"), ElementsAre(3, 5));

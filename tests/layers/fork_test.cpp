@@ -146,7 +146,7 @@ TEST(ForkTest, FaceLayersCheckTheirBottoms) {
   EXPECT_THAT(ErrorOf({{2, 3}, {2, 2}}, "SigmoidCrossEntropyBalanceLoss"), HasSubstr("one batch and one count"));
 }
 
-// With two items of each set every draw is the same up to its order, so the value is known.
+// If each set has two items, every draw is the same up to its order, so the value is known.
 TEST(ForkTest, DiscrepancyOfTwoPairs) {
   const BuiltNet net = BuildText(Layer({{2, 1}, {2, 1}}, "MMDLoss", "mmd_param { kernel_num: 1 }"));
   const double gamma = 12.0 / (2 * (1 + 25 + 36 + 16 + 25 + 1));  // of 0, 1, 5, 6: ordered pairs over their squares
@@ -188,7 +188,7 @@ TEST(ForkTest, ImagesWithoutLabelsSaySo) {
   const std::string data = "layer { name: \"d\" type: \"ImageData\" top: \"data\" image_data_param { batch_size: 4 ";
   EXPECT_THAT(ErrorsOf(data + "} }"), HasSubstr("ImageData takes 2 tops"));
   EXPECT_THAT(ErrorsOf(data + "rate_height: 0.1 label: false } }"), HasSubstr("rate_height"));
-  // With clip markers a batch is of sequences of 16.
+  // Where there are clip markers, a batch is of sequences of 16.
   EXPECT_THAT(ErrorsOf(data + "} top: \"label\" top: \"markers\" }"), HasSubstr("must be a multiple of 16"));
 }
 

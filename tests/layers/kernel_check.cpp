@@ -1,3 +1,5 @@
+// Runs a kernel twice over memory full of rubbish and compares it with the reference; blocks' padding must be zero, and
+// the second run the same bits.
 #include "tests/layers/kernel_check.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// Lists every (op case, type, layout) that a device's rows accept and runs one, so that catalogue tests of CPU and GPU
+// are the same loop.
 #include "tests/layers/kernel_run.h"
 
 #include <gtest/gtest.h>

@@ -20,7 +20,7 @@ struct OpSubject {
 };
 std::vector<OpSubject> AllOpSubjects();
 
-// What a kernel is run with: the layouts of its inputs and outputs.
+// The variant that a kernel is run in: the layouts of its inputs and outputs.
 struct Variant {
   std::string name;
   std::vector<TensorType> inputs;
@@ -77,7 +77,7 @@ class KernelRun {
 // Expects outputs within `tolerance` of the largest magnitude of each; integers exactly.
 void ExpectClose(const std::vector<RefTensor>& found, const std::vector<RefTensor>& expected, double tolerance);
 
-// What an op's first kernel on a device says after a run over these labels, of 3 classes.
+// Returns the fault of an op's first kernel on a device after a run over these labels, of 3 classes.
 std::string FaultOf(std::string_view op, Attributes attributes, std::vector<double> labels, Device device = {});
 
 }  // namespace moka

@@ -1,3 +1,4 @@
+// Builds nets from text with the errors as values, and evaluates tops by the interpreter.
 #include "net_run.h"
 
 #include "core/text.h"

@@ -1,4 +1,4 @@
-// Nets from text, their errors, and their values by the interpreter: what the tests of the front end share.
+// Nets from text, their errors, and their values by the interpreter: what the tests of layer types share.
 #pragma once
 
 #include <map>

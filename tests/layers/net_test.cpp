@@ -1,3 +1,4 @@
+// Building nets: Caffe's shapes, blobs, outputs, rules, sharing, losses, errors at their places.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

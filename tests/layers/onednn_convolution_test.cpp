@@ -158,7 +158,8 @@ TEST(OnednnConvolution, WeightBlocksAcrossGroupsAreRefused) {
             "the blocks of the weights float32[48,8,3,3]:ABcd8b16a cross the borders of 2 groups");
 }
 
-// What lies there already is kept when the same implementation runs on it, and the gradients use the forward layouts.
+// A layout that is there already is kept when the same implementation runs on it, and the gradients use the forward
+// layouts.
 TEST(OnednnConvolution, NeighboursAgreeOnLayouts) {
   const Convolution c = {Shape{2, 64, 14, 14}, Shape{64, 64, 3, 3}, Shape{2, 64, 14, 14},
                          ConvolutionCase({1, 1}, {1, 1}, {1, 1}, {1, 1})};

@@ -1,3 +1,4 @@
+// Made-up inputs within the ranges of an op's case, whole numbers where it reads indices.
 #include "tests/layers/op_run.h"
 
 #include <algorithm>

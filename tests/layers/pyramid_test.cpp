@@ -19,7 +19,7 @@ using testing::HasSubstr;
 // One size and ratio a map: anchors of 16 x 16 at stride 8 and of 32 x 32 at stride 16, over two pictures of 64 x 64.
 constexpr const char* kOneAnchor = "stride: 8 stride: 16 size: 16 size: 32 ratio: 1 ";
 
-std::string PyramidFields(const std::string& type, const std::string& more = "") {
+std::string Fields(const std::string& type, const std::string& more = "") {
   return StrCat("type: \"", type, "\" pyramid_param { ", kOneAnchor, more, " }");
 }
 
@@ -42,34 +42,34 @@ const std::vector<NamedInput> kAnchorInputs = {
     {"data", {2, 1, 64, 64}}, {"boxes", {1, 1, 6, 8}}, {"s8", {2, 1, 8, 8}}, {"s16", {2, 1, 4, 4}}};
 const std::vector<std::string> kAnchorTargetTops = {"labels", "deltas", "inside", "outside"};
 
-Feeds PyramidAnchorFeeds(double key) {
+Feeds AnchorFeeds(double key) {
   const std::vector<std::vector<double>> rows = {TruthRow(0, 1, 1, {8, 8, 40, 40}), TruthRow(0, 1, 2, {30, 30, 62, 62}),
                                                  TruthRow(1, 2, 1, {14, 14, 18, 18})};
   return {{"boxes", Joined(rows, 48)}, {"random_key", {key}}};
 }
 
 TEST(PyramidTest, AnchorTargetsSampleABatchOfEachPicture) {
-  const BuiltNet net = BuildText(OneLayer(kAnchorInputs, kAnchorTargetTops,
-                                          PyramidFields("PyramidAnchorTarget", "positive_overlap: 0.2 batch: 12")));
+  const BuiltNet net = BuildText(
+      OneLayer(kAnchorInputs, kAnchorTargetTops, Fields("PyramidAnchorTarget", "positive_overlap: 0.2 batch: 12")));
   EXPECT_THAT(ShapesOf(net, kAnchorTargetTops), ElementsAre(Shape{2, 80}, Shape{2, 320}, Shape{2, 320}, Shape{2, 320}));
-  const std::vector<double> labels = TopValues(net, PyramidAnchorFeeds(1), "labels");
+  const std::vector<double> labels = TopValues(net, AnchorFeeds(1), "labels");
   const std::vector<double> first(labels.begin(), labels.begin() + 80);
   const std::vector<double> second(labels.begin() + 80, labels.end());
   EXPECT_EQ(std::ranges::count(first, 1), 6) << "half of the batch";
   EXPECT_EQ(std::ranges::count(first, 0), 6);
   EXPECT_EQ(std::ranges::count(second, 1), 1) << "the best for an object that no anchor overlaps enough";
   EXPECT_EQ(std::ranges::count(second, 0), 11) << "negatives fill the batch";
-  EXPECT_EQ(TopValues(net, PyramidAnchorFeeds(1), "labels"), labels);
-  EXPECT_NE(TopValues(net, PyramidAnchorFeeds(2), "labels"), labels);
+  EXPECT_EQ(TopValues(net, AnchorFeeds(1), "labels"), labels);
+  EXPECT_NE(TopValues(net, AnchorFeeds(2), "labels"), labels);
   // Summed over positives' deltas and divided by the pictures: the mean over all 24 that were sampled.
-  const std::vector<double> inside = TopValues(net, PyramidAnchorFeeds(1), "inside");
-  const std::vector<double> outside = TopValues(net, PyramidAnchorFeeds(1), "outside");
+  const std::vector<double> inside = TopValues(net, AnchorFeeds(1), "inside");
+  const std::vector<double> outside = TopValues(net, AnchorFeeds(1), "outside");
   EXPECT_EQ(std::ranges::count(inside, 1), 7 * 4);
   for (size_t i = 0; i < inside.size(); ++i) EXPECT_NEAR(outside[i], inside[i] * 2 / 24, 1e-12) << i;
 }
 
 TEST(PyramidTest, APositiveAnchorLearnsTheWayToItsBox) {
-  const BuiltNet net = BuildText(OneLayer(kAnchorInputs, kAnchorTargetTops, PyramidFields("PyramidAnchorTarget")));
+  const BuiltNet net = BuildText(OneLayer(kAnchorInputs, kAnchorTargetTops, Fields("PyramidAnchorTarget")));
   // The anchor of cell (2, 3) of the first map is [16,8,32,24].
   const std::vector<std::vector<double>> rows = {TruthRow(0, 1, 1, {18, 8, 34, 24})};
   const Feeds feeds = {{"boxes", Joined(rows, 48)}};
@@ -85,7 +85,7 @@ TEST(PyramidTest, APositiveAnchorLearnsTheWayToItsBox) {
 
 TEST(PyramidTest, PicturesWithoutObjectsHaveNegativesAlone) {
   const BuiltNet net =
-      BuildText(OneLayer(kAnchorInputs, kAnchorTargetTops, PyramidFields("PyramidAnchorTarget", "batch: 10")));
+      BuildText(OneLayer(kAnchorInputs, kAnchorTargetTops, Fields("PyramidAnchorTarget", "batch: 10")));
   // A crowd, a box without area and one without a class are no objects.
   const std::vector<std::vector<double>> rows = {TruthRow(0, 1, 1, {8, 8, 40, 40}, 2), TruthRow(0, 1, 2, {8, 8, 8, 40}),
                                                  TruthRow(1, -1, 1, {8, 8, 40, 40})};
@@ -97,8 +97,8 @@ TEST(PyramidTest, PicturesWithoutObjectsHaveNegativesAlone) {
 }
 
 TEST(PyramidTest, WithoutObjectsNoOverlapIsEnough) {
-  const BuiltNet net = BuildText(OneLayer(kAnchorInputs, kAnchorTargetTops,
-                                          PyramidFields("PyramidAnchorTarget", "positive_overlap: 0 batch: 10")));
+  const BuiltNet net = BuildText(
+      OneLayer(kAnchorInputs, kAnchorTargetTops, Fields("PyramidAnchorTarget", "positive_overlap: 0 batch: 10")));
   const std::vector<double> labels = TopValues(net, {{"boxes", Joined({}, 48)}}, "labels");
   EXPECT_EQ(std::ranges::count(labels, 1), 0);
   EXPECT_EQ(std::ranges::count(labels, 0), 20);
@@ -136,13 +136,13 @@ const std::vector<NamedInput> kProposalInputs = {
 TEST(PyramidTest, ProposalsAreTheBestOfAllMaps) {
   const BuiltNet net =
       BuildText(OneLayer(kProposalInputs, {"rois", "s"},
-                         PyramidFields("PyramidProposal", "pre_nms: 2 post_nms: 4 nms_threshold: 0.3 min_side: 10")));
-  // Of the first map's three best, 18 and its neighbour overlap by a third, and pre_nms leaves the third out.
+                         Fields("PyramidProposal", "pre_nms: 2 post_nms: 4 nms_threshold: 0.3 min_side: 10")));
+  // Three of the first map are best: 18 and its neighbour overlap by a third, and pre_nms leaves the third out.
   std::vector<double> s8(128, -9);
   s8[18] = 3;
   s8[19] = 2.5;
   s8[45] = 2;
-  // Of the second map a corner's anchor, of which a quarter lies in the picture, and one that is moved.
+  // Two of the second map count: a corner's anchor, of which a quarter lies in the picture, and one that is moved.
   std::vector<double> s16(32, -9);
   s16[0] = 5;
   s16[5] = 1;
@@ -151,7 +151,7 @@ TEST(PyramidTest, ProposalsAreTheBestOfAllMaps) {
   d16[3 * 16 + 5] = std::log(2.0);  // twice as high
   const Feeds feeds = {{"s8", s8}, {"s16", s16}, {"d16", d16}};
   EXPECT_THAT(ShapesOf(net, {"rois", "s"}), ElementsAre(Shape{8, 5}, Shape{8}));
-  // Of the second picture, where all scores are alike, min_side leaves out the first map's two, overlap another one.
+  // In the second picture, where all scores are alike, min_side leaves out the first map's two, overlap another one.
   EXPECT_THAT(TopValues(net, feeds, "s"), ElementsAre(5, 3, 1, 0, -9, 0, 0, 0));
   const std::vector<double> expected = {0, 0, 0, 16, 16, 0,  8, 8, 24, 24, 0,  8, 0, 40, 48, -1, 0, 0, 0, 0,
                                         1, 0, 0, 16, 16, -1, 0, 0, 0,  0,  -1, 0, 0, 0,  0,  -1, 0, 0, 0, 0};
@@ -159,8 +159,7 @@ TEST(PyramidTest, ProposalsAreTheBestOfAllMaps) {
 }
 
 TEST(PyramidTest, ProposalsWithoutNumbersAreNone) {
-  const BuiltNet net =
-      BuildText(OneLayer(kProposalInputs, {"rois"}, PyramidFields("PyramidProposal", "post_nms: 300")));
+  const BuiltNet net = BuildText(OneLayer(kProposalInputs, {"rois"}, Fields("PyramidProposal", "post_nms: 300")));
   const std::vector<double> rois = TopValues(net, {{"d8", std::vector<double>(512, NAN)}}, "rois");
   int64_t found = 0;
   for (size_t i = 0; i < rois.size(); i += 5) found += rois[i] >= 0 ? 1 : 0;
@@ -171,7 +170,7 @@ TEST(PyramidTest, ProposalsWithoutNumbersAreNone) {
 
 TEST(PyramidTest, ProposalMistakes) {
   const auto error = [](const std::string& more, const std::vector<NamedInput>& inputs = kProposalInputs) {
-    return ErrorsOf(OneLayer(inputs, {"rois"}, PyramidFields("PyramidProposal", more)));
+    return ErrorsOf(OneLayer(inputs, {"rois"}, Fields("PyramidProposal", more)));
   };
   std::vector<NamedInput> inputs = kProposalInputs;
   inputs.pop_back();

@@ -13,27 +13,26 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::string RegionsPython(const std::string& module, const std::string& layer, const std::string& param = "") {
+std::string PythonLayerText(const std::string& module, const std::string& layer, const std::string& param = "") {
   return StrCat("type: \"Python\" python_param { module: \"", module, "\" layer: \"", layer, "\" param_str: \"", param,
                 "\" }");
 }
 
 // Pooling ------------------------------------------------------------------------------------------------------------
 
-const std::vector<NamedInput> kRegionsMapAndRois = {{"x", {2, 3, 8, 9}}, {"rois", {6, 5}}};
+const std::vector<NamedInput> kMapAndRois = {{"x", {2, 3, 8, 9}}, {"rois", {6, 5}}};
 const std::vector<NamedInput> kClipAndWindows = {{"x", {2, 3, 4, 7, 7}}, {"windows", {6, 3}}};
 
-std::string PoolingError(const std::string& fields, const std::vector<NamedInput>& inputs = kRegionsMapAndRois) {
+std::string PoolingError(const std::string& fields, const std::vector<NamedInput>& inputs = kMapAndRois) {
   return OneLayerErrors(inputs, {"y"}, fields);
 }
 
 TEST(RegionsTest, PooledShapes) {
-  EXPECT_EQ(
-      ShapesOf(kRegionsMapAndRois, {"y"}, "type: \"ROIAlignment\" roi_alignment_param { pooled_h: 3 pooled_w: 4 }")[0],
-      (Shape{6, 3, 3, 4}));
-  EXPECT_EQ(ShapesOf(kRegionsMapAndRois, {"y"},
-                     "type: \"ROIMaskPooling\" roi_mask_pooling_param { pooled_h: 3 pooled_w: 4 }")[0],
+  EXPECT_EQ(ShapesOf(kMapAndRois, {"y"}, "type: \"ROIAlignment\" roi_alignment_param { pooled_h: 3 pooled_w: 4 }")[0],
             (Shape{6, 3, 3, 4}));
+  EXPECT_EQ(
+      ShapesOf(kMapAndRois, {"y"}, "type: \"ROIMaskPooling\" roi_mask_pooling_param { pooled_h: 3 pooled_w: 4 }")[0],
+      (Shape{6, 3, 3, 4}));
   EXPECT_EQ(ShapesOf(kClipAndWindows, {"y"},
                      "type: \"ROIPooling\" roi_pooling_param { pooled_l: 2 pooled_h: 3 pooled_w: 4 }")[0],
             (Shape{6, 3, 2, 3, 4}));
@@ -71,22 +70,22 @@ const std::string kScales = "'feat_stride': 8\\n'scales': !!python/tuple [1, 2, 
 const std::vector<NamedInput> kProposal = {{"scores", {1, 6, 16, 1, 1}}, {"deltas", {1, 6, 16, 1, 1}}};
 
 TEST(RegionsTest, WindowsInTimeHaveTheirOwnShapes) {
-  const std::string layer = RegionsPython("rpn.proposal_layer", "ProposalLayer", kScales);
+  const std::string layer = PythonLayerText("rpn.proposal_layer", "ProposalLayer", kScales);
   EXPECT_THAT(ShapesOf(kProposal, {"rois", "score"}, layer, TRAIN), ElementsAre(Shape{2000, 3}, Shape{2000, 1}));
   EXPECT_THAT(ShapesOf(kProposal, {"rois"}, layer, TEST), ElementsAre(Shape{300, 3}));
   EXPECT_THAT(ShapesOf({{"rois", {30, 3}}, {"gt", {5, 3}}}, {"r", "labels", "targets", "inside", "outside"},
-                       RegionsPython("rpn.proposal_target_layer", "ProposalTargetLayer", "'num_classes': 21")),
+                       PythonLayerText("rpn.proposal_target_layer", "ProposalTargetLayer", "'num_classes': 21")),
               ElementsAre(Shape{128, 3}, Shape{128}, Shape{128, 42}, Shape{128, 42}, Shape{128, 42}));
   EXPECT_THAT(
-      ShapesOf({}, {"data", "gt_boxes"}, RegionsPython("roi_data_layer.layer", "RoIDataLayer", "'num_classes': 21")),
+      ShapesOf({}, {"data", "gt_boxes"}, PythonLayerText("roi_data_layer.layer", "RoIDataLayer", "'num_classes': 21")),
       ElementsAre(Shape{1, 3, 512, 112, 112}, Shape{64, 3}));
 }
 
 TEST(RegionsTest, WindowsInTimeSampleABatch) {
-  const BuiltNet net = BuildText(
-      OneLayer({{"scores", {1, 6, 64, 1, 1}}, {"gt", {3, 3}}, {"data", {1, 1, 512, 2, 2}}},
-               {"labels", "targets", "inside", "outside"},
-               RegionsPython("rpn.anchor_target_layer", "AnchorTargetLayer", kScales + "\\n'positive_overlap': 0.2")));
+  const BuiltNet net = BuildText(OneLayer(
+      {{"scores", {1, 6, 64, 1, 1}}, {"gt", {3, 3}}, {"data", {1, 1, 512, 2, 2}}},
+      {"labels", "targets", "inside", "outside"},
+      PythonLayerText("rpn.anchor_target_layer", "AnchorTargetLayer", kScales + "\\n'positive_overlap': 0.2")));
   EXPECT_THAT(ShapesOf(net, {"labels", "targets"}), ElementsAre(Shape{1, 1, 192, 1, 1}, Shape{1, 6, 64, 1, 1}));
   const Feeds feeds{{"gt", {20, 280, 1, 100, 400, 2, 0, 0, 0}}, {"random_key", {1}}};
   const std::vector<double> labels = TopValues(net, feeds, "labels");
@@ -102,7 +101,7 @@ TEST(RegionsTest, WindowsInTimeMistakes) {
     const std::string module = name == "ProposalLayer"       ? "proposal"
                                : name == "AnchorTargetLayer" ? "anchor_target"
                                                              : "proposal_target";
-    return OneLayerErrors(inputs, tops, RegionsPython("rpn." + module + "_layer", name, param));
+    return OneLayerErrors(inputs, tops, PythonLayerText("rpn." + module + "_layer", name, param));
   };
   const std::vector<std::string> anchor_tops = {"a", "b", "c", "d"};
   EXPECT_THAT(error({{"scores", {1, 6, 16, 2, 1}}, {"deltas", {1, 6, 16, 2, 1}}}, {"r"}, "ProposalLayer", kScales),
@@ -136,7 +135,7 @@ TEST(RegionsTest, WindowsInTimeMistakes) {
 TEST(RegionsTest, OhemTakesEveryProposal) {
   const auto net = [](const std::string& more) {
     return BuildText(OneLayer({{"rois", {30, 5}}, {"gt", {2, 5}}}, {"r", "labels", "targets", "inside", "outside"},
-                              RegionsPython("rpn.proposal_target_layer", "ProposalTargetLayer", "'num_classes': 2")) +
+                              PythonLayerText("rpn.proposal_target_layer", "ProposalTargetLayer", "'num_classes': 2")) +
                      InputText("p", {32, 2}) + InputText("b", {32, 8}) + more);
   };
   EXPECT_EQ(net("").graph.shape(net("").tops.at("r")), (Shape{128, 5}));
@@ -146,7 +145,7 @@ TEST(RegionsTest, OhemTakesEveryProposal) {
   }
   for (const char* top : {"r2", "l2", "t2", "i2", "o2"}) mining += StrCat("top: \"", top, "\" ");
   const BuiltNet mined = net(
-      mining + RegionsPython("roi_data_layer.layer", "OHEMDataLayer", "{'num_classes': 2, 'batch_size': 12}") + " }");
+      mining + PythonLayerText("roi_data_layer.layer", "OHEMDataLayer", "{'num_classes': 2, 'batch_size': 12}") + " }");
   EXPECT_THAT(ShapesOf(mined, {"r", "r2", "l2", "t2", "o2"}),
               ElementsAre(Shape{32, 5}, Shape{12, 5}, Shape{12}, Shape{12, 8}, Shape{12, 8}));
 }
@@ -154,45 +153,46 @@ TEST(RegionsTest, OhemTakesEveryProposal) {
 TEST(RegionsTest, RegionMistakes) {
   const auto error = [](const std::vector<NamedInput>& inputs, const std::vector<std::string>& tops,
                         const std::string& fields) { return OneLayerErrors(inputs, tops, fields); };
-  const std::string transform = RegionsPython("rpn.box_transform_layer", "BoxTransformLayer");
+  const std::string transform = PythonLayerText("rpn.box_transform_layer", "BoxTransformLayer");
   EXPECT_THAT(error({{"boxes", {3, 6}}, {"d", {3, 4}}}, {"y"}, transform),
               HasSubstr("bottom \"boxes\" must be boxes [R,4] or regions [R,5], found [3,6]"));
   EXPECT_THAT(error({{"boxes", {3, 5}}, {"d", {2, 4}}}, {"y"}, transform),
               HasSubstr("bottom \"d\" must be [3,4] (a delta of each side), found [2,4]"));
   EXPECT_THAT(error({{"boxes", {3, 5}}, {"d", {3, 4}}}, {"y"},
-                    RegionsPython("rpn.box_transform_layer", "BoxTransformLayer", "{'bbox_normalize_means': [0]}")),
+                    PythonLayerText("rpn.box_transform_layer", "BoxTransformLayer", "{'bbox_normalize_means': [0]}")),
               HasSubstr("must have 4 numbers each"));
-  EXPECT_THAT(error({{"info", {2, 3}}}, {"y"}, RegionsPython("rpn.global_roi_layer", "GlobalRoILayer")),
+  EXPECT_THAT(error({{"info", {2, 3}}}, {"y"}, PythonLayerText("rpn.global_roi_layer", "GlobalRoILayer")),
               HasSubstr("im_info must be [1,3] (height, width, scale), found [2,3]"));
-  const std::string select = RegionsPython("rpn.roi_select_layer", "RoISelectLayer", "'num_class': 7");
+  const std::string select = PythonLayerText("rpn.roi_select_layer", "RoISelectLayer", "'num_class': 7");
   EXPECT_EQ(ShapesOf({{"rois", {9, 5}}, {"s", {9, 7}}}, {"y"}, select)[0], (Shape{6, 5}));
   EXPECT_THAT(error({{"rois", {9, 5}}, {"s", {9, 6}}}, {"y"}, select),
               HasSubstr("bottom \"s\" must be [9,7] (a score of each class), found [9,6]"));
   EXPECT_THAT(error({{"p", {9, 2}}, {"b", {9, 8}}, {"r", {9, 5}}, {"l", {9}}}, {"y", "z", "w"},
-                    RegionsPython("roi_data_layer.layer", "OHEMDataLayer", "'num_classes': 2")),
+                    PythonLayerText("roi_data_layer.layer", "OHEMDataLayer", "'num_classes': 2")),
               HasSubstr("OHEMDataLayer takes 7 bottoms and 5 tops, or without boxes 4 bottoms and 2 tops"));
 }
 
 TEST(RegionsTest, YoloInPython) {
-  const std::string loss = RegionsPython("yolo_loss_layer", "YoloLossLayer", "{'side': 3, 'classes': 4}");
+  const std::string loss = PythonLayerText("yolo_loss_layer", "YoloLossLayer", "{'side': 3, 'classes': 4}");
   EXPECT_THAT(OneLayerErrors({{"x", {2, 125}}, {"label", {2, 3, 3, 9}}}, {"y"}, loss),
               HasSubstr("bottom \"x\" must be [N,126] (4 classes and 2 boxes of each of 9 cells), found [2,125]"));
   EXPECT_THAT(OneLayerErrors({{"x", {2, 126}}, {"label", {2, 3, 3, 8}}}, {"y"}, loss),
               HasSubstr("bottom \"label\" must be [2,3,3,9] (object, box, classes), found [2,3,3,8]"));
   EXPECT_THAT(OneLayerErrors({{"x", {2, 126}}, {"label", {2, 3, 3, 9}}}, {"y"},
-                             RegionsPython("yolo_loss_layer", "YoloLossLayer", "{'coords': 5}")),
+                             PythonLayerText("yolo_loss_layer", "YoloLossLayer", "{'coords': 5}")),
               HasSubstr("'coords' must be 4"));
   const std::string loader = "VOCLocDataLayerSyncSync";
   EXPECT_THAT(
       ShapesOf({}, {"data", "label"},
-               RegionsPython("voc_data_layer", loader, "{'batch_size': 16, 'im_shape': (448, 320), 'classes': 3}")),
+               PythonLayerText("voc_data_layer", loader, "{'batch_size': 16, 'im_shape': (448, 320), 'classes': 3}")),
       ElementsAre(Shape{16, 3, 448, 320}, Shape{16, 7, 7, 8}));
-  EXPECT_THAT(OneLayerErrors({}, {"data", "label"}, RegionsPython("voc_data_layer", loader, "{'im_shape': (448)}")),
+  EXPECT_THAT(OneLayerErrors({}, {"data", "label"}, PythonLayerText("voc_data_layer", loader, "{'im_shape': (448)}")),
               HasSubstr("'im_shape' must be a height and a width"));
 }
 
 TEST(RegionsTest, DetectionsBecomeRegions) {
-  const std::string layer = RegionsPython("rpn.pred_to_proposal_layer", "PredToProposalLayer", "'max_per_image': 100");
+  const std::string layer =
+      PythonLayerText("rpn.pred_to_proposal_layer", "PredToProposalLayer", "'max_per_image': 100");
   const std::vector<std::string> tops = {"for_mask", "score", "class", "final"};
   const auto inputs = [](int64_t boxes, int64_t info) {
     return std::vector<NamedInput>{
@@ -208,7 +208,7 @@ TEST(RegionsTest, DetectionsBecomeRegions) {
 
 TEST(RegionsTest, LoadersOfForks) {
   const auto shapes = [](const std::vector<std::string>& tops) {
-    return ShapesOf({}, tops, RegionsPython("roi_data_layer.layer", "RoIDataLayer", "'num_classes': 7"));
+    return ShapesOf({}, tops, PythonLayerText("roi_data_layer.layer", "RoIDataLayer", "'num_classes': 7"));
   };
   EXPECT_THAT(shapes({"data", "im_info", "gt_body", "gt_head"}),
               ElementsAre(Shape{1, 3, 600, 1000}, Shape{1, 3}, Shape{64, 6}, Shape{64, 5}));
@@ -217,16 +217,16 @@ TEST(RegionsTest, LoadersOfForks) {
   EXPECT_THAT(shapes({"data", "rois", "rois_shuffled", "labels_shuffled", "face_attrs"}),
               ElementsAre(Shape{6, 3, 600, 1000}, Shape{42, 5}, Shape{42, 5}, Shape{42}, Shape{6, 40}));
   EXPECT_THAT(OneLayerErrors({}, {"data", "im_info", "gt_boxes", "masks"},
-                             RegionsPython("roi_data_layer.layer", "RoIDataLayer")),
+                             PythonLayerText("roi_data_layer.layer", "RoIDataLayer")),
               HasSubstr("top \"masks\" is none of this layer's: data, rois"));
 }
 
 TEST(RegionsTest, MtnetSamplesProposals) {
-  const BuiltNet net = BuildText(
-      OneLayer({{"scores", {1, 2, 16, 16}}, {"deltas", {1, 4, 16, 16}}, {"im_info", {1, 3}}, {"gt", {3, 4}}},
-               {"rois", "labels", "truth"},
-               RegionsPython("rpn.proposal_layer", "ProposalLayer",
-                             "{'feat_stride': 4, 'scales': [2], 'ratios': [1], 'has_extra': true, 'nms_thresh': 1}")));
+  const BuiltNet net = BuildText(OneLayer(
+      {{"scores", {1, 2, 16, 16}}, {"deltas", {1, 4, 16, 16}}, {"im_info", {1, 3}}, {"gt", {3, 4}}},
+      {"rois", "labels", "truth"},
+      PythonLayerText("rpn.proposal_layer", "ProposalLayer",
+                      "{'feat_stride': 4, 'scales': [2], 'ratios': [1], 'has_extra': true, 'nms_thresh': 1}")));
   EXPECT_THAT(ShapesOf(net, {"rois", "labels", "truth"}), ElementsAre(Shape{256, 5}, Shape{256}, Shape{256}));
   const auto feeds = [](double key) {
     return Feeds{{"im_info", {64, 64, 1}}, {"gt", {4, 4, 60, 60, 20, 8, 50, 44, 0, 0, 0, 0}}, {"random_key", {key}}};
@@ -244,7 +244,7 @@ TEST(RegionsTest, MtnetSamplesProposals) {
 
 TEST(RegionsTest, MtnetSamplesLabels) {
   const BuiltNet net =
-      BuildText(OneLayer({{"labels", {300}}}, {"y"}, RegionsPython("rpn.label_target_layer", "LabelTargetLayer")));
+      BuildText(OneLayer({{"labels", {300}}}, {"y"}, PythonLayerText("rpn.label_target_layer", "LabelTargetLayer")));
   std::vector<double> labels(300, 0);
   std::fill_n(labels.begin(), 50, 1);
   std::fill_n(labels.begin() + 50, 20, -1);
@@ -259,19 +259,19 @@ TEST(RegionsTest, MtnetSamplesLabels) {
 TEST(RegionsTest, MtnetMistakes) {
   EXPECT_THAT(
       OneLayerErrors({{"s", {1, 18, 4, 4}}, {"d", {1, 36, 4, 4}}, {"im_info", {1, 3}}, {"gt", {3, 5}}}, {"a", "b", "c"},
-                     RegionsPython("rpn.proposal_layer", "ProposalLayer", "'feat_stride': 16")),
+                     PythonLayerText("rpn.proposal_layer", "ProposalLayer", "'feat_stride': 16")),
       HasSubstr("bottom \"gt\" must be [G,4] (x1, y1, x2, y2), found [3,5]"));
   EXPECT_THAT(OneLayerErrors({{"s", {1, 18, 4, 4}}, {"d", {1, 36, 4, 4}}, {"im_info", {1, 3}}}, {"a", "b", "c"},
-                             RegionsPython("rpn.proposal_layer", "ProposalLayer", "'feat_stride': 16")),
+                             PythonLayerText("rpn.proposal_layer", "ProposalLayer", "'feat_stride': 16")),
               HasSubstr("with 3 tops ProposalLayer takes 4 bottoms, the last gt_boxes, found 3"));
   EXPECT_THAT(
-      OneLayerErrors({{"l", {9}}, {"c", {3, 1}}}, {"y"}, RegionsPython("rpn.label_target_layer", "LabelTargetLayer")),
+      OneLayerErrors({{"l", {9}}, {"c", {3, 1}}}, {"y"}, PythonLayerText("rpn.label_target_layer", "LabelTargetLayer")),
       HasSubstr("LabelTargetLayer takes 1 or 3 bottoms, found 2"));
   EXPECT_THAT(OneLayerErrors({{"l", {9}}, {"c", {3, 2}}, {"t", {9}}}, {"y"},
-                             RegionsPython("rpn.label_target_layer", "LabelTargetLayer")),
+                             PythonLayerText("rpn.label_target_layer", "LabelTargetLayer")),
               HasSubstr("the classes must be [G,1] and the true boxes [9], found [3,2] and [9]"));
   EXPECT_THAT(OneLayerErrors({{"l", {9}}, {"t", {9}}, {"r", {8, 5}}, {"gt", {3, 4}}}, {"a", "b", "c"},
-                             RegionsPython("rpn.box_target_layer", "BoxTargetLayer")),
+                             PythonLayerText("rpn.box_target_layer", "BoxTargetLayer")),
               HasSubstr("there must be a true box and a region [R,5] for each of the 9 labels, found [9] and [8,5]"));
 }
 
@@ -284,18 +284,19 @@ TEST(RegionsTest, MtcnnShapesAndMistakes) {
   };
   const std::vector<std::string> two = {"y", "z"};
   const std::vector<std::string> four = {"data", "label", "bbox", "landmark"};
-  EXPECT_THAT(ShapesOf({}, four, RegionsPython("pydata_layer_multidb", "MtcnnDataLayer", "{'net_type': 'onet'}")),
+  EXPECT_THAT(ShapesOf({}, four, PythonLayerText("pydata_layer_multidb", "MtcnnDataLayer", "{'net_type': 'onet'}")),
               ElementsAre(Shape{256, 3, 48, 48}, Shape{256}, Shape{256, 4}, Shape{256, 10}));
-  EXPECT_THAT(OneLayerErrors({}, four, RegionsPython("pydata_layer", "MtcnnDataLayer", "{'net_type': 'lnet'}")),
+  EXPECT_THAT(OneLayerErrors({}, four, PythonLayerText("pydata_layer", "MtcnnDataLayer", "{'net_type': 'lnet'}")),
               HasSubstr("'net_type' must be pnet, rnet or onet, found \"lnet\""));
-  EXPECT_THAT(OneLayerErrors({}, four, RegionsPython("pydata_layer", "MtcnnDataLayer", "{'net_type': 12}")),
+  EXPECT_THAT(OneLayerErrors({}, four, PythonLayerText("pydata_layer", "MtcnnDataLayer", "{'net_type': 12}")),
               HasSubstr("'net_type' must be a name"));
-  EXPECT_THAT(ShapesOf({{"x", {8, 2}}, {"label", {8, 1}}}, two, RegionsPython("pythonLayer", "cls_Layer_fc")),
+  EXPECT_THAT(ShapesOf({{"x", {8, 2}}, {"label", {8, 1}}}, two, PythonLayerText("pythonLayer", "cls_Layer_fc")),
               ElementsAre(Shape{8, 2, 1, 1}, Shape{8, 1}));
-  EXPECT_THAT(OneLayerErrors({{"x", {8, 3}}, {"label", {8}}}, two, RegionsPython("pythonLayer", "cls_Layer")),
+  EXPECT_THAT(OneLayerErrors({{"x", {8, 3}}, {"label", {8}}}, two, PythonLayerText("pythonLayer", "cls_Layer")),
               HasSubstr("bottom \"x\" must have two scores for each of the 8 labels of \"label\", found [8,3]"));
-  EXPECT_THAT(OneLayerErrors({{"x", {8, 4}}, {"roi", {8, 5}}}, {"y"}, RegionsPython("pythonLayer", "regression_Layer")),
-              HasSubstr("bottoms \"x\" [8,4] and \"roi\" [8,5] must have one batch and one count"));
+  EXPECT_THAT(
+      OneLayerErrors({{"x", {8, 4}}, {"roi", {8, 5}}}, {"y"}, PythonLayerText("pythonLayer", "regression_Layer")),
+      HasSubstr("bottoms \"x\" [8,4] and \"roi\" [8,5] must have one batch and one count"));
   EXPECT_THAT(ShapesOf(BuildText(Layer({{8, 2, 1, 1}, {8, 1}}, "OftenMtcnnClassBridge", "", two)), two),
               ElementsAre(Shape{8, 2, 1, 1}, Shape{8}));
   EXPECT_THAT(ShapesOf(BuildText(Layer({{8, 2, 1, 1}, {8}}, "OftenMtcnnSoftmaxLoss", "", two)), two),

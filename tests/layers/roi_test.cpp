@@ -19,15 +19,15 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::string RoiPython(const std::string& module, const std::string& layer, const std::string& param = "") {
+std::string PythonLayerText(const std::string& module, const std::string& layer, const std::string& param = "") {
   return StrCat("type: \"Python\" python_param { module: \"", module, "\" layer: \"", layer, "\" param_str: \"", param,
                 "\" }");
 }
 
-const std::vector<NamedInput> kRoiMapAndRois = {{"x", {2, 18, 8, 9}}, {"rois", {6, 5}}};
+const std::vector<NamedInput> kMapAndRois = {{"x", {2, 18, 8, 9}}, {"rois", {6, 5}}};
 
 TEST(RoiTest, PooledShapes) {
-  const auto shape = [](const std::string& fields) { return ShapesOf(kRoiMapAndRois, {"y"}, fields)[0]; };
+  const auto shape = [](const std::string& fields) { return ShapesOf(kMapAndRois, {"y"}, fields)[0]; };
   EXPECT_EQ(shape("type: \"ROIPooling\" roi_pooling_param { pooled_h: 3 pooled_w: 4 }"), (Shape{6, 18, 3, 4}));
   EXPECT_EQ(shape("type: \"ROIPooling\" roi_pooling_param { pooled_size: 7 }"), (Shape{6, 18, 7, 7}));
   EXPECT_EQ(shape("type: \"ROIPooling\" roi_pooling_param { pooled_size: 7 pooled_size: 5 }"), (Shape{6, 18, 7, 5}));
@@ -44,7 +44,7 @@ TEST(RoiTest, RegionsMayStandOneAfterAnother) {
 }
 
 TEST(RoiTest, PoolingMistakes) {
-  const auto error = [](const std::string& fields, const std::vector<NamedInput>& inputs = kRoiMapAndRois) {
+  const auto error = [](const std::string& fields, const std::vector<NamedInput>& inputs = kMapAndRois) {
     return ErrorsOf(OneLayer(inputs, {"y"}, fields));
   };
   const std::string pooling = "type: \"ROIPooling\" roi_pooling_param { pooled_h: 3 pooled_w: 3 }";
@@ -106,7 +106,7 @@ const std::vector<NamedInput> kRpn = {{"scores", {1, 18, 4, 5}}, {"deltas", {1, 
 TEST(RoiTest, ProposalShapes) {
   EXPECT_THAT(ShapesOf(kRpn, {"rois", "s"}, "type: \"Proposal\" proposal_param { post_nms_topn: 40 }"),
               ElementsAre(Shape{40, 5}, Shape{40, 1}));
-  const std::string layer = RoiPython("rpn.proposal_layer", "ProposalLayer", "'feat_stride': 16");
+  const std::string layer = PythonLayerText("rpn.proposal_layer", "ProposalLayer", "'feat_stride': 16");
   EXPECT_THAT(ShapesOf(kRpn, {"rois"}, layer), ElementsAre(Shape{2000, 5}));
   EXPECT_THAT(ShapesOf(kRpn, {"rois"}, layer, TEST), ElementsAre(Shape{300, 5}));
 }
@@ -117,7 +117,7 @@ TEST(RoiTest, ProposalMistakes) {
       HasSubstr("proposals: scores must be [1,6,H,W] (background, then object, of 3 anchors), found [1,18,4,5]"));
   EXPECT_THAT(ErrorsOf(OneLayer(kRpn, {"r"}, "type: \"Proposal\" proposal_param { ratio: 0 }")),
               HasSubstr("proposal_param.ratio must be greater than 0, found 0"));
-  EXPECT_THAT(ErrorsOf(OneLayer(kRpn, {"r"}, RoiPython("rpn.proposal_layer", "ProposalLayer"))),
+  EXPECT_THAT(ErrorsOf(OneLayer(kRpn, {"r"}, PythonLayerText("rpn.proposal_layer", "ProposalLayer"))),
               HasSubstr("python_param.param_str: 'feat_stride' must be given"));
 }
 
@@ -146,10 +146,11 @@ Feeds AnchorFeeds(double key) {
 }
 
 TEST(RoiTest, AnchorTargetsSampleABatch) {
-  const BuiltNet net = BuildText(OneLayer(kTruth, kAnchorTops,
-                                          RoiPython("rpn.anchor_target_layer", "AnchorTargetLayer",
-                                                    "{'feat_stride': 16, 'scales': [4, 6], 'ratios': [0.8, 1, 1.2], "
-                                                    "'positive_overlap': 0.4, 'batch_size': 32}")));
+  const BuiltNet net =
+      BuildText(OneLayer(kTruth, kAnchorTops,
+                         PythonLayerText("rpn.anchor_target_layer", "AnchorTargetLayer",
+                                         "{'feat_stride': 16, 'scales': [4, 6], 'ratios': [0.8, 1, 1.2], "
+                                         "'positive_overlap': 0.4, 'batch_size': 32}")));
   const std::vector<double> labels = TopValues(net, AnchorFeeds(1), "labels");
   EXPECT_EQ(net.graph.shape(net.tops.at("labels")), (Shape{1, 1, 6 * 14, 14}));
   EXPECT_EQ(std::ranges::count(labels, 1), 16);
@@ -164,9 +165,9 @@ TEST(RoiTest, AnchorTargetsSampleABatch) {
 }
 
 TEST(RoiTest, WithoutTrueBoxesAnchorsAreNegative) {
-  const BuiltNet net = BuildText(OneLayer(
-      kTruth, kAnchorTops,
-      RoiPython("rpn.anchor_target_layer", "AnchorTargetLayer", "{'feat_stride': 16, 'scales': [4], 'ratios': [1]}")));
+  const BuiltNet net = BuildText(OneLayer(kTruth, kAnchorTops,
+                                          PythonLayerText("rpn.anchor_target_layer", "AnchorTargetLayer",
+                                                          "{'feat_stride': 16, 'scales': [4], 'ratios': [1]}")));
   const std::vector<double> labels = TopValues(net, {{"im_info", {224, 224, 1}}}, "labels");
   EXPECT_EQ(std::ranges::count(labels, 1), 0);
   EXPECT_GT(std::ranges::count(labels, 0), 0);
@@ -187,7 +188,7 @@ Feeds RegionFeeds(int64_t rois, double key) {
 TEST(RoiTest, ProposalTargetsSampleAQuarterOfForeground) {
   const BuiltNet net =
       BuildText(OneLayer({{"rois", {400, 5}}, {"gt_boxes", {2, 5}}}, kTargetTops,
-                         RoiPython("rpn.proposal_target_layer", "ProposalTargetLayer", "'num_classes': 4")));
+                         PythonLayerText("rpn.proposal_target_layer", "ProposalTargetLayer", "'num_classes': 4")));
   EXPECT_THAT(ShapesOf(net, kTargetTops),
               ElementsAre(Shape{128, 5}, Shape{128}, Shape{128, 16}, Shape{128, 16}, Shape{128, 16}));
   const std::vector<double> labels = TopValues(net, RegionFeeds(400, 1), "labels");
@@ -200,9 +201,9 @@ TEST(RoiTest, ProposalTargetsSampleAQuarterOfForeground) {
 }
 
 TEST(RoiTest, ASmallSampleRepeatsItsBackground) {
-  const BuiltNet net = BuildText(
-      OneLayer({{"rois", {3, 5}}, {"gt_boxes", {2, 5}}}, kTargetTops,
-               RoiPython("rpn.proposal_target_layer", "ProposalTargetLayer", "{'num_classes': 4, 'batch_size': 8}")));
+  const BuiltNet net = BuildText(OneLayer(
+      {{"rois", {3, 5}}, {"gt_boxes", {2, 5}}}, kTargetTops,
+      PythonLayerText("rpn.proposal_target_layer", "ProposalTargetLayer", "{'num_classes': 4, 'batch_size': 8}")));
   const Feeds feeds{{"rois", {0, 20, 20, 80, 90, 0, 200, 200, 230, 230, 0, 0, 0, 0, 0}},
                     {"gt_boxes", {20, 20, 80, 90, 2, 0, 0, 0, 0, 0}}};
   EXPECT_THAT(TopValues(net, feeds, "labels"), ElementsAre(2, 2, 0, 0, 0, 0, 0, 0));
@@ -213,7 +214,7 @@ TEST(RoiTest, ASmallSampleRepeatsItsBackground) {
 TEST(RoiTest, RfcnIsKnownByItsLayers) {
   const auto net = [](const std::string& more) {
     return BuildText(OneLayer({{"rois", {30, 5}}, {"gt_boxes", {2, 5}}}, kTargetTops,
-                              RoiPython("rpn.proposal_target_layer", "ProposalTargetLayer", "'num_classes': 2")) +
+                              PythonLayerText("rpn.proposal_target_layer", "ProposalTargetLayer", "'num_classes': 2")) +
                      InputText("map", {1, 18, 8, 8}) +
                      "layer { name: \"p\" type: \"PSROIPooling\" bottom: \"map\" bottom: \"r\" top: \"pooled\" "
                      "psroi_pooling_param { spatial_scale: 0.0625 output_dim: 2 group_size: 3 } }" +
@@ -229,7 +230,7 @@ TEST(RoiTest, RfcnIsKnownByItsLayers) {
 
 TEST(PythonTest, UnknownLayersNameTheNearest) {
   const auto error = [](const std::string& module, const std::string& layer) {
-    return ErrorsOf(OneLayer({}, {"y"}, RoiPython(module, layer)));
+    return ErrorsOf(OneLayer({}, {"y"}, PythonLayerText(module, layer)));
   };
   EXPECT_THAT(error("rpn.proposal_layr", "ProposalLayer"),
               AllOf(HasSubstr("layer \"l\": Python layer \"rpn.proposal_layr.ProposalLayer\" is not built in; it runs "
@@ -238,7 +239,7 @@ TEST(PythonTest, UnknownLayersNameTheNearest) {
   EXPECT_THAT(error("my_voc", "VOCSegDataLayer"), HasSubstr("classes of that name: \"voc_layers.VOCSegDataLayer\""));
   EXPECT_THAT(error("a", "b"), HasSubstr("lists the built-in ones"));
   EXPECT_THAT(error("", ""), HasSubstr("python_param.module and python_param.layer must be given"));
-  EXPECT_THAT(ErrorsOf(OneLayer({{"x", {1}}}, {"y"}, RoiPython("pyloss", "EuclideanLossLayer"))),
+  EXPECT_THAT(ErrorsOf(OneLayer({{"x", {1}}}, {"y"}, PythonLayerText("pyloss", "EuclideanLossLayer"))),
               HasSubstr("pyloss.EuclideanLossLayer takes 2 bottoms, found 1"));
 }
 
@@ -246,33 +247,34 @@ TEST(PythonTest, DataLayersAreFedFromOutside) {
   const auto shapes = [](const std::vector<std::string>& tops, const std::string& fields) {
     return ShapesOf({}, tops, fields);
   };
-  const std::string roi_data = RoiPython("roi_data_layer.layer", "RoIDataLayer", "'num_classes': 21");
+  const std::string roi_data = PythonLayerText("roi_data_layer.layer", "RoIDataLayer", "'num_classes': 21");
   EXPECT_THAT(shapes({"data", "im_info", "gt_boxes"}, roi_data),
               ElementsAre(Shape{1, 3, 600, 1000}, Shape{1, 3}, Shape{64, 5}));
   EXPECT_THAT(
       shapes({"data", "rois", "labels", "bbox_targets", "bbox_inside_weights", "bbox_outside_weights"}, roi_data),
       ElementsAre(Shape{2, 3, 600, 1000}, Shape{128, 5}, Shape{128}, Shape{128, 84}, Shape{128, 84}, Shape{128, 84}));
+  EXPECT_THAT(shapes({"data", "label"},
+                     PythonLayerText("voc_layers", "SBDDSegDataLayer",
+                                     "{\\'sbdd_dir\\': \\'../data\\', \\'seed\\': 1337, \\'mean\\': (104.00699, "
+                                     "116.66877, 122.67892), \\'height\\': 320}")),
+              ElementsAre(Shape{1, 3, 320, 500}, Shape{1, 1, 320, 500}));
   EXPECT_THAT(
-      shapes({"data", "label"}, RoiPython("voc_layers", "SBDDSegDataLayer",
-                                          "{\\'sbdd_dir\\': \\'../data\\', \\'seed\\': 1337, \\'mean\\': (104.00699, "
-                                          "116.66877, 122.67892), \\'height\\': 320}")),
-      ElementsAre(Shape{1, 3, 320, 500}, Shape{1, 1, 320, 500}));
-  EXPECT_THAT(shapes({"color", "depth", "label"}, RoiPython("nyud_layers", "NYUDSegDataLayer",
-                                                            "{'tops': ['color', 'depth', 'label'], 'seed': 1337}")),
-              ElementsAre(Shape{1, 3, 425, 560}, Shape{1, 1, 425, 560}, Shape{1, 1, 425, 560}));
-  EXPECT_THAT(shapes({"data", "label", "clip_markers"}, RoiPython("sequence_input_layer", "videoReadTrain_RGB")),
+      shapes({"color", "depth", "label"},
+             PythonLayerText("nyud_layers", "NYUDSegDataLayer", "{'tops': ['color', 'depth', 'label'], 'seed': 1337}")),
+      ElementsAre(Shape{1, 3, 425, 560}, Shape{1, 1, 425, 560}, Shape{1, 1, 425, 560}));
+  EXPECT_THAT(shapes({"data", "label", "clip_markers"}, PythonLayerText("sequence_input_layer", "videoReadTrain_RGB")),
               ElementsAre(Shape{384, 3, 227, 227}, Shape{384}, Shape{384}));
   EXPECT_EQ(BuildText(OneLayer({}, {"data", "im_info", "gt_boxes"}, roi_data)).data.size(), 1U);
   EXPECT_THAT(ErrorsOf(OneLayer({}, {"data", "im_info", "gt_boxes", "attributes"}, roi_data)),
               HasSubstr("top \"attributes\" is none of this layer's"));
-  EXPECT_THAT(
-      ErrorsOf(OneLayer({}, {"color"}, RoiPython("nyud_layers", "NYUDSegDataLayer", "{'tops': ['color', 'label']}"))),
-      HasSubstr("param_str lists 2 tops (color, label) but the layer has 1"));
+  EXPECT_THAT(ErrorsOf(OneLayer({}, {"color"},
+                                PythonLayerText("nyud_layers", "NYUDSegDataLayer", "{'tops': ['color', 'label']}"))),
+              HasSubstr("param_str lists 2 tops (color, label) but the layer has 1"));
 }
 
 TEST(PythonTest, ALossNeedsItsWeight) {
   const auto text = [](const std::string& weight) {
-    return OneLayer({{"a", {2, 3}}, {"b", {2, 3}}}, {"loss"}, RoiPython("pyloss", "EuclideanLossLayer") + weight);
+    return OneLayer({{"a", {2, 3}}, {"b", {2, 3}}}, {"loss"}, PythonLayerText("pyloss", "EuclideanLossLayer") + weight);
   };
   EXPECT_EQ(BuildText(text("")).loss, kNoId);
   EXPECT_NE(BuildText(text(" loss_weight: 1")).loss, kNoId);
@@ -298,7 +300,7 @@ TEST(PythonTest, FieldsAreYamlOrADictionary) {
 
 TEST(PythonTest, FieldMistakes) {
   const auto error = [](const std::string& param) {
-    return ErrorsOf(OneLayer(kRpn, {"r"}, RoiPython("rpn.proposal_layer", "ProposalLayer", param)));
+    return ErrorsOf(OneLayer(kRpn, {"r"}, PythonLayerText("rpn.proposal_layer", "ProposalLayer", param)));
   };
   EXPECT_THAT(error("{'feat_stride' 16}"),
               HasSubstr("python_param.param_str, line 1: expected \":\" after the key \"feat_stride\", found \"16}\""));

@@ -15,11 +15,11 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-size_t SegmentationBlobsOf(const std::string& type, const std::string& fields, Phase phase = TRAIN) {
+size_t BlobsOf(const std::string& type, const std::string& fields, Phase phase = TRAIN) {
   return BuildText(Layer({{2, 3, 4, 4}}, type, fields), phase).blobs.size();
 }
 
-// What the kernel of an op says after a run over these inputs.
+// Returns the fault of an op's kernel after a run over these inputs.
 std::string SegmentationFaultOf(const std::string& op, const Attributes& attributes, const std::vector<Shape>& shapes,
                                 std::vector<std::vector<float>> values) {
   Graph graph(StandardCatalog());
@@ -50,12 +50,12 @@ std::string SegmentationFaultOf(const std::string& op, const Attributes& attribu
 }
 
 TEST(SegmentationTest, BnTellsItsDialectByFieldsThenParams) {
-  EXPECT_EQ(SegmentationBlobsOf("BN", "bn_param { shift_filler { value: 0.001 } }"), 2U);
-  EXPECT_EQ(SegmentationBlobsOf("BN", "bn_param { bn_mode: INFERENCE }"), 2U);
-  EXPECT_EQ(SegmentationBlobsOf("BN", "param { } param { }"), 2U);
-  EXPECT_EQ(SegmentationBlobsOf("BN", "param { } param { } bn_param { frozen: true }"), 4U);
-  EXPECT_EQ(SegmentationBlobsOf("BN", "param { } param { } param { } param { }"), 4U);
-  EXPECT_EQ(SegmentationBlobsOf("BN", ""), 4U);
+  EXPECT_EQ(BlobsOf("BN", "bn_param { shift_filler { value: 0.001 } }"), 2U);
+  EXPECT_EQ(BlobsOf("BN", "bn_param { bn_mode: INFERENCE }"), 2U);
+  EXPECT_EQ(BlobsOf("BN", "param { } param { }"), 2U);
+  EXPECT_EQ(BlobsOf("BN", "param { } param { } bn_param { frozen: true }"), 4U);
+  EXPECT_EQ(BlobsOf("BN", "param { } param { } param { } param { }"), 4U);
+  EXPECT_EQ(BlobsOf("BN", ""), 4U);
   EXPECT_THAT(ErrorOf({{2, 3, 4, 4}}, "BN", "bn_param { bn_mode: LEARN momentum: 0.9 }"),
               HasSubstr("give the fields of one of them"));
   EXPECT_THAT(ErrorOf({{2, 3}}, "BN", "top: \"z\""), HasSubstr("only SegNet's BN"));
@@ -71,12 +71,12 @@ TEST(SegmentationTest, FrozenBnTrainsNothing) {
 }
 
 TEST(SegmentationTest, BatchNormHasTheBlobsOfItsFork) {
-  EXPECT_EQ(SegmentationBlobsOf("BatchNorm", ""), 3U);
-  EXPECT_EQ(SegmentationBlobsOf("BatchNorm", "batch_norm_param { scale_bias: true }"), 5U);
-  EXPECT_EQ(SegmentationBlobsOf("BatchNorm", "batch_norm_param { bias_filler { value: 1 } }"), 5U);
-  EXPECT_EQ(SegmentationBlobsOf("BatchNorm", "batch_norm_param { filler { value: 1 } }"), 5U);
-  EXPECT_EQ(SegmentationBlobsOf("BatchNorm", "batch_norm_param { use_weight_bias: true bias_term: false }"), 4U);
-  EXPECT_EQ(SegmentationBlobsOf("BatchNorm", "batch_norm_param { use_weight_bias: false bias_term: true }"), 3U);
+  EXPECT_EQ(BlobsOf("BatchNorm", ""), 3U);
+  EXPECT_EQ(BlobsOf("BatchNorm", "batch_norm_param { scale_bias: true }"), 5U);
+  EXPECT_EQ(BlobsOf("BatchNorm", "batch_norm_param { bias_filler { value: 1 } }"), 5U);
+  EXPECT_EQ(BlobsOf("BatchNorm", "batch_norm_param { filler { value: 1 } }"), 5U);
+  EXPECT_EQ(BlobsOf("BatchNorm", "batch_norm_param { use_weight_bias: true bias_term: false }"), 4U);
+  EXPECT_EQ(BlobsOf("BatchNorm", "batch_norm_param { use_weight_bias: false bias_term: true }"), 3U);
   EXPECT_THAT(ErrorOf({{2, 3, 4, 4}}, "BatchNorm", "batch_norm_param { scale_bias: true filler { value: 1 } }"),
               HasSubstr("give those of one"));
   EXPECT_THAT(ErrorOf({{4, 3, 4, 4}}, "BatchNorm", "batch_norm_param { stats_batch_size: 2 }"),

@@ -85,7 +85,7 @@ TEST(SequenceTest, FieldMistakes) {
 TEST(SequenceTest, FilteredConstantsStayConstant) {
   const BuiltNet net = BuildText(Layer({{1, 2, 4, 5}, {1, 2, 4, 5}, {1, 3, 4, 5}}, "MultiStageMeanfield",
                                        "multi_stage_meanfield_param { theta_beta: 2 }"));
-  // With scores of one value each class has probability 1/2 everywhere: weights 1 and compatibility -1 add 2 halves.
+  // If all scores are equal, each class has probability 1/2 everywhere: weights 1 and compatibility -1 add 2 halves.
   Feeds feeds;
   for (int i = 0; i < 3; ++i)
     feeds["l/" + std::to_string(i)] = i < 2 ? std::vector<double>{1, 0, 0, 1} : std::vector<double>{-1, 0, 0, -1};

@@ -14,29 +14,27 @@ namespace {
 
 using testing::HasSubstr;
 
-Shape SingleStageTopShape(const std::string& text, Phase phase = TRAIN) {
+Shape TopShape(const std::string& text, Phase phase = TRAIN) {
   const BuiltNet net = BuildText(text, phase);
   return net.graph.shape(net.tops.at("y"));
 }
 
 // PriorBox -----------------------------------------------------------------------------------------------------------
 
-std::string SingleStagePrior(const std::string& fields) {
+std::string PriorOf(const std::string& fields) {
   return Layer({{1, 8, 3, 5}}, "PriorBox", "prior_box_param { img_size: 64 " + fields + " }");
 }
 
 TEST(SingleStageTest, DensityMultipliesTheBoxesOfASize) {
-  EXPECT_EQ(SingleStageTopShape(
-                SingleStagePrior("fixed_size: 32 fixed_size: 64 fixed_size: 128 density: 4 density: 2 density: 1")),
+  EXPECT_EQ(TopShape(PriorOf("fixed_size: 32 fixed_size: 64 fixed_size: 128 density: 4 density: 2 density: 1")),
             (Shape{1, 2, 15 * (16 + 4 + 1) * 4}));
-  EXPECT_EQ(SingleStageTopShape(SingleStagePrior("fixed_size: 32 density: 2 aspect_ratio: 2")),
-            (Shape{1, 2, 15 * 4 * 3 * 4}));
-  EXPECT_EQ(SingleStageTopShape(SingleStagePrior("min_size: 30 max_size: 60 aspect_ratio: 2 denser_prior_boxes: true")),
+  EXPECT_EQ(TopShape(PriorOf("fixed_size: 32 density: 2 aspect_ratio: 2")), (Shape{1, 2, 15 * 4 * 3 * 4}));
+  EXPECT_EQ(TopShape(PriorOf("min_size: 30 max_size: 60 aspect_ratio: 2 denser_prior_boxes: true")),
             (Shape{1, 2, 15 * 2 * 4 * 4}));
 }
 
 TEST(SingleStageTest, PriorMistakes) {
-  const auto error = [](const std::string& fields) { return ErrorsOf(SingleStagePrior(fields)); };
+  const auto error = [](const std::string& fields) { return ErrorsOf(PriorOf(fields)); };
   EXPECT_THAT(error("fixed_size: 32"), HasSubstr("density is given 0 times for 1 fixed_sizes"));
   EXPECT_THAT(error("fixed_size: 32 density: 0.5"), HasSubstr("density must be from 1 to 64, found 0.5"));
   EXPECT_THAT(error("fixed_size: 32 density: 1 min_size: 3"), HasSubstr("not both"));
@@ -55,7 +53,7 @@ TEST(SingleStageTest, PolygonsMakeRowsOfFifteen) {
                  "detection_output_param { num_classes: 2 keep_top_k: 7 " + fields + " }");
   };
   const std::string centers = "code_type: CENTER_SIZE ";
-  EXPECT_EQ(SingleStageTopShape(text(centers + "use_polygon: true", 12), TEST), (Shape{1, 1, 14, 15}));
+  EXPECT_EQ(TopShape(text(centers + "use_polygon: true", 12), TEST), (Shape{1, 1, 14, 15}));
   EXPECT_THAT(ErrorsOf(text(centers + "use_polygon: true", 4), TEST),
               HasSubstr("loc has shape [2,40] but [2,120] is needed"));
   EXPECT_THAT(ErrorsOf(text(centers + "use_polygon: false", 12), TEST), HasSubstr("rotated boxes"));
@@ -83,8 +81,7 @@ TEST(SingleStageTest, PolygonMistakes) {
 
 // MultiBoxLoss's forks -----------------------------------------------------------------------------------------------
 
-std::string SingleStageLoss(const std::string& type, const std::string& fields, const std::string& more,
-                            int64_t vectors = 0) {
+std::string Loss(const std::string& type, const std::string& fields, const std::string& more, int64_t vectors = 0) {
   std::vector<std::vector<int64_t>> shapes = {{1, 8}, {1, 4}, {1, 2, 8}, {1, 1, 1, 8}};
   if (vectors > 0) shapes.push_back({1, vectors});
   return Layer(shapes, type, StrCat("multibox_loss_param { num_classes: 2 ", fields, " } ", more));
@@ -93,7 +90,7 @@ std::string SingleStageLoss(const std::string& type, const std::string& fields, 
 TEST(SingleStageTest, LossMistakes) {
   const std::string three = "multibox_center_loss_param { center_features: 3 }";
   const auto center = [](const std::string& fields, const std::string& more, int64_t vectors) {
-    return ErrorsOf(SingleStageLoss("MultiBoxCenterLoss", fields, more, vectors));
+    return ErrorsOf(Loss("MultiBoxCenterLoss", fields, more, vectors));
   };
   EXPECT_EQ(center("mining_type: MAX_NEGATIVE", three, 6), "built");
   EXPECT_THAT(center("", three, 5), HasSubstr("must have 3 values for each of 2 priors of 1 images, found [1,5]"));
@@ -101,24 +98,24 @@ TEST(SingleStageTest, LossMistakes) {
   EXPECT_THAT(center("do_neg_mining: true", three, 6), HasSubstr("mixes up its images"));
   EXPECT_THAT(center("mining_type: HARD_EXAMPLE", three, 6), HasSubstr("has no HARD_EXAMPLE"));
   EXPECT_THAT(center("conf_loss_type: LOGISTIC", three, 6), HasSubstr("conf_loss_type: SOFTMAX alone"));
-  EXPECT_THAT(ErrorsOf(SingleStageLoss("MultiBoxFocalLoss", "", "focal_loss_param { gamma: -1 }")),
+  EXPECT_THAT(ErrorsOf(Loss("MultiBoxFocalLoss", "", "focal_loss_param { gamma: -1 }")),
               HasSubstr("gamma must not be negative, found -1"));
-  EXPECT_THAT(ErrorsOf(SingleStageLoss("MultiBoxSSDLoss", "background_label_id: 2", "")),
+  EXPECT_THAT(ErrorsOf(Loss("MultiBoxSSDLoss", "background_label_id: 2", "")),
               HasSubstr("must be one of the 2 classes"));
 }
 
-// Without a slope the focal loss is MultiBoxLoss's, and so is a center loss of no weight.
+// If it has no slope, the focal loss is MultiBoxLoss's, and so is a centre loss of no weight.
 TEST(SingleStageTest, ForksWithoutTheirPartAreMultiBoxLoss) {
   const Feeds feeds = {{"a", {0.5, -0.25, 0.75, 0.125, 0, 0.25, 1, -1}},
                        {"b", {0.25, -1, 0.5, 2}},
                        {"c", {0, 0, 0.5, 1, 0.5, 0, 1, 1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1}},
                        {"d", {0, 1, 0, 0, 0, 0.5, 0.75, 0}}};
   const std::string fields = "mining_type: NONE";
-  const double loss = TopValues(BuildText(SingleStageLoss("MultiBoxLoss", fields, "")), feeds, "y")[0];
-  const std::string focal = SingleStageLoss("MultiBoxFocalLoss", fields, "focal_loss_param { alpha: 1 gamma: 0 }");
+  const double loss = TopValues(BuildText(Loss("MultiBoxLoss", fields, "")), feeds, "y")[0];
+  const std::string focal = Loss("MultiBoxFocalLoss", fields, "focal_loss_param { alpha: 1 gamma: 0 }");
   EXPECT_NEAR(TopValues(BuildText(focal), feeds, "y")[0], loss, 1e-9);
-  const std::string center = SingleStageLoss("MultiBoxCenterLoss", "center_loss_weight: 0",
-                                             "multibox_center_loss_param { center_features: 3 }", 6);
+  const std::string center =
+      Loss("MultiBoxCenterLoss", "center_loss_weight: 0", "multibox_center_loss_param { center_features: 3 }", 6);
   EXPECT_NEAR(TopValues(BuildText(center), feeds, "y")[0], loss, 1e-9);
   EXPECT_GT(loss, 0.1);
 }
@@ -160,7 +157,7 @@ TEST_F(ClassTreeTest, AGroupHasASoftmaxOfItsOwn) {
   EXPECT_NEAR(Of(3, tree, {0.25, 0.5, -1, 7}, Object(2)), flat, 1e-12);
   EXPECT_NEAR(Of(3, tree, {0.25, 0.5, -1, 7}, Object(0)), flat, 1e-12);
   EXPECT_GT(std::abs(Of(3, tree, {0.25, 0.5, -1, 7}, Object(1)) - flat), 1e-3);
-  // With the map label 0 is class 2.
+  // By the map, label 0 is class 2.
   const std::string map = StrCat(" class_map: \"", Write("map", "2\r\n1\n"), "\"");
   EXPECT_NEAR(Of(3, tree + map, {0.25, 0.5, -1, 7}, Object(0)), flat, 1e-12);
   EXPECT_NEAR(Of(3, tree + map, {0.25, 0.5, -1, 7}, Object(1)), Of(3, tree, {0.25, 0.5, -1, 7}, Object(1)), 1e-12);
@@ -220,8 +217,7 @@ TEST(SingleStageTest, ALayersOtherNames) {
   EXPECT_EQ(net.blobs[3].shape, (Shape{3}));
   EXPECT_EQ(net.blobs[3].role, ParameterRole::kNorm);
   const std::string yolo = "num_classes: 1 num_box: 1 mask_group_num: 1 biases: 8 biases: 8 mask: 0 anchors_scale: 32";
-  EXPECT_EQ(SingleStageTopShape(
-                Layer({{1, 6, 2, 3}}, "Yolov3Detection", StrCat("yolov3_detection_output_param { ", yolo, " }"))),
+  EXPECT_EQ(TopShape(Layer({{1, 6, 2, 3}}, "Yolov3Detection", StrCat("yolov3_detection_output_param { ", yolo, " }"))),
             (Shape{1, 1, 6, 7}));
   EXPECT_THAT(ErrorsOf(Layer({{1, 10, 2, 3}}, "Yolov3Detection",
                              StrCat("yolov3_detection_output_param { gaussian_box: true ", yolo, " }"))),

@@ -17,7 +17,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::string SmallPython(const std::string& module, const std::string& layer, const std::string& text = "") {
+std::string PythonLayerText(const std::string& module, const std::string& layer, const std::string& text = "") {
   return "type: \"Python\" python_param { module: \"" + module + "\" layer: \"" + layer + "\" param_str: \"" + text +
          "\" }";
 }
@@ -165,8 +165,8 @@ TEST(SmallTest, InterClassSeesUnitRowsBesideAMarginLayer) {
 }
 
 TEST(SmallTest, TripletsAreSampledFromPairsOfOneLabel) {
-  const std::string text =
-      OneLayer({{"a", {4, 1}}, {"b", {4}}}, {"x", "p", "n"}, SmallPython("tripletsample_layer", "TripletSampleLayer"));
+  const std::string text = OneLayer({{"a", {4, 1}}, {"b", {4}}}, {"x", "p", "n"},
+                                    PythonLayerText("tripletsample_layer", "TripletSampleLayer"));
   const BuiltNet net = BuildText(text);
   ASSERT_EQ(net.graph.shape(net.tops.at("x")), Shape({12, 1}));
   // Labels 0 0 1 2: pairs 0-1, 1-0, and items 2 and 3 with themselves.
@@ -180,11 +180,11 @@ TEST(SmallTest, TripletsAreSampledFromPairsOfOneLabel) {
   EXPECT_GE(negatives[1], 10);
   EXPECT_NE(negatives[2], 10);
   for (size_t i = 4; i < 12; ++i) EXPECT_EQ(anchors[i] + positives[i] + negatives[i], 0);
-  // Of one label only: the negatives are of it too. A batch of one has one triplet.
+  // If there is one label only, the negatives are of it too. A batch of one has one triplet.
   const Feeds same{{"a", {1, 2, 10, 20}}, {"b", {3, 3, 3, 3}}, {"random_key", {5}}};
   EXPECT_EQ(TopValues(net, same, "x")[11], 20);
   EXPECT_THAT(TopValues(BuildText(OneLayer({{"a", {1, 1}}, {"b", {1}}}, {"x", "p", "n"},
-                                           SmallPython("tripletsample_layer", "TripletSampleLayer"))),
+                                           PythonLayerText("tripletsample_layer", "TripletSampleLayer"))),
                         {{"a", {7}}, {"b", {0}}, {"random_key", {5}}}, "n"),
               ElementsAre(7));
 }
@@ -194,20 +194,22 @@ TEST(SmallTest, TripletLayersThatDoNotFit) {
     const std::vector<std::string> names{"x", "p", "n"};
     return OneLayerErrors(inputs, {names.begin(), names.begin() + static_cast<std::ptrdiff_t>(tops)}, fields);
   };
-  EXPECT_THAT(error({{"a", {2, 3}}}, SmallPython("tripletselectlayer", "TripletSelectLayer"), 3),
+  EXPECT_THAT(error({{"a", {2, 3}}}, PythonLayerText("tripletselectlayer", "TripletSelectLayer"), 3),
               HasSubstr("at least 3 rows, found [2,3]"));
-  EXPECT_THAT(error({{"a", {2, 3, 2}}}, SmallPython("norm2layer", "Norm2Layer"), 1), HasSubstr("must be rows [N,D]"));
-  EXPECT_THAT(error({{"a", {4, 3}}, {"b", {3}}}, SmallPython("tripletsample_layer", "TripletSampleLayer"), 3),
+  EXPECT_THAT(error({{"a", {2, 3, 2}}}, PythonLayerText("norm2layer", "Norm2Layer"), 1),
+              HasSubstr("must be rows [N,D]"));
+  EXPECT_THAT(error({{"a", {4, 3}}, {"b", {3}}}, PythonLayerText("tripletsample_layer", "TripletSampleLayer"), 3),
               HasSubstr("a label for each of the 4 items, found [3]"));
-  EXPECT_THAT(error({{"a", {4097, 1}}, {"b", {4097}}}, SmallPython("tripletsample_layer", "TripletSampleLayer"), 3),
+  EXPECT_THAT(error({{"a", {4097, 1}}, {"b", {4097}}}, PythonLayerText("tripletsample_layer", "TripletSampleLayer"), 3),
               HasSubstr("at most 4096 items, found 4097"));
-  EXPECT_THAT(error({{"a", {2, 3}}, {"b", {2, 3}}, {"c", {2, 3}}}, SmallPython("tripletloss_layer", "TripletLayer"), 1),
-              HasSubstr("must give 'margin'"));
+  EXPECT_THAT(
+      error({{"a", {2, 3}}, {"b", {2, 3}}, {"c", {2, 3}}}, PythonLayerText("tripletloss_layer", "TripletLayer"), 1),
+      HasSubstr("must give 'margin'"));
 }
 
 TEST(SmallTest, PatchesThatHaveNoCentre) {
   const auto error = [](const std::vector<int64_t>& shape, const std::string& layer, const std::string& text = "") {
-    return OneLayerErrors({{"a", shape}, {"b", shape}}, {"y"}, SmallPython("pyloss", layer, text));
+    return OneLayerErrors({{"a", shape}, {"b", shape}}, {"y"}, PythonLayerText("pyloss", layer, text));
   };
   EXPECT_THAT(error({1, 3, 4, 4}, "SSIM"), HasSubstr("with an odd W up to 1024, found [1,3,4,4]"));
   EXPECT_THAT(error({1, 3, 5, 3}, "MSSSIM"), HasSubstr("found [1,3,5,3]"));

@@ -15,8 +15,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 // A layer "l" that reads inputs x0, x1, ... and writes y.
-std::string SsdLayer(const std::vector<std::vector<int64_t>>& shapes, const std::string& type,
-                     const std::string& fields) {
+std::string Layer(const std::vector<std::vector<int64_t>>& shapes, const std::string& type, const std::string& fields) {
   std::string text;
   std::string bottoms;
   for (size_t i = 0; i < shapes.size(); ++i) {
@@ -26,50 +25,50 @@ std::string SsdLayer(const std::vector<std::vector<int64_t>>& shapes, const std:
   return StrCat(text, "layer { name: \"l\" type: \"", type, "\" ", bottoms, "top: \"y\"\n", fields, " }");
 }
 
-Shape SsdTopShape(const std::string& text) {
+Shape TopShape(const std::string& text) {
   const BuiltNet net = BuildText(text);
   return net.graph.shape(net.tops.at("y"));
 }
 
 // PriorBox -----------------------------------------------------------------------------------------------------------
 
-std::string SsdPrior(const std::string& fields, bool with_image = true) {
+std::string PriorOf(const std::string& fields, bool with_image = true) {
   std::vector<std::vector<int64_t>> shapes = {{1, 8, 38, 38}};
   if (with_image) shapes.push_back({1, 3, 300, 300});
-  return SsdLayer(shapes, "PriorBox", "prior_box_param { " + fields + " }");
+  return Layer(shapes, "PriorBox", "prior_box_param { " + fields + " }");
 }
 
 TEST(PriorBoxTest, HasABoxForEachRatioOnce) {
-  EXPECT_EQ(SsdTopShape(SsdPrior("min_size: 30")), (Shape{1, 2, 38 * 38 * 4}));
-  EXPECT_EQ(SsdTopShape(SsdPrior("min_size: 30 max_size: 60 aspect_ratio: 2")), (Shape{1, 2, 38 * 38 * 4 * 4}));
-  EXPECT_EQ(SsdTopShape(SsdPrior("min_size: 30 max_size: 60 aspect_ratio: 2 aspect_ratio: 0.5 aspect_ratio: 1")),
+  EXPECT_EQ(TopShape(PriorOf("min_size: 30")), (Shape{1, 2, 38 * 38 * 4}));
+  EXPECT_EQ(TopShape(PriorOf("min_size: 30 max_size: 60 aspect_ratio: 2")), (Shape{1, 2, 38 * 38 * 4 * 4}));
+  EXPECT_EQ(TopShape(PriorOf("min_size: 30 max_size: 60 aspect_ratio: 2 aspect_ratio: 0.5 aspect_ratio: 1")),
             (Shape{1, 2, 38 * 38 * 4 * 4}));
-  EXPECT_EQ(SsdTopShape(SsdPrior("min_size: 30 min_size: 50 flip: false aspect_ratio: 2 aspect_ratio: 3")),
+  EXPECT_EQ(TopShape(PriorOf("min_size: 30 min_size: 50 flip: false aspect_ratio: 2 aspect_ratio: 3")),
             (Shape{1, 2, 38 * 38 * 6 * 4}));
 }
 
 TEST(PriorBoxTest, Mistakes) {
-  EXPECT_THAT(ErrorsOf(SsdPrior("")), HasSubstr("prior_box_param.min_size must be given"));
-  EXPECT_THAT(ErrorsOf(SsdPrior("min_size: 0")), HasSubstr("must be above 0"));
-  EXPECT_THAT(ErrorsOf(SsdPrior("min_size: 30 max_size: 20")), HasSubstr("max_size 20 must be above its min_size 30"));
-  EXPECT_THAT(ErrorsOf(SsdPrior("min_size: 30 min_size: 40 max_size: 50")),
+  EXPECT_THAT(ErrorsOf(PriorOf("")), HasSubstr("prior_box_param.min_size must be given"));
+  EXPECT_THAT(ErrorsOf(PriorOf("min_size: 0")), HasSubstr("must be above 0"));
+  EXPECT_THAT(ErrorsOf(PriorOf("min_size: 30 max_size: 20")), HasSubstr("max_size 20 must be above its min_size 30"));
+  EXPECT_THAT(ErrorsOf(PriorOf("min_size: 30 min_size: 40 max_size: 50")),
               HasSubstr("max_size is given 1 times for 2 min_sizes"));
-  EXPECT_THAT(ErrorsOf(SsdPrior("min_size: 30 variance: 0.1 variance: 0.2")), HasSubstr("one value or four, found 2"));
-  EXPECT_THAT(ErrorsOf(SsdPrior("min_size: 30 aspect_ratio: -1")), HasSubstr("must be above 0"));
-  EXPECT_THAT(ErrorsOf(SsdPrior("min_size: 30 img_size: 300 img_h: 300")), HasSubstr("not both"));
-  EXPECT_THAT(ErrorsOf(SsdPrior("min_size: 30 img_h: 300")), HasSubstr("img_h and img_w must both be above 0"));
-  EXPECT_THAT(ErrorsOf(SsdPrior("min_size: 30 step: 8 step_w: 8")), HasSubstr("not both"));
-  EXPECT_THAT(ErrorsOf(SsdPrior("min_size: 30 step: 0")), HasSubstr("step must be above 0, found 0"));
-  EXPECT_THAT(ErrorsOf(SsdPrior("min_size: 30", false)), HasSubstr("the image's size is needed"));
-  EXPECT_EQ(ErrorsOf(SsdPrior("min_size: 30 img_size: 300", false)), "built");
+  EXPECT_THAT(ErrorsOf(PriorOf("min_size: 30 variance: 0.1 variance: 0.2")), HasSubstr("one value or four, found 2"));
+  EXPECT_THAT(ErrorsOf(PriorOf("min_size: 30 aspect_ratio: -1")), HasSubstr("must be above 0"));
+  EXPECT_THAT(ErrorsOf(PriorOf("min_size: 30 img_size: 300 img_h: 300")), HasSubstr("not both"));
+  EXPECT_THAT(ErrorsOf(PriorOf("min_size: 30 img_h: 300")), HasSubstr("img_h and img_w must both be above 0"));
+  EXPECT_THAT(ErrorsOf(PriorOf("min_size: 30 step: 8 step_w: 8")), HasSubstr("not both"));
+  EXPECT_THAT(ErrorsOf(PriorOf("min_size: 30 step: 0")), HasSubstr("step must be above 0, found 0"));
+  EXPECT_THAT(ErrorsOf(PriorOf("min_size: 30", false)), HasSubstr("the image's size is needed"));
+  EXPECT_EQ(ErrorsOf(PriorOf("min_size: 30 img_size: 300", false)), "built");
 }
 
 // MultiBoxLoss -------------------------------------------------------------------------------------------------------
 
 // One image, two priors side by side (left and right half), two classes; G rows of ground truth.
-std::string SsdLoss(const std::string& fields, int64_t rows = 1, const std::string& more = "") {
-  return SsdLayer({{1, 8}, {1, 4}, {1, 2, 8}, {1, 1, rows, 8}}, "MultiBoxLoss",
-                  "multibox_loss_param { num_classes: 2 " + fields + " } " + more);
+std::string Loss(const std::string& fields, int64_t rows = 1, const std::string& more = "") {
+  return Layer({{1, 8}, {1, 4}, {1, 2, 8}, {1, 1, rows, 8}}, "MultiBoxLoss",
+               "multibox_loss_param { num_classes: 2 " + fields + " } " + more);
 }
 
 Feeds LossFeeds(std::vector<double> truth) {
@@ -87,39 +86,39 @@ const double kHalf = std::log(2.0);  // what an undecided prior costs
 
 TEST(MultiBoxLossTest, AnImageWithoutObjectsCostsNothingWhenNegativesAreMined) {
   const std::vector<double> padding = {-1, -1, -1, -1, -1, -1, -1, -1};
-  EXPECT_EQ(LossOf(SsdLoss(""), padding), 0);
-  // Without mining every prior is background; the divisor is at least 1.
-  EXPECT_NEAR(LossOf(SsdLoss("mining_type: NONE"), padding), 2 * kHalf, 1e-12);
+  EXPECT_EQ(LossOf(Loss(""), padding), 0);
+  // If nothing is mined, every prior is background; the divisor is at least 1.
+  EXPECT_NEAR(LossOf(Loss("mining_type: NONE"), padding), 2 * kHalf, 1e-12);
 }
 
 TEST(MultiBoxLossTest, ObjectsOfOtherImagesAndOfNoClassAreLeftOut) {
   const std::vector<double> left = {0, 1, 0, 0, 0, 0.5, 1, 0};
-  EXPECT_NEAR(LossOf(SsdLoss(""), left), 2 * kHalf, 1e-12);  // the match, and one negative
+  EXPECT_NEAR(LossOf(Loss(""), left), 2 * kHalf, 1e-12);  // the match, and one negative
   for (const size_t column : {0U, 1U}) {
     for (const double value : {-1.0, 5.0, 1e30, std::nan("")}) {
       if (column == 1 && value == 5) continue;  // of two classes, any object is the second
       std::vector<double> row = left;
       row[column] = value;
-      EXPECT_EQ(LossOf(SsdLoss(""), row), 0) << "column " << column << " is " << value;
+      EXPECT_EQ(LossOf(Loss(""), row), 0) << "column " << column << " is " << value;
     }
   }
   std::vector<double> background = left;
   background[1] = 0;
-  EXPECT_EQ(LossOf(SsdLoss(""), background), 0);
+  EXPECT_EQ(LossOf(Loss(""), background), 0);
   std::vector<double> other = left;
   other[1] = 7;
-  EXPECT_NEAR(LossOf(SsdLoss(""), other), 2 * kHalf, 1e-12);
+  EXPECT_NEAR(LossOf(Loss(""), other), 2 * kHalf, 1e-12);
 }
 
 TEST(MultiBoxLossTest, DifficultObjectsCountUnlessToldNot) {
   const std::vector<double> row = {0, 1, 0, 0, 0, 0.5, 1, 1};
-  EXPECT_NEAR(LossOf(SsdLoss(""), row), 2 * kHalf, 1e-12);
-  EXPECT_EQ(LossOf(SsdLoss("use_difficult_gt: false"), row), 0);
+  EXPECT_NEAR(LossOf(Loss(""), row), 2 * kHalf, 1e-12);
+  EXPECT_EQ(LossOf(Loss("use_difficult_gt: false"), row), 0);
 }
 
 TEST(MultiBoxLossTest, RowsNeedNotComeImageByImage) {
-  const std::string text = SsdLayer({{2, 8}, {2, 4}, {1, 2, 8}, {1, 1, 3, 8}}, "MultiBoxLoss",
-                                    "multibox_loss_param { num_classes: 2 neg_pos_ratio: 0 }");
+  const std::string text = Layer({{2, 8}, {2, 4}, {1, 2, 8}, {1, 1, 3, 8}}, "MultiBoxLoss",
+                                 "multibox_loss_param { num_classes: 2 neg_pos_ratio: 0 }");
   Feeds feeds = LossFeeds({1, 1, 0, 0, 0, 0.5, 1, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0.5, 0, 1, 1, 0});
   feeds["x0"].resize(16);
   feeds["x1"] = {0, 0, 0, 5, 0, 7, 0, 0};
@@ -129,25 +128,25 @@ TEST(MultiBoxLossTest, RowsNeedNotComeImageByImage) {
 
 TEST(MultiBoxLossTest, ABottomWithoutPropagationAddsNothing) {
   const std::vector<double> row = {0, 1, 0, 0.1, 0, 0.5, 1, 0};
-  const double both = LossOf(SsdLoss(""), row);
+  const double both = LossOf(Loss(""), row);
   const std::string only_loc = "propagate_down: true propagate_down: false propagate_down: false propagate_down: false";
   const std::string only_conf =
       "propagate_down: false propagate_down: true propagate_down: false propagate_down: false";
-  EXPECT_NEAR(LossOf(SsdLoss("", 1, only_conf), row), 2 * kHalf, 1e-12);
-  EXPECT_NEAR(LossOf(SsdLoss("", 1, only_loc), row), both - 2 * kHalf, 1e-12);
+  EXPECT_NEAR(LossOf(Loss("", 1, only_conf), row), 2 * kHalf, 1e-12);
+  EXPECT_NEAR(LossOf(Loss("", 1, only_loc), row), both - 2 * kHalf, 1e-12);
 }
 
 TEST(MultiBoxLossTest, NoGradientReachesPriorsAndTruth) {
-  BuiltNet net = BuildText(SsdLoss(""));
+  BuiltNet net = BuildText(Loss(""));
   const std::vector<ValueId> wanted = {IdOf(net.graph, "x2"), IdOf(net.graph, "x3")};
   EXPECT_THAT(Differentiate(net.graph, net.tops.at("y"), wanted), Each(kNoId));
 }
 
-// Of several planes the first height * 8 numbers are the rows.
+// If the labels have several planes, the first height * 8 numbers are the rows.
 TEST(MultiBoxLossTest, ReadsRowsOutOfPlanesAsCaffeDoes) {
   const auto net = [](const std::vector<int64_t>& truth) {
     return BuildText(
-        SsdLayer({{1, 8}, {1, 4}, {1, 2, 8}, truth}, "MultiBoxLoss", "multibox_loss_param { num_classes: 2 }"));
+        Layer({{1, 8}, {1, 4}, {1, 2, 8}, truth}, "MultiBoxLoss", "multibox_loss_param { num_classes: 2 }"));
   };
   Feeds feeds{{"x0", {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8}},
               {"x1", {0.5, -0.5, 0.25, 1}},
@@ -160,28 +159,28 @@ TEST(MultiBoxLossTest, ReadsRowsOutOfPlanesAsCaffeDoes) {
   EXPECT_EQ(TopValues(net({2, 2, 2, 2}), feeds, "y"), expected);
   const auto mistake = [](const std::vector<int64_t>& truth) {
     return ErrorsOf(
-        SsdLayer({{1, 8}, {1, 4}, {1, 2, 8}, truth}, "MultiBoxLoss", "multibox_loss_param { num_classes: 2 }"));
+        Layer({{1, 8}, {1, 4}, {1, 2, 8}, truth}, "MultiBoxLoss", "multibox_loss_param { num_classes: 2 }"));
   };
   EXPECT_THAT(mistake({3, 1, 2, 2}), HasSubstr("truth must be [1,1,rows,8], found [3,1,2,2]"));
   EXPECT_THAT(mistake({1, 1, 2, 9}), HasSubstr("truth must be [1,1,rows,8], found [1,1,2,9]"));
 }
 
 TEST(MultiBoxLossTest, Mistakes) {
-  EXPECT_THAT(ErrorsOf(SsdLayer({{1, 8}, {1, 4}, {1, 2, 8}, {1, 1, 1, 8}}, "MultiBoxLoss", "")),
+  EXPECT_THAT(ErrorsOf(Layer({{1, 8}, {1, 4}, {1, 2, 8}, {1, 1, 1, 8}}, "MultiBoxLoss", "")),
               HasSubstr("num_classes must be given"));
-  EXPECT_THAT(ErrorsOf(SsdLoss("background_label_id: 2")),
+  EXPECT_THAT(ErrorsOf(Loss("background_label_id: 2")),
               HasSubstr("background_label_id 2 must be one of the 2 classes"));
-  EXPECT_THAT(ErrorsOf(SsdLoss("do_neg_mining: false")), HasSubstr("mining_type is MAX_NEGATIVE"));
-  EXPECT_THAT(ErrorsOf(SsdLoss("share_location: false")), HasSubstr("mined only with share_location"));
-  EXPECT_THAT(ErrorsOf(SsdLoss("mining_type: HARD_EXAMPLE sample_size: 0")), HasSubstr("sample_size must be above 0"));
-  EXPECT_THAT(ErrorsOf(SsdLoss("nms_param { nms_threshold: 0.5 }")), HasSubstr("nms_param.top_k must be given"));
-  EXPECT_THAT(ErrorsOf(SsdLoss("map_object_to_agnostic: true background_label_id: 1")),
+  EXPECT_THAT(ErrorsOf(Loss("do_neg_mining: false")), HasSubstr("mining_type is MAX_NEGATIVE"));
+  EXPECT_THAT(ErrorsOf(Loss("share_location: false")), HasSubstr("mined only with share_location"));
+  EXPECT_THAT(ErrorsOf(Loss("mining_type: HARD_EXAMPLE sample_size: 0")), HasSubstr("sample_size must be above 0"));
+  EXPECT_THAT(ErrorsOf(Loss("nms_param { nms_threshold: 0.5 }")), HasSubstr("nms_param.top_k must be given"));
+  EXPECT_THAT(ErrorsOf(Loss("map_object_to_agnostic: true background_label_id: 1")),
               HasSubstr("needs num_classes 2 and background_label_id 0"));
-  EXPECT_THAT(ErrorsOf(SsdLoss("neg_pos_ratio: nan")), HasSubstr("neg_pos_ratio"));
-  EXPECT_THAT(ErrorsOf(SsdLoss("share_location: false mining_type: NONE")),
+  EXPECT_THAT(ErrorsOf(Loss("neg_pos_ratio: nan")), HasSubstr("neg_pos_ratio"));
+  EXPECT_THAT(ErrorsOf(Loss("share_location: false mining_type: NONE")),
               HasSubstr("loc has shape [1,8] but [1,16] is needed (2 priors, 2 location classes, 4 coordinates)"));
   const auto of_shapes = [](const std::vector<std::vector<int64_t>>& shapes) {
-    return ErrorsOf(SsdLayer(shapes, "MultiBoxLoss", "multibox_loss_param { num_classes: 2 }"));
+    return ErrorsOf(Layer(shapes, "MultiBoxLoss", "multibox_loss_param { num_classes: 2 }"));
   };
   EXPECT_THAT(of_shapes({{1, 8}, {2, 4}, {1, 2, 8}, {1, 1, 1, 8}}), HasSubstr("conf has shape [2,4]"));
   EXPECT_THAT(of_shapes({{1, 8}, {1, 4}, {2, 8}, {1, 1, 1, 8}}), HasSubstr("the priors must be [1,2,4*priors]"));
@@ -191,7 +190,7 @@ TEST(MultiBoxLossTest, Mistakes) {
 
 TEST(MultiBoxLossTest, TheKernelNamesARowOfNoClass) {
   const BuiltNet net = BuildText(
-      SsdLayer({{1, 8}, {1, 6}, {1, 2, 8}, {1, 1, 2, 8}}, "MultiBoxLoss", "multibox_loss_param { num_classes: 3 }"));
+      Layer({{1, 8}, {1, 6}, {1, 2, 8}, {1, 1, 2, 8}}, "MultiBoxLoss", "multibox_loss_param { num_classes: 3 }"));
   const Graph& graph = net.graph;
   for (const NodeId id : graph.TopologicalOrder()) {
     const Node& node = graph.node(id);
@@ -230,16 +229,16 @@ TEST(MultiBoxLossTest, TheKernelNamesARowOfNoClass) {
 // DetectionOutput ----------------------------------------------------------------------------------------------------
 
 std::string Output(const std::string& fields, int64_t items = 2) {
-  return SsdLayer({{items, 40}, {items, 30}, {1, 2, 40}}, "DetectionOutput",
-                  "detection_output_param { num_classes: 3 " + fields + " }");
+  return Layer({{items, 40}, {items, 30}, {1, 2, 40}}, "DetectionOutput",
+               "detection_output_param { num_classes: 3 " + fields + " }");
 }
 
 TEST(DetectionOutputTest, HasRoomForAllThatCanBeFound) {
-  EXPECT_EQ(SsdTopShape(Output("keep_top_k: 7")), (Shape{1, 1, 14, 7}));
-  EXPECT_EQ(SsdTopShape(Output("keep_top_k: 200")), (Shape{1, 1, 2 * 10 * 2, 7}));  // 10 priors, 2 classes of objects
-  EXPECT_EQ(SsdTopShape(Output("keep_top_k: 200 background_label_id: -1")), (Shape{1, 1, 2 * 10 * 3, 7}));
-  EXPECT_EQ(SsdTopShape(Output("keep_top_k: 200 nms_param { top_k: 4 }")), (Shape{1, 1, 2 * 4 * 2, 7}));
-  EXPECT_EQ(SsdTopShape(Output("")), (Shape{1, 1, 2 * 10 * 2, 7}));  // keep_top_k -1: all
+  EXPECT_EQ(TopShape(Output("keep_top_k: 7")), (Shape{1, 1, 14, 7}));
+  EXPECT_EQ(TopShape(Output("keep_top_k: 200")), (Shape{1, 1, 2 * 10 * 2, 7}));  // 10 priors, 2 classes of objects
+  EXPECT_EQ(TopShape(Output("keep_top_k: 200 background_label_id: -1")), (Shape{1, 1, 2 * 10 * 3, 7}));
+  EXPECT_EQ(TopShape(Output("keep_top_k: 200 nms_param { top_k: 4 }")), (Shape{1, 1, 2 * 4 * 2, 7}));
+  EXPECT_EQ(TopShape(Output("")), (Shape{1, 1, 2 * 10 * 2, 7}));  // keep_top_k -1: all
 }
 
 TEST(DetectionOutputTest, ResultFilesAreNotWritten) {
@@ -247,7 +246,7 @@ TEST(DetectionOutputTest, ResultFilesAreNotWritten) {
 }
 
 TEST(DetectionOutputTest, Mistakes) {
-  EXPECT_THAT(ErrorsOf(SsdLayer({{1, 4}, {1, 2}, {1, 2, 4}}, "DetectionOutput", "")),
+  EXPECT_THAT(ErrorsOf(Layer({{1, 4}, {1, 2}, {1, 2, 4}}, "DetectionOutput", "")),
               HasSubstr("num_classes must be given"));
   EXPECT_THAT(ErrorsOf(Output("nms_param { nms_threshold: -1 }")), HasSubstr("must not be negative"));
   EXPECT_THAT(ErrorsOf(Output("nms_param { eta: 0 }")), HasSubstr("eta must be above 0 and at most 1"));
@@ -255,18 +254,18 @@ TEST(DetectionOutputTest, Mistakes) {
   EXPECT_THAT(ErrorsOf(Output("nms_param { top_k: 0 }")), HasSubstr("top_k must be at least 1"));
   EXPECT_THAT(ErrorsOf(Output("share_location: false")), HasSubstr("loc has shape [2,40] but [2,120] is needed"));
   EXPECT_THAT(
-      ErrorsOf(SsdLayer({{1, 4}, {1, 2}, {1, 2, 7}}, "DetectionOutput", "detection_output_param { num_classes: 2 }")),
+      ErrorsOf(Layer({{1, 4}, {1, 2}, {1, 2, 7}}, "DetectionOutput", "detection_output_param { num_classes: 2 }")),
       HasSubstr("the priors must be [1,2,4*priors]"));
-  EXPECT_THAT(ErrorsOf(SsdLayer({{1, 4}, {1, 2}, {1, 2, 4}}, "DetectionOutput",
-                                "detection_output_param { num_classes: 4294967295 }")),
+  EXPECT_THAT(ErrorsOf(Layer({{1, 4}, {1, 2}, {1, 2, 4}}, "DetectionOutput",
+                             "detection_output_param { num_classes: 4294967295 }")),
               HasSubstr("conf has shape [1,2]"));
 }
 
 // DetectionEvaluate --------------------------------------------------------------------------------------------------
 
 std::string Evaluation(const std::string& fields) {
-  return SsdLayer({{1, 1, 2, 7}, {1, 1, 1, 8}}, "DetectionEvaluate",
-                  "detection_evaluate_param { num_classes: 2 " + fields + " }");
+  return Layer({{1, 1, 2, 7}, {1, 1, 1, 8}}, "DetectionEvaluate",
+               "detection_evaluate_param { num_classes: 2 " + fields + " }");
 }
 
 TEST(DetectionEvaluateTest, ASecondHitIsWrong) {
@@ -279,9 +278,9 @@ TEST(DetectionEvaluateTest, Mistakes) {
   EXPECT_THAT(ErrorsOf(Evaluation("overlap_threshold: 0")), HasSubstr("overlap_threshold must be above 0, found 0"));
   EXPECT_EQ(ErrorsOf(Evaluation("name_size_file: \"a\"")), "built");
   EXPECT_EQ(ErrorsOf(Evaluation("resize_param { height: 3 width: 3 }")), "built");
-  EXPECT_THAT(ErrorsOf(SsdLayer({{1, 1, 2, 6}, {1, 1, 1, 8}}, "DetectionEvaluate",
-                                "detection_evaluate_param { num_classes: 2 }")),
-              HasSubstr("detections must be [1,1,rows,7], found [1,1,2,6]"));
+  EXPECT_THAT(
+      ErrorsOf(Layer({{1, 1, 2, 6}, {1, 1, 1, 8}}, "DetectionEvaluate", "detection_evaluate_param { num_classes: 2 }")),
+      HasSubstr("detections must be [1,1,rows,7], found [1,1,2,6]"));
 }
 
 // AnnotatedData ------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ namespace {
 constexpr double kTolerance = 2e-5;
 constexpr double kStridedTolerance = 5e-6;
 
-// What the kernels take: 3x3 of stride 1, and 4x4 of stride 2.
+// The windows that the kernels take: 3x3 of stride 1, and 4x4 of stride 2.
 struct Window {
   int64_t side = 3;
   int64_t stride = 1;

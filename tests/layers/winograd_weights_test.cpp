@@ -108,10 +108,10 @@ constexpr Problem kPrivatePhases = {2, 20, 36, 23, 18, {1, 1, 1, 1}, 1, 4};
 constexpr Problem kWholePhases = {1, 60, 128, 5, 6, {1, 1, 1, 1}, 1, 4};
 constexpr Problem kSharedPhases = {130, 60, 128, 1, 1, {0, 0, 0, 0}, 1, 4};
 constexpr std::array kOrders = {kPrivate, kWhole, kShared, kPrivatePhases, kWholePhases, kSharedPhases};
-// With narrow tiles, whose planes fill segments.
+// These have narrow tiles, whose planes fill segments.
 constexpr std::array kNarrow = {Problem{6, 20, 36, 14, 13}, Problem{3, 130, 128, 7, 6}, Problem{33, 130, 128, 5, 7}};
 
-// With few tiles the threads cut the channels, with many the tiles.
+// If there are few tiles, the threads cut the channels; if many, the tiles.
 TEST(WinogradWeights, FewTilesAreCutByChannels) {
   using winograd::GradientMode;
   if (Blocks().empty()) GTEST_SKIP() << "no such vectors";

@@ -29,7 +29,7 @@ const Json& ZooGoldens() {
   return goldens;
 }
 
-std::vector<std::string> ZooGoldenNames() {
+std::vector<std::string> Names() {
   std::vector<std::string> names;
   for (const auto& [name, golden] : ZooGoldens().items()) names.push_back(name);
   return names;
@@ -116,8 +116,7 @@ TEST_P(ZooGolden, CountsAndForwardPassAgree) {
   for (const auto& [name, expected] : tops.items()) ExpectTop(name, expected, program->output(name));
 }
 
-INSTANTIATE_TEST_SUITE_P(Zoo, ZooGolden, testing::ValuesIn(ZooGoldenNames()),
-                         [](const auto& one) { return one.param; });
+INSTANTIATE_TEST_SUITE_P(Zoo, ZooGolden, testing::ValuesIn(Names()), [](const auto& one) { return one.param; });
 
 }  // namespace
 }  // namespace moka

@@ -8,14 +8,14 @@
 namespace moka {
 namespace {
 
-NetParameter BatchPolicyNetOf(const std::string& layers) {
+NetParameter NetOf(const std::string& layers) {
   NetParameter net = NetFromText(layers, "net.prototxt");
   net.mutable_state()->set_phase(TRAIN);
   return net;
 }
 
 TEST(BatchPolicy, DividesTheBatchesOfTheTrainNetOnly) {
-  const NetParameter net = BatchPolicyNetOf(R"(
+  const NetParameter net = NetOf(R"(
     layer { name: "a" type: "Data" top: "a" include { phase: TRAIN } data_param { source: "x" batch_size: 64 } }
     layer { name: "a" type: "Data" top: "a" include { phase: TEST } data_param { source: "y" batch_size: 33 } }
     layer { name: "b" type: "HDF5Data" top: "b" hdf5_data_param { source: "z" batch_size: 128 } }
@@ -38,7 +38,7 @@ TEST(BatchPolicy, DividesTheBatchesOfTheTrainNetOnly) {
 
 TEST(BatchPolicy, NamesTheNearestBatchesThatDivide) {
   const NetParameter net =
-      BatchPolicyNetOf(R"(layer { name: "a" type: "Data" top: "a" data_param { source: "x" batch_size: 50 } })");
+      NetOf(R"(layer { name: "a" type: "Data" top: "a" data_param { source: "x" batch_size: 50 } })");
   try {
     (void)NetOfRank(net, 4);
     FAIL() << "50 is no multiple of 4";

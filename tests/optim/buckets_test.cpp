@@ -9,12 +9,10 @@
 
 #include "core/rng.h"
 #include "core/text.h"
-#include "graph/autodiff.h"
-#include "graph/pass.h"
 #include "graph/program.h"
 #include "layers/net/net.h"
 #include "optim/checkpoint/net_weights.h"
-#include "optim/optimizers/update.h"
+#include "optim/step/training_graph.h"
 #include "proto/nets/net_file.h"
 
 namespace moka {
@@ -50,7 +48,7 @@ std::string Recurrent(const std::string& type, const std::string& name, const st
 }
 
 // Sequence to sequence over `steps` steps: two layers read, two that start from their last states write.
-std::string BucketsNet(const std::string& type, int64_t steps) {
+std::string NetText(const std::string& type, int64_t steps) {
   const std::string all = StrCat("shape { dim: ", steps, " dim: ", kRows, " }");
   const std::string state = StrCat("shape { dim: 1 dim: ", kRows, " dim: ", kUnits, " }");
   std::string text = StrCat(
@@ -89,22 +87,13 @@ class BucketProgram {
   BucketProgram(const std::string& type, int64_t steps, ParameterStore& store) : steps_(steps) {
     NetOptions options;
     options.state.set_phase(TRAIN);
-    BuiltNet net = BuildNet(NetFromText(BucketsNet(type, steps), "net.prototxt"), options);
+    BuiltNet net = BuildNet(NetFromText(NetText(type, steps), "net.prototxt"), options);
     AddBlobs(net.blobs, 3, store);
-    net.graph.AddOutput("@loss", net.loss);
-    ComposeForward(net.graph);
     SolverParameter solver;
     solver.set_base_lr(0.5F);
     solver.set_lr_policy("fixed");
     solver.set_momentum(0.9F);
-    const std::vector<NetBlob> trained = TrainedBlobs(net.blobs);
-    std::vector<ValueId> states;
-    for (const NetBlob& blob : trained) states.push_back(blob.state);
-    const std::vector<ValueId> gradients = Differentiate(net.graph, net.loss, states);
-    const Updates updates = AddUpdates(net.graph, {.solver = &solver, .blobs = trained, .gradients = gradients});
-    for (const SlotState& slot : updates.slots) {
-      if (!store.Has(slot.name)) store.Add(slot.name, slot.shape);
-    }
+    BuildTrainingGraph(net, {.solver = solver, .param = net.param}, store);
     CompileOptions compile;
     compile.name = StrCat("bucket", steps);
     program_ = Compile(std::move(net.graph), store, compile);

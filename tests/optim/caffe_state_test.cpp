@@ -1,3 +1,4 @@
+// Solver states in both of Caffe's formats, against files of Caffe's own.
 #include "optim/checkpoint/caffe_state.h"
 
 #include <fstream>

@@ -32,7 +32,7 @@ class CheckpointTest : public FolderTest {
   std::filesystem::path Write(int64_t iteration, bool is_best = false, CheckpointPolicy policy = {}) {
     return WriteCheckpoint(folder_, Content(iteration), is_best, policy);
   }
-  // What iteration the folder would be resumed from, after checking every value; -1: none.
+  // Returns the iteration that the folder would be resumed from, after checking every value; -1: none.
   static int64_t ResumeFrom(const std::filesystem::path& folder) {
     const std::optional<Checkpoint> found = FindNewestValid(folder);
     if (!found) return -1;

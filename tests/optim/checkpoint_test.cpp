@@ -1,3 +1,4 @@
+// Checkpoints come back whole; damage, missing parts and litter are told and pruned.
 #include "optim/checkpoint/checkpoint.h"
 
 #include <sys/resource.h>

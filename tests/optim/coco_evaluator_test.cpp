@@ -13,7 +13,7 @@
 namespace moka {
 namespace {
 
-std::unique_ptr<Evaluator> CocoEvaluatorOf(uint32_t side, uint32_t max_detections = 100) {
+std::unique_ptr<Evaluator> EvaluatorOf(uint32_t side, uint32_t max_detections = 100) {
   LayerParameter layer;
   layer.set_type("CocoEvaluate");
   layer.mutable_coco_evaluate_param()->set_max_detections(max_detections);
@@ -27,7 +27,7 @@ std::unique_ptr<Evaluator> CocoEvaluatorOf(uint32_t side, uint32_t max_detection
 TEST(CocoEvaluatorTest, GivesTheNumbersOfCocosOwnProgram) {
   const auto golden =
       nlohmann::json::parse(ReadFile(std::string(MOKA_SOURCE_DIR) + "/tests/golden/coco_precision.json"));
-  const auto evaluator = CocoEvaluatorOf(golden.at("side"));
+  const auto evaluator = EvaluatorOf(golden.at("side"));
   for (const auto& batch : golden.at("batches")) evaluator->Add(batch.get<std::vector<float>>());
   std::map<std::string, double> values;
   const std::vector<OutputValue> found = evaluator->Values("coco");
@@ -43,7 +43,7 @@ TEST(CocoEvaluatorTest, GivesTheNumbersOfCocosOwnProgram) {
 }
 
 TEST(CocoEvaluatorTest, SaysWhereThereIsNothingToFind) {
-  const auto evaluator = CocoEvaluatorOf(0);
+  const auto evaluator = EvaluatorOf(0);
   const std::vector<OutputValue> nothing = evaluator->Values("coco");
   ASSERT_EQ(nothing.size(), 3U) << "without the pictures' size there are no sizes of objects";
   EXPECT_EQ(nothing[0].value, -1);
@@ -63,7 +63,7 @@ TEST(CocoEvaluatorTest, AnyNumberOfDetectionsMayBeOfACrowd) {
                                      0.8F,  0.7F,  0.7F,  0.8F, 0.8F, -1,   0,    1,  0.5F, 0,
                                      0,     0.25F, 0.25F, -1,   0,    1,    1,    0,  0,    0.25F,
                                      0.25F, 0,     0,     1,    2,    0.5F, 0.5F, 1,  1,    mark};
-    const auto evaluator = CocoEvaluatorOf(0);
+    const auto evaluator = EvaluatorOf(0);
     evaluator->Add(rows);
     return evaluator->Values("coco")[1].value;
   };
@@ -75,10 +75,10 @@ TEST(CocoEvaluatorTest, TakesSoManyDetectionsOfAPictureAndClass) {
   // The right one has the lower score: with one detection it is not looked at.
   const std::vector<float> rows = {0, 1,    0.9F, 0.5F, 0.5F, 1, 1, -1, 0, 1,    0.5F, 0,
                                    0, 0.5F, 0.5F, -1,   0,    1, 1, 0,  0, 0.5F, 0.5F, 0};
-  const auto one = CocoEvaluatorOf(0, 1);
+  const auto one = EvaluatorOf(0, 1);
   one->Add(rows);
   EXPECT_EQ(one->Values("coco")[0].value, 0);
-  const auto two = CocoEvaluatorOf(0, 2);
+  const auto two = EvaluatorOf(0, 2);
   two->Add(rows);
   EXPECT_NEAR(two->Values("coco")[0].value, 0.5, 1e-12);
 }

@@ -18,7 +18,7 @@ std::string Quoted(std::string text) {
   return text;
 }
 
-NetParameter DetectionNet(const std::string& text, Phase phase) {
+NetParameter NetText(const std::string& text, Phase phase) {
   NetParameter net = NetFromText(Quoted(text), "net.prototxt");
   net.mutable_state()->set_phase(phase);
   return net;
@@ -66,8 +66,8 @@ class DetectionTest : public FolderTest {
   static std::unique_ptr<Trainer> Make(const std::string& fields, TrainerOptions options = {},
                                        const std::string& net = EvaluationNet()) {
     SolverNets nets;
-    nets.train = DetectionNet(net, TRAIN);
-    nets.tests = {DetectionNet(net, TEST)};
+    nets.train = NetText(net, TRAIN);
+    nets.tests = {NetText(net, TEST)};
     return std::make_unique<Trainer>(Fields(fields), nets, std::move(options));
   }
   static std::unique_ptr<Trainer> Filled(const std::string& fields, TrainerOptions options = {}) {
@@ -82,7 +82,7 @@ TEST_F(DetectionTest, RowsBecomeTheMeanAveragePrecision) {
   const auto of = [](const std::string& fields) {
     return Filled("eval_type: 'detection' " + fields)->test_net(0).Run(2);
   };
-  // Of class 1: recalls 1/2, 1/2, 1; precisions 1, 1/2, 2/3.
+  // Class 1 has recalls 1/2, 1/2, 1; precisions 1, 1/2, 2/3.
   const std::vector<OutputValue> integral = of("");
   ASSERT_EQ(integral.size(), 1U);
   EXPECT_EQ(integral[0].name, "detection_eval");
@@ -217,8 +217,8 @@ TEST_F(DetectionTest, AnSsdNetLearnsAFewPictures) {
   ImportAnnotated(At("list.txt"), folder_.string() + "/", annotations, At("db"), {});
   const std::string net = SsdNet(At("db").string());
   SolverNets nets;
-  nets.train = DetectionNet(net, TRAIN);
-  nets.tests = {DetectionNet(net, TEST)};
+  nets.train = NetText(net, TRAIN);
+  nets.tests = {NetText(net, TEST)};
   const auto train = [&](const std::string& more) {
     auto trainer = std::make_unique<Trainer>(
         Solver(

@@ -81,9 +81,9 @@ TEST_F(DeviceRanksTest, TimesOfBucketsAreThoseOfTheStreams) {
     GradientExchange& exchange = *trainer.train_net().exchange();
     for (int i = 0; i < 3; ++i) {
       trainer.train_net().Step(i);
-      EXPECT_EQ(exchange.iterations(), i + 1);
+      EXPECT_EQ(exchange.Times().iterations, i + 1);
     }
-    const std::vector<BucketTimes> times = exchange.Times();
+    const std::vector<BucketTimes> times = exchange.Times().buckets;
     ASSERT_GE(times.size(), 2U);
     for (size_t b = 0; b < times.size(); ++b) {
       EXPECT_LE(times[b].ready_s, times[b].begin_s);
@@ -92,14 +92,14 @@ TEST_F(DeviceRanksTest, TimesOfBucketsAreThoseOfTheStreams) {
         EXPECT_LE(times[b - 1].end_s, times[b].begin_s);
       }
     }
-    EXPECT_GE(exchange.exposed_s(), 0);
+    EXPECT_GE(exchange.Times().exposed_s, 0);
     double before = 0;
-    for (const ExchangedGradient& gradient : exchange.gradients()) {
+    for (const ExchangedGradient& gradient : exchange.announced().all()) {
       EXPECT_GE(gradient.ready_s, before);
       before = gradient.ready_s;
     }
     EXPECT_GT(before, 0);
-    exchange.EndTiming();
+    exchange.device()->TakeTimesOfGradients(false);
   };
   TrainOnDevices(2, BaseSolver() + "max_iter: 4 distributed { fusion: \"none\" }", Plain(), {}, look);
 }

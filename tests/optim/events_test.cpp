@@ -1,3 +1,4 @@
+// The bytes of TensorBoard's events.
 #include "optim/run/events.h"
 
 #include <cstring>

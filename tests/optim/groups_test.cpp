@@ -1,4 +1,4 @@
-// What SkimCaffe's fields make of an update: group lasso, a decay of a parameter's own, zeros that stay.
+// The effect of SkimCaffe's fields on an update: group lasso, a decay of a parameter's own, zeros that stay.
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
 
@@ -16,12 +16,12 @@ namespace {
 
 using testing::HasSubstr;
 
-using GroupsValues = std::vector<double>;
+using Values = std::vector<double>;
 
 // Weights of a convolution of two groups: four filters of four values, seen as a 4 x 4 matrix.
-const GroupsValues kWeights = {3, -4, 0, 0, 1, 2, 0, 2, 0, 0, 0, 0, -1, 1, 0, 5};
+const Values kWeights = {3, -4, 0, 0, 1, 2, 0, 2, 0, 0, 0, 0, -1, 1, 0, 5};
 
-NetParameter GroupsNet(const std::string& param, const std::string& layer = "") {
+NetParameter NetText(const std::string& param, const std::string& layer = "") {
   NetParameter net;
   const std::string text = "layer { name: \"w\" type: \"Convolution\" convolution_param { num_output: 4 group: 2 } " +
                            layer + " param { " + param + " } }";
@@ -30,7 +30,7 @@ NetParameter GroupsNet(const std::string& param, const std::string& layer = "") 
 }
 
 // The weights after a step of SGD with rate 1 whose gradient is `gradient` everywhere.
-GroupsValues Step(const std::string& solver_text, const NetParameter* net, double gradient = 0) {
+Values Step(const std::string& solver_text, const NetParameter* net, double gradient = 0) {
   const SolverParameter solver = Solver("base_lr: 1 lr_policy: \"fixed\" " + solver_text);
   CheckOptimizer(solver);
   Graph graph(StandardCatalog());
@@ -43,7 +43,7 @@ GroupsValues Step(const std::string& solver_text, const NetParameter* net, doubl
   for (ValueId id = 0; id < graph.value_count(); ++id) {
     const Value& value = graph.value(id);
     if (value.kind == ValueKind::kResult) continue;
-    const GroupsValues numbers(static_cast<size_t>(value.type.shape.Count()), value.name == "lr" ? 1.0 : gradient);
+    const Values numbers(static_cast<size_t>(value.type.shape.Count()), value.name == "lr" ? 1.0 : gradient);
     fed[id] = {value.type, id == blob.state ? kWeights : numbers};
   }
   const std::vector<ValueId> wanted = {graph.assignments().at(0).value};
@@ -51,10 +51,10 @@ GroupsValues Step(const std::string& solver_text, const NetParameter* net, doubl
 }
 
 // The weights less `rate` times each weight over the norm of its group, groups being told apart by numbers.
-GroupsValues Shrunk(double rate, const std::function<int(int row, int column)>& group) {
+Values Shrunk(double rate, const std::function<int(int row, int column)>& group) {
   std::map<int, double> squares;
   for (int i = 0; i < 16; ++i) squares[group(i / 4, i % 4)] += std::pow(kWeights[static_cast<size_t>(i)], 2);
-  GroupsValues after = kWeights;
+  Values after = kWeights;
   for (int i = 0; i < 16; ++i) {
     const double norm = std::sqrt(squares[group(i / 4, i % 4)]);
     if (norm > 0) after[static_cast<size_t>(i)] -= rate * kWeights[static_cast<size_t>(i)] / norm;
@@ -62,38 +62,38 @@ GroupsValues Shrunk(double rate, const std::function<int(int row, int column)>& 
   return after;
 }
 
-void ExpectGroupsNear(const GroupsValues& found, const GroupsValues& expected) {
+void ExpectGroupsNear(const Values& found, const Values& expected) {
   ASSERT_EQ(found.size(), expected.size());
   for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-6) << i;
 }
 
 TEST(GroupsTest, RowsColumnsAndBlocksShrinkByTheirNorms) {
-  const NetParameter rows = GroupsNet("breadth_decay_mult: 2");
+  const NetParameter rows = NetText("breadth_decay_mult: 2");
   ExpectGroupsNear(Step("breadth_decay: 0.25", &rows), Shrunk(0.5, [](int row, int) { return row; }));
-  const NetParameter columns = GroupsNet("kernel_shape_decay_mult: 1");
+  const NetParameter columns = NetText("kernel_shape_decay_mult: 1");
   ExpectGroupsNear(Step("kernel_shape_decay: 0.5", &columns),
                    Shrunk(0.5, [](int row, int c) { return row / 2 * 4 + c; }));
-  const NetParameter blocks = GroupsNet("block_group_lasso { xdimen: 2 ydimen: 4 block_decay_mult: 3 }");
+  const NetParameter blocks = NetText("block_group_lasso { xdimen: 2 ydimen: 4 block_decay_mult: 3 }");
   ExpectGroupsNear(Step("block_group_decay: 0.125", &blocks), Shrunk(0.375, [](int, int c) { return c / 2; }));
-  // Without the solver's strength the fields have no effect, and without a net nothing does.
+  // The fields have no effect without the solver's strength, and nothing has without a net.
   EXPECT_EQ(Step("", &rows), kWeights);
   EXPECT_EQ(Step("breadth_decay: 0.25", nullptr), kWeights);
 }
 
 TEST(GroupsTest, AParameterHasADecayOfItsOwn) {
-  const NetParameter net = GroupsNet("regularization_type: \"L1\"");
-  const GroupsValues after = Step("weight_decay: 0.5", &net);
+  const NetParameter net = NetText("regularization_type: \"L1\"");
+  const Values after = Step("weight_decay: 0.5", &net);
   EXPECT_NEAR(after[0], 2.5, 1e-9);
   EXPECT_NEAR(after[1], -3.5, 1e-9);
 }
 
 TEST(GroupsTest, ZerosStayWhereTheLayerSaysSo) {
-  const NetParameter single = GroupsNet("", "connectivity_mode: DISCONNECTED_ELTWISE");
-  const GroupsValues after = Step("", &single, 1);
+  const NetParameter single = NetText("", "connectivity_mode: DISCONNECTED_ELTWISE");
+  const Values after = Step("", &single, 1);
   for (size_t i = 0; i < 16; ++i) EXPECT_EQ(after[i], kWeights[i] == 0 ? 0 : kWeights[i] - 1) << i;
   // Row 2 is all zero; column 2 is in the first group of filters, and in the second.
-  const NetParameter groups = GroupsNet("", "connectivity_mode: DISCONNECTED_GRPWISE");
-  const GroupsValues grouped = Step("", &groups, 1);
+  const NetParameter groups = NetText("", "connectivity_mode: DISCONNECTED_GRPWISE");
+  const Values grouped = Step("", &groups, 1);
   for (size_t i = 0; i < 16; ++i) {
     const bool is_dead = i / 4 == 2 || i % 4 == 2;
     EXPECT_EQ(grouped[i], is_dead ? 0 : kWeights[i] - 1) << i;
@@ -113,11 +113,11 @@ TEST(GroupsTest, WhatIsNotTrainedHereIsRefused) {
   EXPECT_THAT(StepError("force_decay: 0.1"), HasSubstr("force_decay"));
   EXPECT_THAT(StepError("prune_method: \"Reg_Col\""), HasSubstr("prune_method"));
   EXPECT_THAT(StepError("type: \"AdamW\" momentum: 0.9 breadth_decay: 0.1"), HasSubstr("does not work with type"));
-  const NetParameter file = GroupsNet("decay_proto: \"w.binaryproto\"");
+  const NetParameter file = NetText("decay_proto: \"w.binaryproto\"");
   EXPECT_THAT(StepError("", &file), HasSubstr("decay_proto"));
-  const NetParameter kind = GroupsNet("regularization_type: \"L3\"");
+  const NetParameter kind = NetText("regularization_type: \"L3\"");
   EXPECT_THAT(StepError("", &kind), HasSubstr("known are L1, L2"));
-  const NetParameter block = GroupsNet("block_group_lasso { xdimen: 3 ydimen: 1 }");
+  const NetParameter block = NetText("block_group_lasso { xdimen: 3 ydimen: 1 }");
   EXPECT_THAT(StepError("block_group_decay: 0.1", &block), HasSubstr("do not divide the parameter's 4 x 4"));
 }
 

@@ -1,5 +1,5 @@
-// What a run says of its input: a line an epoch in the log and in metrics.jsonl, the wait of each iteration, and how
-// bad records show.
+// The report of a run on its input: a line an epoch in the log and in metrics.jsonl, the wait of each iteration, and
+// how bad records show.
 #include <cmath>
 
 #include "core/log.h"

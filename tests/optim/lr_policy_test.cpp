@@ -1,4 +1,6 @@
+// Every policy's rate against goldens, and the policies' limits.
 #include "optim/optimizers/lr_policy.h"
+#include "optim/optimizers/lr_policies.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>

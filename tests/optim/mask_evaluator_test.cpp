@@ -14,7 +14,7 @@
 namespace moka {
 namespace {
 
-std::unique_ptr<Evaluator> MaskEvaluatorOf(uint32_t max_detections = 100) {
+std::unique_ptr<Evaluator> EvaluatorOf(uint32_t max_detections = 100) {
   LayerParameter layer;
   layer.set_type("MaskEvaluate");
   layer.mutable_mask_param()->set_max_detections(max_detections);
@@ -24,7 +24,7 @@ std::unique_ptr<Evaluator> MaskEvaluatorOf(uint32_t max_detections = 100) {
 TEST(MaskEvaluatorTest, GivesTheNumbersOfCocosOwnProgram) {
   const auto golden =
       nlohmann::json::parse(ReadFile(std::string(MOKA_SOURCE_DIR) + "/tests/golden/mask_precision.json"));
-  const auto evaluator = MaskEvaluatorOf();
+  const auto evaluator = EvaluatorOf();
   for (const auto& batch : golden.at("batches")) evaluator->Add(batch.get<std::vector<float>>());
   std::map<std::string, double> values;
   const std::vector<OutputValue> found = evaluator->Values("mask_ap");
@@ -57,7 +57,7 @@ std::vector<float> MaskTable(const std::vector<std::vector<float>>& detections, 
 }
 
 double MaskPrecisionOf(const std::vector<float>& table, uint32_t max_detections = 100) {
-  const auto evaluator = MaskEvaluatorOf(max_detections);
+  const auto evaluator = EvaluatorOf(max_detections);
   evaluator->Add(table);
   return evaluator->Values("mask_ap").at(1).value;
 }
@@ -73,7 +73,7 @@ TEST(MaskEvaluatorTest, CountsDifficultObjectsAndCrowdsNeitherWay) {
 TEST(MaskEvaluatorTest, AnOverlapOfAThresholdReachesIt) {
   // 13/20 and 9/10 are below 0.65 and 0.9 as float32 has them.
   for (const auto& [overlap, reached] : {std::pair{13.0F / 20, 4}, {9.0F / 10, 9}, {0.649999F, 3}}) {
-    const auto evaluator = MaskEvaluatorOf();
+    const auto evaluator = EvaluatorOf();
     evaluator->Add(MaskTable({{0.9F, overlap}}, {0}));
     EXPECT_NEAR(evaluator->Values("m").at(0).value, reached / 10.0, 1e-9) << overlap;
   }
@@ -87,7 +87,7 @@ TEST(MaskEvaluatorTest, TakesTheBestOfEachPicture) {
 }
 
 TEST(MaskEvaluatorTest, StartsAnewAndRefusesBrokenTables) {
-  const auto evaluator = MaskEvaluatorOf();
+  const auto evaluator = EvaluatorOf();
   std::vector<float> table = MaskTable({{0.9F, 1}}, {0});
   evaluator->Add(table);
   EXPECT_NEAR(evaluator->Values("m").at(0).value, 1, 1e-9);

@@ -12,11 +12,11 @@
 #include "core/rng.h"
 #include "core/text.h"
 #include "graph/autodiff.h"
-#include "graph/pass.h"
 #include "graph/program.h"
 #include "layers/kernels/cpu/instructions.h"
 #include "layers/net/net.h"
 #include "optim/optimizers/update.h"
+#include "optim/step/training_graph.h"
 #include "proto/nets/filter.h"
 #include "proto/nets/net_file.h"
 #include "tests/golden_values.h"
@@ -162,21 +162,13 @@ TEST_P(NetGolden, TwentyStepsOfLossAgree) {
   BuiltNet net = Build();
   ParameterStore store;
   Fill(net, store);
-  net.graph.AddOutput("loss", net.loss);
-  ComposeForward(net.graph);
-  ShareSubsamples(net.graph);
   SolverParameter solver;
   const Json& recipe = golden_.at("solver");
   solver.set_base_lr(recipe.at("rate").get<float>());
   solver.set_lr_policy("fixed");
   solver.set_momentum(recipe.at("momentum").get<float>());
   solver.set_weight_decay(recipe.at("weight_decay").get<float>());
-  const std::vector<NetBlob> trained = TrainedBlobs(net.blobs);
-  std::vector<ValueId> states;
-  for (const NetBlob& blob : trained) states.push_back(blob.state);
-  const std::vector<ValueId> gradients = Differentiate(net.graph, net.loss, states);
-  const Updates updates = AddUpdates(net.graph, {.solver = &solver, .blobs = trained, .gradients = gradients});
-  for (const SlotState& slot : updates.slots) store.Add(slot.name, slot.shape);
+  const Updates updates = BuildTrainingGraph(net, {.solver = solver, .param = net.param}, store).updates;
   const auto program = Compile(std::move(net.graph), store, {});
   Feed(*program);
   for (const std::string& input : updates.inputs) {
@@ -185,7 +177,7 @@ TEST_P(NetGolden, TwentyStepsOfLossAgree) {
   const auto losses = golden_.at("losses").get<std::vector<double>>();
   for (size_t step = 0; step < losses.size(); ++step) {
     program->Run();
-    const auto loss = static_cast<double>(program->output("loss").as<float>()[0]);
+    const auto loss = static_cast<double>(program->output(kLossOutput).as<float>()[0]);
     EXPECT_NEAR(loss, losses[step], 1e-3 * std::abs(losses[step])) << "step " << step;
   }
 }

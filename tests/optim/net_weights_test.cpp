@@ -1,3 +1,4 @@
+// Matching of files to nets: by name, old shapes, every mismatch listed, nothing half loaded.
 #include "optim/checkpoint/net_weights.h"
 
 #include "layers/net/catalog.h"

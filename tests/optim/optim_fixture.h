@@ -1,4 +1,4 @@
-// What the optim tests share: a folder that goes away, expected errors, solvers from text, small nets.
+// The part that the optim tests share: a folder that goes away, expected errors, solvers from text, small nets.
 #pragma once
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Durations, what may change on resume, signals as requests, and the log's lines.
 #include <csignal>
 
 #include "optim/run/report.h"
@@ -55,7 +56,7 @@ TEST(ResumeTest, NetsOfEarlierCheckpointsAreTheSameNets) {
     return StrCat("layer { name: \"bn\" type: \"BatchNorm\" batch_norm_param { sync_ranks: ", ranks, " } }");
   };
   const NetParameter named = net(norm("0") + "layer { name: \"ReLU\" type: \"ReLU\" }");
-  // Of several ranks, without names; of one, with the rank's own number in sync_ranks.
+  // The older text of a net of several ranks, without names, and of one rank, with the rank's own number in sync_ranks.
   for (const std::string& old :
        {norm("0") + "layer { type: \"ReLU\" }", norm("1") + "layer { name: \"ReLU\" type: \"ReLU\" }"}) {
     checkpoint.net_text = NetToText(net(old));

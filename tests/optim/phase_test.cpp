@@ -6,7 +6,7 @@ namespace moka {
 namespace {
 
 // Ones in TRAIN and twos in TEST, [4,3], summed through weights of 1: 36 and 72; ten times that in TRAIN.
-std::string PhaseTestNet(const std::string& state) {
+std::string NetText(const std::string& state) {
   const auto data = [](const std::string& phase, int value) {
     return StrCat("layer { name: 'data' type: 'DummyData' top: 'data' include { phase: ", phase,
                   " } dummy_data_param { shape { dim: 4 dim: 3 } data_filler { type: 'constant' value: ", value,
@@ -22,7 +22,7 @@ std::string PhaseTestNet(const std::string& state) {
 }
 
 TrainResult PhaseTestRun(const std::string& state, const std::string& fields) {
-  const SolverParameter solver = Solver(PhaseTestNet(state) + fields);
+  const SolverParameter solver = Solver(NetText(state) + fields);
   return Trainer(solver, ReadSolverNets(solver), {}).Run();
 }
 

@@ -86,7 +86,7 @@ TEST_F(PipelineTest, ComputesWhatOneRankDoes) {
       for (const Result& result : results) {
         auto expected = Everything(*alone);
         auto values = result.values;
-        // With one batch an iteration, one rank needs no sums.
+        // If an iteration has one batch, one rank needs no sums.
         if (micro_batches == 1) std::erase_if(values, [](const auto& v) { return v.first.ends_with("@sum"); });
         ExpectNear(values, expected, 2e-5F);
         EXPECT_NEAR(result.state.smoothed_loss, alone->state().smoothed_loss, 1e-5);

@@ -1,3 +1,4 @@
+// Charts: ticks, gaps, escapes and tables.
 #include "optim/run/plot.h"
 
 #include <cmath>

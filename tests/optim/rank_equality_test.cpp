@@ -1,5 +1,5 @@
-// What several ranks promise: the weights and losses of one rank, whatever a loss is divided by; tests that begin at
-// the first record and count every record once; data layers of one net in step.
+// Several ranks keep their promises: the weights and losses of one rank, whatever a loss is divided by; tests that
+// begin at the first record and count every record once; data layers of one net in step.
 #include "comm/transport/thread_ranks.h"
 #include "core/log.h"
 #include "data/pipeline/hdf5_pipeline.h"
@@ -97,7 +97,7 @@ class RankEqualityTest : public RanksTest {
   double mean_ = 0;  // of the first column
 };
 
-// What random numbers each rank draws are rows of one batch's.
+// The random numbers that each rank draws are rows of one batch's.
 TEST_F(RankEqualityTest, RandomDummyDataIsOneBatchAmongTheRanks) {
   const std::string solver =
       "base_lr: 0.02 lr_policy: \"fixed\" momentum: 0.9 max_iter: 5 random_seed: 3 average_loss: 5";

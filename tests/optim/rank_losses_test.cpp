@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "graph/op.h"
 #include "layers/net/layer.h"
+#include "layers/net/manual_page.h"
 #include "layers/net/net.h"
 #include "proto/weights/hdf5_file.h"
 #include "tests/comm/world.h"
@@ -271,8 +272,8 @@ TEST_F(RankAccuraciesTest, SharesOfLabelsAreThoseOfTheWholeBatch) {
   }
 }
 
-// Of each item alone and divided by the number of items, or by what a rank's part of it makes the same mean: these need
-// data that the sweep above does not have.
+// Losses of each item alone, divided by the number of items or by another count whose parts on the ranks give the same
+// mean: these need data that the sweep above does not have.
 const std::set<std::string>& MeansOfItems() {
   static const std::set<std::string> types = {
       "CenterGridLoss",  // with BATCH_SIZE; otherwise it says so
@@ -296,7 +297,7 @@ const std::set<std::string>& MeansOfItems() {
 
 // Whether a net of the page's example has a loss that its layer declares.
 std::optional<BuiltNet> BuiltExample(const LayerDef& layer, int64_t ranks) {
-  NetParameter net = NetFromText(layer.page.example, "example");
+  NetParameter net = NetFromText(ManualPageOf(layer.type).example, "example");
   NetOptions options;
   options.state.set_phase(TRAIN);
   options.feeds_python_data = true;

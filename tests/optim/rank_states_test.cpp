@@ -1,3 +1,4 @@
+// The culprit of a stalled training, found from states of ranks.
 #include "optim/ranks/rank_states.h"
 
 #include <gtest/gtest.h>

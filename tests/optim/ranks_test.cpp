@@ -165,7 +165,7 @@ TEST_F(RanksTest, ALossThatIsNotFiniteOnOneRankIsSkippedByAll) {
   const auto poison = [](int rank, Trainer& trainer) {
     if (rank == 1) FillTask(trainer.train_net().feed(), 2 * 5 + 1, 1, 2);  // sample 11 is rank 1's sixth
   };
-  // Without a ReLU, which makes 0 of a NaN.
+  // A ReLU is left out, as it makes 0 of a NaN.
   const SolverNets nets = Nets(1, Without(TaskNet(16, false), "bn", "ip2"));
   const std::vector<Result> results = Train(2, BaseSolver() + "on_nan: IGNORE", nets, {}, poison);
   EXPECT_EQ(results[0].values, results[1].values);

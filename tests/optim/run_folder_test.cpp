@@ -1,3 +1,4 @@
+// Run folders under races, locks and dead processes.
 #include "optim/run/run_folder.h"
 
 #include <sys/wait.h>

@@ -1,4 +1,5 @@
-// What a training by several ranks says of its time: parts of an iteration, efficiency with its baseline, who is slow.
+// The report of a training by several ranks on its time: parts of an iteration, efficiency with its baseline, who is
+// slow.
 #include "optim/run/scaling_report.h"
 
 #include <nlohmann/json.hpp>

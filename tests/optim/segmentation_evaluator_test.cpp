@@ -9,7 +9,7 @@
 namespace moka {
 namespace {
 
-std::unique_ptr<Evaluator> SegmentationEvaluatorOf() {
+std::unique_ptr<Evaluator> EvaluatorOf() {
   LayerParameter layer;
   layer.set_type("SegmentationEvaluate");
   return MakeEvaluator(layer, {});
@@ -17,7 +17,7 @@ std::unique_ptr<Evaluator> SegmentationEvaluatorOf() {
 
 TEST(SegmentationEvaluatorTest, AddsUpCountsOfAllBatches) {
   EXPECT_TRUE(HasEvaluator("SegmentationEvaluate"));
-  const auto evaluator = SegmentationEvaluatorOf();
+  const auto evaluator = EvaluatorOf();
   ASSERT_NE(evaluator, nullptr);
   // m = [[3,1,0,0],[2,4,0,1],[0,0,0,0],[1,0,0,0]] in two batches: class 2 neither occurs nor is predicted.
   evaluator->Add(std::vector<float>{1, 3, 0, 0, 2, 4, 0, 0, 2, 4, 0, 0});

@@ -9,7 +9,7 @@ namespace {
 
 const std::string kSharded = " distributed { shard_updates: true }";
 
-// What a rank's tests gave, and after which iterations.
+// Collects the results of a rank's tests, and the iterations that they followed.
 struct Tests : TrainObserver {
   void OnTest(const TestReport& report) override {
     for (const OutputValue& output : report.outputs) values.emplace_back(report.iteration, output.value);

@@ -41,7 +41,7 @@ TEST_F(TrainerTest, SnapshotDiffIsTheLastUpdate) {
       EXPECT_THAT(diffs[i], testing::Each(0.0F));
       continue;
     }
-    // Of SGD the update is the history, which Caffe's state lists parameter by parameter.
+    // SGD's update is the history, which Caffe's state lists parameter by parameter.
     while (trained < history.size() && history[trained].values.size() != blob.values.size()) ++trained;
     ASSERT_LT(trained, history.size());
     for (size_t k = 0; k < diffs[i].size(); ++k) {

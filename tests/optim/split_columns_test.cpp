@@ -86,7 +86,7 @@ TEST_F(SplitColumnsTest, TrainingIsThatOfOneRank) {
   }
 }
 
-// Of ranks that ignore differently many labels each divides by its own, as they do of whole rows.
+// If ranks ignore differently many labels, each divides by its own, as they do of whole rows.
 TEST_F(SplitColumnsTest, IgnoredLabelsAreThoseOfTheirRank) {
   const std::string solver = Short("");
   const auto ignoring = [](SolverNets nets) {
@@ -125,7 +125,7 @@ TEST_F(SplitColumnsTest, ARankHasItsRowsOnly) {
   }
 }
 
-// What tests do not read whole is whole only while it is looked at.
+// A blob that no test reads whole is whole only while it is looked at.
 TEST_F(SplitColumnsTest, WithoutTestsNoRankKeepsWholeBlobs) {
   struct Watch : TrainObserver {
     void OnIteration(const TrainProgress&) override { found += trainer->store().Has("ip2/0") ? 1 : 0; }
@@ -151,7 +151,7 @@ TEST_F(SplitColumnsTest, WithoutTestsNoRankKeepsWholeBlobs) {
 TEST_F(SplitColumnsTest, GradientsOfPartsCrossNothing) {
   const auto look = [](Trainer& trainer, std::string& order) {
     std::map<std::string, int> exchanged;
-    for (const ExchangedGradient& gradient : trainer.train_net().exchange()->gradients()) {
+    for (const ExchangedGradient& gradient : trainer.train_net().exchange()->announced().all()) {
       exchanged[gradient.layer.starts_with("ip1") ? "ip1" : gradient.layer] += static_cast<int>(gradient.bytes);
     }
     EXPECT_EQ(exchanged["ip1"], (kFeatures * kHidden + kHidden) * 4);

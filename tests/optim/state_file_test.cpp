@@ -1,3 +1,4 @@
+// Every flipped bit and every length of a state file is noticed.
 #include "optim/checkpoint/state_file.h"
 
 #include "core/checksum.h"

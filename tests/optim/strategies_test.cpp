@@ -23,7 +23,7 @@ class StrategiesTest : public RanksTest {
   }
 };
 
-// What is synchronous by another name trains as one rank does.
+// A strategy that is synchronous by another name trains as one rank does.
 class SynchronousFormsTest : public StrategiesTest, public testing::WithParamInterface<const char*> {};
 
 TEST_P(SynchronousFormsTest, TrainAsOneRankDoes) {
@@ -54,7 +54,7 @@ TEST_F(StrategiesTest, ServersHaveTheNormsOfWholeBlobs) {
   }
 }
 
-// Of one iteration, up to a step's change of the gradient: the workers' updates are together as long as one.
+// Over one iteration, and up to a step's change of the gradient, the workers' updates are together as long as one.
 TEST_F(StrategiesTest, UpdatesOfEveryWorkerAreTogetherThatOfTheMean) {
   for (const char* type : {"SGD", "Adam"}) {
     const std::string solver =
@@ -83,8 +83,8 @@ TEST_F(StrategiesTest, UpdatesOfEveryWorkerAreTogetherThatOfTheMean) {
 TEST_F(StrategiesTest, WithDelaysAWishIsGrantedOnce) {
   struct Watch : TrainObserver {
     void OnIteration(const TrainProgress&) override {
-      if (trainer->train_net().wished(1) > 0) ++granted;
-      if (++iteration == 10) trainer->train_net().SetWish(1, true);
+      if (trainer->train_net().wishes().count(1) > 0) ++granted;
+      if (++iteration == 10) trainer->train_net().wishes().Want(1);
     }
     Trainer* trainer = nullptr;
     int iteration = 0;
@@ -96,7 +96,7 @@ TEST_F(StrategiesTest, WithDelaysAWishIsGrantedOnce) {
       [&](int rank, TrainerOptions& options) { options.observer = &watches.at(static_cast<size_t>(rank)); },
       [&](int rank, Trainer& trainer) {
         watches.at(static_cast<size_t>(rank)).trainer = &trainer;
-        trainer.train_net().SetWish(1, rank == 1);
+        if (rank == 1) trainer.train_net().wishes().Want(1);
       });
   for (const Watch& watch : watches) EXPECT_EQ(watch.granted, 2);
 }
@@ -247,7 +247,7 @@ TEST_F(StrategiesTest, OneRanksErrorEndsAllWithItsName) {
   }
 }
 
-// With the statistics of all ranks a net with batch norms trains as one rank does.
+// By the statistics of all ranks, a net with batch norms trains as one rank does.
 TEST_F(StrategiesTest, SyncedNormsAreThoseOfTheWholeBatch) {
   const auto net = [](const std::string& norm) {
     std::string text = TaskNet(16, false);

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "core/rng.h"
-#include "data/pipeline/pipeline.h"
+#include "data/pipeline/open_pipeline.h"
 #include "trainer_fixture.h"
 
 namespace moka {
@@ -91,7 +91,7 @@ class TextTraining : public TrainerTest {
   }
 };
 
-// What a training did, iteration by iteration.
+// Records the course of a training, iteration by iteration.
 struct Course : TrainObserver {
   void OnIteration(const TrainProgress& progress) override {
     losses.push_back(progress.loss);

@@ -1,3 +1,4 @@
+// Whole trainings: they learn, repeat and resume to the bit, and leave what they should.
 #include "optim/run/trainer.h"
 
 #include <cmath>
@@ -155,7 +156,7 @@ TEST_F(TrainerTest, DivergenceNamesALayerAndKeepsTheCheckpoint) {
 TEST_F(TrainerTest, IgnoredNonFiniteLossesSkipTheUpdate) {
   const std::string solver =
       "base_lr: 0.1 lr_policy: \"fixed\" momentum: 0.9 max_iter: 12 random_seed: 3 on_nan: IGNORE ";
-  // Without BatchNorm and ReLU, which turns a NaN into 0, the NaN reaches the loss.
+  // BatchNorm and ReLU are left out, as ReLU turns a NaN into 0, the NaN reaches the loss.
   const std::string net = Without(Without(TaskNet(16, false), "bn", "relu"), "relu", "ip2");
   for (const char* iter_size : {"", "iter_size: 2"}) {
     const auto trainer = Make(solver + iter_size, {}, Nets(0, net));
@@ -384,7 +385,7 @@ TEST_F(TrainerTest, AStateWithoutItsWeightsIsNamed) {
   EXPECT_THAT(caught.text, testing::HasSubstr("its weights are gone/x.caffemodel, which is neither there nor beside"));
 }
 
-// What a run's checkpoint exports is what a snapshot of the same iteration holds.
+// A run's checkpoint exports the same as a snapshot of that iteration holds.
 TEST_F(TrainerTest, ACheckpointExportsCaffesState) {
   RunFolder run = NewRun();
   TrainerOptions options;
@@ -469,9 +470,9 @@ TEST_F(TrainerTest, RecomputeOfTheSolverKeepsLessAndGivesTheSameBits) {
     options.compile.recompute = true;
     return Make(BaseSolver() + "recompute: false", options, nets);
   }();
-  const int64_t arena = again->train_net().program().memory().arena_bytes;
-  EXPECT_LT(arena, kept->train_net().program().memory().arena_bytes);
-  EXPECT_EQ(arena, flagged->train_net().program().memory().arena_bytes);
+  const int64_t arena = again->train_net().program().report().memory.arena_bytes;
+  EXPECT_LT(arena, kept->train_net().program().report().memory.arena_bytes);
+  EXPECT_EQ(arena, flagged->train_net().program().report().memory.arena_bytes);
   kept->Run();
   again->Run();
   EXPECT_EQ(Everything(*again), Everything(*kept));

@@ -1,3 +1,4 @@
+// Optimisers' steps against the goldens of tests/golden/solvers.json, by the references of the ops.
 #include "optim/optimizers/update.h"
 
 #include <cmath>
@@ -12,7 +13,7 @@
 namespace moka {
 namespace {
 
-using UpdateValues = std::vector<double>;
+using Values = std::vector<double>;
 
 // Runs a graph's updates with the ops' references in double: the states go through one step at a time.
 class Stepper {
@@ -21,11 +22,11 @@ class Stepper {
     for (ValueId id = 0; id < graph_.value_count(); ++id) {
       const Value& value = graph_.value(id);
       if (value.kind == ValueKind::kResult) continue;
-      fed_[id] = {value.type, UpdateValues(static_cast<size_t>(value.type.shape.Count()))};
+      fed_[id] = {value.type, Values(static_cast<size_t>(value.type.shape.Count()))};
     }
   }
-  void Set(const std::string& name, UpdateValues values) { fed_.at(Id(name)).values = std::move(values); }
-  const UpdateValues& Get(const std::string& name) const { return fed_.at(Id(name)).values; }
+  void Set(const std::string& name, Values values) { fed_.at(Id(name)).values = std::move(values); }
+  const Values& Get(const std::string& name) const { return fed_.at(Id(name)).values; }
   bool Has(const std::string& name) const { return Find(name) != kNoId; }
   void Run() {
     std::vector<ValueId> wanted;
@@ -68,13 +69,13 @@ struct Setting {
 
 struct GoldenNet {
   std::vector<NetBlob> blobs;
-  std::vector<UpdateValues> start;
+  std::vector<Values> start;
 };
 
 GoldenNet ReadGoldenNet(const nlohmann::json& goldens) {
   GoldenNet net;
   for (const auto& parameter : goldens.at("parameters")) {
-    net.start.push_back(parameter.at("start").get<UpdateValues>());
+    net.start.push_back(parameter.at("start").get<Values>());
     NetBlob blob = Blob(parameter.at("name").get<std::string>(), 0, {static_cast<int64_t>(net.start.back().size())});
     blob.name = blob.layer;
     blob.lr_mult = parameter.at("lr_mult").get<double>();
@@ -115,7 +116,7 @@ void CheckGolden(const nlohmann::json& goldens, const nlohmann::json& golden) {
       step->Set(name, {UpdateInput(solver, name, static_cast<int64_t>(s))});
     }
     for (size_t p = 0; p < net.blobs.size(); ++p) {
-      const auto gradient = goldens.at("gradients")[s][p].get<UpdateValues>();
+      const auto gradient = goldens.at("gradients")[s][p].get<Values>();
       (is_split ? *adding : *step).Set("d/" + net.blobs[p].name, gradient);
     }
     for (int i = 0; is_split && i < solver.iter_size(); ++i) adding->Run();
@@ -126,14 +127,14 @@ void CheckGolden(const nlohmann::json& goldens, const nlohmann::json& golden) {
     }
     step->Run();
     for (size_t p = 0; p < net.blobs.size(); ++p) {
-      const auto expected = golden.at("weights")[s][p].get<UpdateValues>();
-      const UpdateValues& found = step->Get(net.blobs[p].name);
+      const auto expected = golden.at("weights")[s][p].get<Values>();
+      const Values& found = step->Get(net.blobs[p].name);
       for (size_t i = 0; i < expected.size(); ++i) {
         ASSERT_NEAR(found[i], expected[i], 1e-12 * std::max(1.0, std::abs(expected[i]))) << "step " << s << " of " << p;
       }
       if (!is_split) continue;
-      EXPECT_EQ(step->Get(SlotName(net.blobs[p].name, kSumSlot)), UpdateValues(expected.size(), 0.0));
-      adding->Set(SlotName(net.blobs[p].name, kSumSlot), UpdateValues(expected.size(), 0.0));
+      EXPECT_EQ(step->Get(SlotName(net.blobs[p].name, kSumSlot)), Values(expected.size(), 0.0));
+      adding->Set(SlotName(net.blobs[p].name, kSumSlot), Values(expected.size(), 0.0));
     }
   }
 }
@@ -145,7 +146,7 @@ TEST(UpdateTest, EveryOptimiserMatchesTheGoldens) {
 }
 
 // One parameter of two values with gradient (3, 4), after a step of SGD.
-UpdateValues OneStep(const std::string& solver_text, double guard, NetBlob blob = Blob("w", 0, {2})) {
+Values OneStep(const std::string& solver_text, double guard, NetBlob blob = Blob("w", 0, {2})) {
   const SolverParameter solver = Solver("base_lr: 1 lr_policy: \"fixed\" " + solver_text);
   Setting setting({blob});
   setting.spec.solver = &solver;
@@ -158,38 +159,38 @@ UpdateValues OneStep(const std::string& solver_text, double guard, NetBlob blob 
   stepper.Set("loss", {guard});
   if (stepper.Has("ema_decay")) stepper.Set("ema_decay", {0.5});
   stepper.Run();
-  UpdateValues values = stepper.Get(blob.name);
+  Values values = stepper.Get(blob.name);
   for (const char* slot : {"history", "ema"}) {
     if (!stepper.Has(SlotName(blob.name, slot))) continue;
-    const UpdateValues& more = stepper.Get(SlotName(blob.name, slot));
+    const Values& more = stepper.Get(SlotName(blob.name, slot));
     values.insert(values.end(), more.begin(), more.end());
   }
   return values;
 }
 
-TEST(UpdateTest, APlainStepIsByHand) { EXPECT_EQ(OneStep("momentum: 0.5", 1), (UpdateValues{-2, -2, 3, 4})); }
+TEST(UpdateTest, APlainStepIsByHand) { EXPECT_EQ(OneStep("momentum: 0.5", 1), (Values{-2, -2, 3, 4})); }
 
 TEST(UpdateTest, ANonFiniteLossLeavesEveryState) {
   for (const double loss : {std::nan(""), std::numeric_limits<double>::infinity(), -3.4e38}) {
-    EXPECT_EQ(OneStep("momentum: 0.5 ema_decay: 0.5", loss), (UpdateValues{1, 2, 0, 0, 0, 0})) << loss;
+    EXPECT_EQ(OneStep("momentum: 0.5 ema_decay: 0.5", loss), (Values{1, 2, 0, 0, 0, 0})) << loss;
   }
 }
 
 TEST(UpdateTest, ClippingScalesToTheLimit) {
-  EXPECT_EQ(OneStep("clip_gradients: 2.5", 1), (UpdateValues{1 - 1.5, 2 - 2.0}));
-  EXPECT_EQ(OneStep("clip_gradients: 5", 1), (UpdateValues{-2, -2}));
+  EXPECT_EQ(OneStep("clip_gradients: 2.5", 1), (Values{1 - 1.5, 2 - 2.0}));
+  EXPECT_EQ(OneStep("clip_gradients: 5", 1), (Values{-2, -2}));
 }
 
 TEST(UpdateTest, TheMeanFollowsTheNewWeight) {
-  EXPECT_EQ(OneStep("ema_decay: 0.9", 1), (UpdateValues{-2, -2, 0.5 * -2, 0.5 * -2}));
+  EXPECT_EQ(OneStep("ema_decay: 0.9", 1), (Values{-2, -2, 0.5 * -2, 0.5 * -2}));
 }
 
 TEST(UpdateTest, BiasAndNormAreSparedDecayWhenTheSolverSaysSo) {
   const std::string decay = "weight_decay: 0.5 ";
-  EXPECT_EQ(OneStep(decay, 1, Blob("w", 1, {2}, ParameterRole::kBias)), (UpdateValues{-2.5, -3}));
+  EXPECT_EQ(OneStep(decay, 1, Blob("w", 1, {2}, ParameterRole::kBias)), (Values{-2.5, -3}));
   EXPECT_EQ(OneStep(decay + "decay_skip_bias_and_norm: true", 1, Blob("w", 1, {2}, ParameterRole::kBias)),
-            (UpdateValues{-2, -2}));
-  EXPECT_EQ(OneStep(decay + "decay_skip_bias_and_norm: true", 1), (UpdateValues{-2.5, -3}));
+            (Values{-2, -2}));
+  EXPECT_EQ(OneStep(decay + "decay_skip_bias_and_norm: true", 1), (Values{-2.5, -3}));
 }
 
 // |w| = sqrt(5), |g| = 5; one step from (1, 2) with gradient (3, 4).
@@ -204,7 +205,7 @@ TEST(UpdateTest, LayerwiseRatesSpareBiasAndNormWhenTheSolverSaysSo) {
         Form{"local_lr_auto: true local_gw_ratio: 0.5", 0.5 * w / 5},
         Form{"type: \"LARS\" lars_eta: 0.5", 0.5 * w / 5}}) {
     SCOPED_TRACE(solver);
-    const auto first = [](const UpdateValues& values) { return std::pair(values[0], values[1]); };
+    const auto first = [](const Values& values) { return std::pair(values[0], values[1]); };
     for (const ParameterRole role : {ParameterRole::kBias, ParameterRole::kNorm}) {
       EXPECT_EQ(first(OneStep(solver + " decay_skip_bias_and_norm: true", 1, Blob("w", 1, {2}, role))),
                 std::pair(-2.0, -2.0));
@@ -222,7 +223,7 @@ TEST(UpdateTest, LayerwiseRatesSpareBiasAndNormWhenTheSolverSaysSo) {
 TEST(UpdateTest, ASparedParameterKeepsItsMultiplierOfTheRate) {
   NetBlob bias = Blob("w", 1, {2}, ParameterRole::kBias);
   bias.lr_mult = 2;
-  EXPECT_EQ(OneStep("larc: true decay_skip_bias_and_norm: true", 1, bias), (UpdateValues{1 - 6, 2 - 8}));
+  EXPECT_EQ(OneStep("larc: true decay_skip_bias_and_norm: true", 1, bias), (Values{1 - 6, 2 - 8}));
 }
 
 TEST(UpdateTest, OnlyOwnTrainableBlobsAreTrainedOnce) {
@@ -260,10 +261,10 @@ TEST(UpdateTest, RunningStatisticsAreGuarded) {
   stepper.Set("next", {5, 6});
   stepper.Set("loss", {std::nan("")});
   stepper.Run();
-  EXPECT_EQ(stepper.Get("bn/0"), (UpdateValues{1, 2}));
+  EXPECT_EQ(stepper.Get("bn/0"), (Values{1, 2}));
   stepper.Set("loss", {1});
   stepper.Run();
-  EXPECT_EQ(stepper.Get("bn/0"), (UpdateValues{5, 6}));
+  EXPECT_EQ(stepper.Get("bn/0"), (Values{5, 6}));
 }
 
 TEST(UpdateTest, InputsAreFunctionsOfTheIteration) {

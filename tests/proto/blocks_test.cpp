@@ -1,3 +1,4 @@
+// Expansion of blocks, with parameters, places, overrides and bounds.
 #include "proto/nets/blocks.h"
 
 #include <gmock/gmock.h>
@@ -11,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string BlocksErrorIn(const std::string& text) {
+std::string ErrorIn(const std::string& text) {
   return ErrorTextOf([&] { NetFromText(text, "n"); });
 }
 
@@ -134,8 +135,8 @@ TEST(Blocks, ExpandedTextReadsBackAsTheSameNet) {
 
 TEST(BlockErrors, NameUnknownThings) {
   const auto use = [](const std::string& rest) {
-    return BlocksErrorIn(std::string(kUnit) + "layer { name: 'u' type: 'Block' bottom: 'x' bottom: 'y' top: 'z'\n  " +
-                         rest + " }");
+    return ErrorIn(std::string(kUnit) + "layer { name: 'u' type: 'Block' bottom: 'x' bottom: 'y' top: 'z'\n  " + rest +
+                   " }");
   };
   EXPECT_STREQ(use("block_param { block: 'unt' }").c_str(),
                "n:10:17: there is no block \"unt\"; did you mean \"unit\"?");
@@ -150,33 +151,31 @@ TEST(BlockErrors, NameUnknownThings) {
 }
 
 TEST(BlockErrors, CheckValuesOfTypedFields) {
-  const std::string error =
-      BlocksErrorIn(std::string(kUnit) +
-                    "layer { name: 'u' type: 'Block' bottom: 'x' bottom: 'y' top: 'z' block_param { "
-                    "block: 'unit' set: 'id=1' set: 'width=wide' } }");
+  const std::string error = ErrorIn(std::string(kUnit) +
+                                    "layer { name: 'u' type: 'Block' bottom: 'x' bottom: 'y' top: 'z' block_param { "
+                                    "block: 'unit' set: 'id=1' set: 'width=wide' } }");
   EXPECT_THAT(
       error,
       HasSubstr("n:4:39: parameter \"width\": \"num_output\" takes an integer from 0 to 4294967295, found \"wide\""));
   EXPECT_THAT(error, HasSubstr("in block \"unit\" used by layer \"u\" at n:9:1"));
-  EXPECT_THAT(
-      BlocksErrorIn("block { name: 'b' param { name: 'p' default: '1' to: 'con.bias_param.axis' } layer { name: "
-                    "'conv' type: 'X' } }"
-                    "layer { name: 'u' type: 'Block' block_param { block: 'b' } }"),
-      HasSubstr("begins with no layer of the block; did you mean \"conv\"?"));
+  EXPECT_THAT(ErrorIn("block { name: 'b' param { name: 'p' default: '1' to: 'con.bias_param.axis' } layer { name: "
+                      "'conv' type: 'X' } }"
+                      "layer { name: 'u' type: 'Block' block_param { block: 'b' } }"),
+              HasSubstr("begins with no layer of the block; did you mean \"conv\"?"));
 }
 
 TEST(BlockErrors, CheckVariables) {
   const std::string use = "layer { name: 'u' type: 'Block' bottom: 'x' top: 'z' block_param { block: 'b' } }";
-  EXPECT_THAT(BlocksErrorIn("block { name: 'b'\n layer { name: '${nam}' type: 'X' } }" + use),
+  EXPECT_THAT(ErrorIn("block { name: 'b'\n layer { name: '${nam}' type: 'X' } }" + use),
               HasSubstr("n:2:2: \"${nam}\" is no parameter of the block; did you mean \"name\"? (in block \"b\" used "
                         "by layer \"u\""));
-  EXPECT_THAT(BlocksErrorIn("block { name: 'b' layer { name: 'a' type: 'X' bottom: '${bottom1}' } }" + use),
+  EXPECT_THAT(ErrorIn("block { name: 'b' layer { name: 'a' type: 'X' bottom: '${bottom1}' } }" + use),
               HasSubstr("\"${bottom1}\" is no parameter"));
-  EXPECT_THAT(BlocksErrorIn("block { name: 'b' layer { name: 'a${' type: 'X' } }" + use),
+  EXPECT_THAT(ErrorIn("block { name: 'b' layer { name: 'a${' type: 'X' } }" + use),
               HasSubstr("has \"${\" without \"}\""));
-  EXPECT_THAT(BlocksErrorIn("block { name: 'b' layer { name: 'a' type: 'X' top: '${top}' } }" + use),
+  EXPECT_THAT(ErrorIn("block { name: 'b' layer { name: 'a' type: 'X' top: '${top}' } }" + use),
               HasSubstr("no layer of block \"b\" reads bottom \"x\""));
-  EXPECT_THAT(BlocksErrorIn("block { name: 'b' layer { name: 'a' type: 'X' bottom: '${bottom}' } }" + use),
+  EXPECT_THAT(ErrorIn("block { name: 'b' layer { name: 'a' type: 'X' bottom: '${bottom}' } }" + use),
               HasSubstr("no layer of block \"b\" makes top \"z\""));
 }
 
@@ -185,16 +184,16 @@ TEST(BlockErrors, NameBothPlacesOfACollision) {
       "block { name: 'b'\n layer { name: 'same' type: 'X' bottom: '${bottom}' top: '${top}' } }\n"
       "layer { name: 'u1' type: 'Block' bottom: 'x' top: 'z' block_param { block: 'b' } }\n"
       "layer { name: 'u2' type: 'Block' bottom: 'z' top: 'w' block_param { block: 'b' } }\n";
-  EXPECT_THAT(BlocksErrorIn(text), HasSubstr("layer \"same\" exists already, from n:2:2"));
-  EXPECT_THAT(BlocksErrorIn(text), HasSubstr("used by layer \"u2\" at n:4:1"));
-  EXPECT_THAT(BlocksErrorIn("block { name: 'b' } block { name: 'b' } layer { name: 'x' type: 'X' }"),
+  EXPECT_THAT(ErrorIn(text), HasSubstr("layer \"same\" exists already, from n:2:2"));
+  EXPECT_THAT(ErrorIn(text), HasSubstr("used by layer \"u2\" at n:4:1"));
+  EXPECT_THAT(ErrorIn("block { name: 'b' } block { name: 'b' } layer { name: 'x' type: 'X' }"),
               HasSubstr("block \"b\" is defined twice, first at n:1:1"));
 }
 
 TEST(BlockErrors, RefuseCyclesAndBombs) {
-  EXPECT_THAT(BlocksErrorIn("block { name: 'a' layer { name: 'x' type: 'Block' block_param { block: 'b' } } }"
-                            "block { name: 'b' layer { name: 'y' type: 'Block' block_param { block: 'a' } } }"
-                            "layer { name: 'u' type: 'Block' block_param { block: 'a' } }"),
+  EXPECT_THAT(ErrorIn("block { name: 'a' layer { name: 'x' type: 'Block' block_param { block: 'b' } } }"
+                      "block { name: 'b' layer { name: 'y' type: 'Block' block_param { block: 'a' } } }"
+                      "layer { name: 'u' type: 'Block' block_param { block: 'a' } }"),
               HasSubstr("block \"a\" uses itself: a -> b -> a"));
   std::string bomb = "block { name: 'b0' layer { name: 'x' type: 'X' } }";
   std::string deep = bomb;
@@ -204,13 +203,13 @@ TEST(BlockErrors, RefuseCyclesAndBombs) {
       bomb += "layer { name: 'u' type: 'Block' block_param { block: 'b" + std::to_string(i - 1) + "' } }";
     bomb += "}";
   }
-  EXPECT_THAT(BlocksErrorIn(bomb + "layer { name: 'u' type: 'Block' block_param { block: 'b11' } }"),
+  EXPECT_THAT(ErrorIn(bomb + "layer { name: 'u' type: 'Block' block_param { block: 'b11' } }"),
               HasSubstr("expand to more than 100000 layers"));
   for (int i = 1; i < 20; ++i) {
     deep += "block { name: 'b" + std::to_string(i) + "' layer { name: 'u' type: 'Block' block_param { block: 'b" +
             std::to_string(i - 1) + "' } } }";
   }
-  EXPECT_THAT(BlocksErrorIn(deep + "layer { name: 'u' type: 'Block' block_param { block: 'b19' } }"),
+  EXPECT_THAT(ErrorIn(deep + "layer { name: 'u' type: 'Block' block_param { block: 'b19' } }"),
               HasSubstr("more than 16 deep"));
   std::string text = "block { name: 't0' param { name: 'x' } layer { name: '${x}' type: 'X' } }";
   for (int i = 1; i < 10; ++i) {
@@ -218,12 +217,12 @@ TEST(BlockErrors, RefuseCyclesAndBombs) {
             "' param { name: 'x' } layer { name: 'u' type: 'Block' block_param { block: 't" + std::to_string(i - 1) +
             "' set: 'x=${x}${x}${x}${x}${x}${x}${x}${x}' } } }";
   }
-  EXPECT_THAT(BlocksErrorIn(text + "layer { name: 'u' type: 'Block' block_param { block: 't9' set: 'x=abc' } }"),
+  EXPECT_THAT(ErrorIn(text + "layer { name: 'u' type: 'Block' block_param { block: 't9' set: 'x=abc' } }"),
               HasSubstr("grows beyond 4096 bytes"));
 }
 
 TEST(BlockErrors, RefuseABlockParamWithoutItsType) {
-  EXPECT_THAT(BlocksErrorIn("layer { name: 'u' type: 'ReLU' block_param { block: 'b' } }"),
+  EXPECT_THAT(ErrorIn("layer { name: 'u' type: 'ReLU' block_param { block: 'b' } }"),
               HasSubstr("has a block_param but type \"ReLU\""));
 }
 

@@ -13,6 +13,8 @@
 #include "core/text.h"
 #include "proto/nets/caffe_net.h"
 #include "proto/nets/net_file.h"
+#include "proto/weights/safetensors.h"
+#include "proto/weights/weights.h"
 #include "tests/proto/errors_of.h"
 
 namespace moka {
@@ -52,7 +54,7 @@ const std::vector<float>& OnlyValues(const Weights& weights) {
   EXPECT_EQ(weights.blobs.size(), 1U);
   return weights.blobs.at(0).values;
 }
-std::string CaffemodelErrorIn(const std::string& bytes) {
+std::string ErrorIn(const std::string& bytes) {
   return ErrorTextOf([&] { WeightsFromBytes(bytes, "w"); });
 }
 
@@ -116,7 +118,7 @@ TEST(BlobValues, AreReadInEverySpelling) {
 }
 
 TEST(BlobValues, ThatDoNotFitAreNamed) {
-  const auto error = [](const std::string& fields) { return CaffemodelErrorIn(NetOfLayer(BytesField(7, fields))); };
+  const auto error = [](const std::string& fields) { return ErrorIn(NetOfLayer(BytesField(7, fields))); };
   EXPECT_EQ(error(BytesField(12, Floats({1}))), "w: blob 0 of layer \"l\": raw_data without raw_data_type");
   EXPECT_EQ(error(NumberField(10, 6) + BytesField(12, "1234")), "w: blob 0 of layer \"l\": raw_data_type 6 is unknown");
   EXPECT_EQ(error(NumberField(10, 0) + BytesField(12, "1234")),

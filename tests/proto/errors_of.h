@@ -1,4 +1,4 @@
-// What a call throws, for tests of error texts.
+// Catches the error that a call throws, for tests of error texts.
 #pragma once
 
 #include <gtest/gtest.h>

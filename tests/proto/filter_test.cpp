@@ -1,3 +1,4 @@
+// The layers that a state lets in, and the crops of published nets.
 #include "proto/nets/filter.h"
 
 #include <gmock/gmock.h>

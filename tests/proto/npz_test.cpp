@@ -1,3 +1,4 @@
+// NumPy's files of every type, and their faults.
 #include "proto/weights/npz.h"
 
 #include <gmock/gmock.h>

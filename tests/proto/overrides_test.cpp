@@ -1,3 +1,4 @@
+// Overrides: paths, patterns, names with any character, and errors with carets.
 #include "proto/text/overrides.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr const char* kOverridesNet = R"(
+constexpr const char* kNet = R"(
 layer { name: "data" type: "Data" top: "data" include { phase: TRAIN } }
 layer { name: "data" type: "Data" top: "data" include { phase: TEST } }
 layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1" param { lr_mult: 1 } param { lr_mult: 2 }
@@ -23,11 +24,11 @@ layer { name: "relu1" type: "ReLU" bottom: "conv1" top: "conv1" }
 layer { name: "conv2.a" type: "Convolution" bottom: "conv1" top: "conv2" param { lr_mult: 1 } convolution_param { num_output: 30 } }
 )";
 
-NetParameter OverridesWith(const std::vector<std::string>& overrides, std::vector<AppliedOverride>* applied = nullptr) {
-  return NetFromText(kOverridesNet, "n", {.overrides = overrides, .applied = applied});
+NetParameter With(const std::vector<std::string>& overrides, std::vector<AppliedOverride>* applied = nullptr) {
+  return NetFromText(kNet, "n", {.overrides = overrides, .applied = applied});
 }
 std::string ErrorWith(const std::string& override_text) {
-  return ErrorTextOf([&] { OverridesWith({override_text}); });
+  return ErrorTextOf([&] { With({override_text}); });
 }
 std::string SolverErrorWith(const std::string& override_text) {
   return ErrorTextOf([&] { SolverFromText("base_lr: 0.1", "s", {.overrides = {override_text}}); });
@@ -35,7 +36,7 @@ std::string SolverErrorWith(const std::string& override_text) {
 
 TEST(Overrides, SetAFieldOfANamedLayerAndReportIt) {
   std::vector<AppliedOverride> applied;
-  const NetParameter net = OverridesWith({"layer[conv1].convolution_param.num_output=64"}, &applied);
+  const NetParameter net = With({"layer[conv1].convolution_param.num_output=64"}, &applied);
   EXPECT_EQ(net.layer(2).convolution_param().num_output(), 64U);
   ASSERT_EQ(applied.size(), 1U);
   EXPECT_EQ(applied[0].path, "layer[conv1].convolution_param.num_output");
@@ -48,14 +49,14 @@ TEST(Overrides, SetAFieldOfANamedLayerAndReportIt) {
 
 TEST(Overrides, FollowPatternsAndIndices) {
   std::vector<AppliedOverride> applied;
-  const NetParameter net = OverridesWith({"layer[*].param[0].lr_mult=0", "layer[data].phase=TEST"}, &applied);
+  const NetParameter net = With({"layer[*].param[0].lr_mult=0", "layer[data].phase=TEST"}, &applied);
   EXPECT_EQ(net.layer(2).param(0).lr_mult(), 0);
   EXPECT_EQ(net.layer(2).param(1).lr_mult(), 2);
   EXPECT_EQ(net.layer(4).param(0).lr_mult(), 0);
   EXPECT_EQ(net.layer(3).param_size(), 0);
   EXPECT_EQ(applied.size(), 4U);
-  EXPECT_EQ(OverridesWith({"layer[2].name=first"}).layer(2).name(), "first");
-  EXPECT_EQ(OverridesWith({"layer[conv2.a].top[0]=x"}).layer(4).top(0), "x");
+  EXPECT_EQ(With({"layer[2].name=first"}).layer(2).name(), "first");
+  EXPECT_EQ(With({"layer[conv2.a].top[0]=x"}).layer(4).top(0), "x");
 }
 
 TEST(Overrides, NameAnyLayerThatANetMayHave) {
@@ -81,7 +82,7 @@ TEST(Overrides, NameAnyLayerThatANetMayHave) {
     const std::vector<AppliedOverride> applied = ApplyOverride(word, net);
     ASSERT_EQ(applied.size(), 1U) << word;
     EXPECT_EQ(net.layer(1).top(0), "new") << word;
-    // What is said of it names the layer again.
+    // The path that is reported names the layer again.
     const std::vector<AppliedOverride> again = ApplyOverride(applied[0].path + "=newer", net);
     EXPECT_EQ(again.size(), 1U) << applied[0].path;
     EXPECT_EQ(net.layer(1).top(0), "newer") << applied[0].path;
@@ -104,20 +105,18 @@ TEST(Overrides, AreToldFromFiles) {
 }
 
 TEST(Overrides, PatternsPassOverLayersWithoutTheMessage) {
-  const NetParameter net = OverridesWith({"layer[*].convolution_param.group=2"});
+  const NetParameter net = With({"layer[*].convolution_param.group=2"});
   EXPECT_EQ(net.layer(2).convolution_param().group(), 2U);
   EXPECT_FALSE(net.layer(3).has_convolution_param());
 }
 
 TEST(Overrides, MakeAMissingMessageOfANamedLayer) {
-  EXPECT_FLOAT_EQ(OverridesWith({"layer[relu1].relu_param.negative_slope=0.1"}).layer(3).relu_param().negative_slope(),
-                  0.1F);
+  EXPECT_FLOAT_EQ(With({"layer[relu1].relu_param.negative_slope=0.1"}).layer(3).relu_param().negative_slope(), 0.1F);
 }
 
 TEST(Overrides, AppendToLists) {
-  const NetParameter net =
-      OverridesWith({"+layer[relu1].param={lr_mult: 3}", "+layer[data].transform_param.mirror=true",
-                     "+layer={name: 'new' type: 'Silence'}", "+layer[conv1].bottom=extra"});
+  const NetParameter net = With({"+layer[relu1].param={lr_mult: 3}", "+layer[data].transform_param.mirror=true",
+                                 "+layer={name: 'new' type: 'Silence'}", "+layer[conv1].bottom=extra"});
   EXPECT_EQ(net.layer(3).param(0).lr_mult(), 3);
   EXPECT_TRUE(net.layer(0).transform_param().mirror());
   EXPECT_TRUE(net.layer(1).transform_param().mirror());
@@ -128,9 +127,9 @@ TEST(Overrides, AppendToLists) {
 
 TEST(Overrides, Delete) {
   std::vector<AppliedOverride> applied;
-  const NetParameter net = OverridesWith(
-      {"~layer[relu1]", "~layer[data]", "~layer[conv1].param[0]", "~layer[conv2.a].convolution_param.num_output"},
-      &applied);
+  const NetParameter net =
+      With({"~layer[relu1]", "~layer[data]", "~layer[conv1].param[0]", "~layer[conv2.a].convolution_param.num_output"},
+           &applied);
   ASSERT_EQ(net.layer_size(), 2);
   EXPECT_EQ(net.layer(0).name(), "conv1");
   EXPECT_EQ(net.layer(0).param_size(), 1);
@@ -194,7 +193,7 @@ TEST(Overrides, OfTheOlderFormsOfNetsAreRefused) {
     EXPECT_THAT(error(text),
                 testing::StartsWith(StrCat("override \"", text, "\": ", field, " is of an older form of nets")));
   }
-  // What an override writes in a layer's older spelling is read as the file's would be.
+  // An override in a layer's older spelling is read as the file's would be.
   const NetParameter net = NetFromText("layer { name: 'a' type: 'NdConvolution' }", "n",
                                        {.overrides = {"layer[a].convolution3d_param.num_output=3"}});
   EXPECT_EQ(net.layer(0).convolution_param().num_output(), 3U);
@@ -218,7 +217,7 @@ TEST(Overrides, ThatMatchNothingAreErrors) {
   EXPECT_THAT(ErrorWith("layer[relu1].param[0].lr_mult=0"), HasSubstr("param[0] does not exist: there are 0"));
   EXPECT_THAT(ErrorWith("~layer[conv1].phase"), HasSubstr("matches nothing that is set"));
   EXPECT_THAT(ErrorWith("~layer[drop7]"), HasSubstr("no layer is named \"drop7\""));
-  EXPECT_EQ(ErrorKindOf([] { OverridesWith({"~layer[drop7]"}); }), ErrorKind::kUsage);
+  EXPECT_EQ(ErrorKindOf([] { With({"~layer[drop7]"}); }), ErrorKind::kUsage);
 }
 
 TEST(Overrides, WithUnknownFieldsAreErrors) {

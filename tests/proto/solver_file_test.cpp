@@ -1,3 +1,4 @@
+// The nets that a solver has, and where they come from.
 #include "proto/nets/solver_file.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-constexpr const char* kSolverFileNet =
+constexpr const char* kNet =
     "layer { name: 'data' type: 'Data' include { phase: TRAIN } } layer { name: 'test' type: 'Data' include { phase: "
     "TEST not_stage: 'x' } }"
     "layer { name: 'x' type: 'ReLU' include { stage: 'x' } }";
@@ -24,7 +25,7 @@ class SolverFile : public ::testing::Test {
   void SetUp() override {
     folder_ = fs::temp_directory_path() / ("moka_solver_file_test_" + std::to_string(getpid()));
     CreateFolders(folder_);
-    WriteFileAtomically(folder_ / "train_val.prototxt", kSolverFileNet);
+    WriteFileAtomically(folder_ / "train_val.prototxt", kNet);
   }
   void TearDown() override { fs::remove_all(folder_); }
 

@@ -1,3 +1,4 @@
+// Places of fields, all unknown fields at once, slips of the pen and their hints.
 #include "proto/text/text_format.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +34,7 @@ std::string SolverError(const std::string& text) {
   return ErrorTextOf([&] { SolverFromText(text, "solver.prototxt"); });
 }
 
-constexpr const char* kTextFormatNet = R"(name: "tiny"
+constexpr const char* kNet = R"(name: "tiny"
 layer {
   name: "conv1"
   type: "Convolution"
@@ -48,7 +49,7 @@ layer {
 )";
 
 TEST(TextFormat, KnowsThePlaceOfEveryField) {
-  const NetParameter net = NetFromText(kTextFormatNet, "net.prototxt");
+  const NetParameter net = NetFromText(kNet, "net.prototxt");
   const LayerParameter& layer = net.layer(0);
   EXPECT_EQ(PlaceOf(layer).ToString(), "net.prototxt:2:1");
   EXPECT_EQ(PlaceOf(layer).length, 5);
@@ -59,13 +60,13 @@ TEST(TextFormat, KnowsThePlaceOfEveryField) {
 }
 
 TEST(TextFormat, ExpandsTabsToEightColumns) {
-  const NetParameter net = NetFromText(kTextFormatNet, "net.prototxt");
+  const NetParameter net = NetFromText(kNet, "net.prototxt");
   EXPECT_EQ(PlaceOf(net.layer(0), "bottom").ToString(), "net.prototxt:5:9");
   EXPECT_EQ(PlaceOf(net.layer(0), "top[0]").ToString(), "net.prototxt:5:24");
 }
 
 TEST(TextFormat, FallsBackToTheNearestKnownPlace) {
-  const NetParameter net = NetFromText(kTextFormatNet, "net.prototxt");
+  const NetParameter net = NetFromText(kNet, "net.prototxt");
   EXPECT_EQ(PlaceOf(net.layer(0), "convolution_param.group").ToString(), "net.prototxt:8:3");
   EXPECT_EQ(PlaceOf(net.layer(0), "pooling_param.kernel_size").ToString(), "net.prototxt:2:1");
   EXPECT_EQ(PlaceOf(LayerParameter()).ToString(), "");
@@ -109,7 +110,7 @@ TEST(TextFormat, ALoneCarriageReturnEndsALineAndItsComment) {
 }
 
 TEST(TextFormat, PrintsWithoutOriginsAndReadsBack) {
-  const NetParameter net = NetFromText(kTextFormatNet, "net.prototxt");
+  const NetParameter net = NetFromText(kNet, "net.prototxt");
   const std::string text = NetToText(net);
   EXPECT_THAT(text, Not(HasSubstr("origin")));
   EXPECT_EQ(NetToText(NetFromText(text, "other")), text);
@@ -333,7 +334,7 @@ TEST(TextErrors, ValuesInQuotesThatNeedNone) {
 }
 
 TEST(TextErrors, SurviveUnfinishedText) {
-  const std::string text = kTextFormatNet;
+  const std::string text = kNet;
   for (size_t n = 1; n < text.size(); ++n) {
     try {
       NetFromText(text.substr(0, n), "n");

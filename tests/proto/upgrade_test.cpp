@@ -1,7 +1,9 @@
+// Old spellings become the present ones, with their places.
 #include "proto/upgrade/upgrade.h"
 
 #include <gmock/gmock.h>
 
+#include "core/text.h"
 #include "proto/nets/net_file.h"
 #include "proto/nets/solver_file.h"
 #include "proto/text/places.h"

@@ -1,3 +1,4 @@
+// Values go through every format of weights and come back.
 #include "proto/weights/weights.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +19,7 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string WeightsErrorIn(const std::string& bytes) {
+std::string ErrorIn(const std::string& bytes) {
   return ErrorTextOf([&] { WeightsFromBytes(bytes, "w"); });
 }
 
@@ -137,14 +138,14 @@ TEST(Caffemodel, CountsBadNumbersAndPassesOverUnknownFields) {
 TEST(Caffemodel, RefusesShapesThatDoNotFit) {
   NetParameter net = SmallNet();
   net.mutable_layer(0)->mutable_blobs(0)->mutable_shape()->set_dim(0, 5);
-  EXPECT_STREQ(WeightsErrorIn(net.SerializeAsString()).c_str(),
+  EXPECT_STREQ(ErrorIn(net.SerializeAsString()).c_str(),
                "w: blob 0 of layer \"conv1\": shape [5,3] needs 15 values but there are 6");
   net.mutable_layer(0)->mutable_blobs(0)->mutable_shape()->set_dim(0, -2);
-  EXPECT_THAT(WeightsErrorIn(net.SerializeAsString()), HasSubstr("blob 0 of layer \"conv1\""));
+  EXPECT_THAT(ErrorIn(net.SerializeAsString()), HasSubstr("blob 0 of layer \"conv1\""));
   net.mutable_layer(0)->mutable_blobs(0)->mutable_shape()->set_dim(0, int64_t{1} << 62);
-  EXPECT_THAT(WeightsErrorIn(net.SerializeAsString()), HasSubstr("blob 0 of layer \"conv1\""));
+  EXPECT_THAT(ErrorIn(net.SerializeAsString()), HasSubstr("blob 0 of layer \"conv1\""));
   for (int i = 0; i < 8; ++i) net.mutable_layer(0)->mutable_blobs(0)->mutable_shape()->add_dim(1);
-  EXPECT_THAT(WeightsErrorIn(net.SerializeAsString()), HasSubstr("blob 0 of layer \"conv1\""));
+  EXPECT_THAT(ErrorIn(net.SerializeAsString()), HasSubstr("blob 0 of layer \"conv1\""));
 }
 
 TEST(Caffemodel, RefusesEveryTruncation) {
@@ -153,42 +154,42 @@ TEST(Caffemodel, RefusesEveryTruncation) {
     EXPECT_EQ(ErrorKindOf([&] { WeightsFromBytes(std::string_view(bytes).substr(0, n), "w"); }), ErrorKind::kBadData)
         << n;
   }
-  EXPECT_THAT(WeightsErrorIn(bytes.substr(0, bytes.size() - 3)), HasSubstr("(the file is cut short)"));
+  EXPECT_THAT(ErrorIn(bytes.substr(0, bytes.size() - 3)), HasSubstr("(the file is cut short)"));
 }
 
 TEST(Caffemodel, RefusesZeroTails) {
-  EXPECT_THAT(WeightsErrorIn(SmallNet().SerializeAsString() + std::string(100, '\0')),
+  EXPECT_THAT(ErrorIn(SmallNet().SerializeAsString() + std::string(100, '\0')),
               HasSubstr("the rest of the file is zeros"));
-  EXPECT_THAT(WeightsErrorIn(SmallNet().SerializeAsString() + '\0'), HasSubstr("the rest of the file is zeros"));
+  EXPECT_THAT(ErrorIn(SmallNet().SerializeAsString() + '\0'), HasSubstr("the rest of the file is zeros"));
 }
 
 TEST(Caffemodel, RefusesStructuresThatAreTooDeepOrNotOurs) {
-  EXPECT_THAT(WeightsErrorIn(SmallNet().SerializeAsString() + "\x0b\x0c"), HasSubstr("wire type"));
-  EXPECT_THAT(WeightsErrorIn(SmallNet().SerializeAsString() + "\xa0\x06\x01"),
+  EXPECT_THAT(ErrorIn(SmallNet().SerializeAsString() + "\x0b\x0c"), HasSubstr("wire type"));
+  EXPECT_THAT(ErrorIn(SmallNet().SerializeAsString() + "\xa0\x06\x01"),
               HasSubstr("field \"layer\" has wire type 0, expected 2"));
   NetParameter net = SmallNet();
   std::string many;
   for (int i = 0; i < (1 << 20) + 1; ++i) many += std::string("\xa2\x06\x00", 3);
-  EXPECT_THAT(WeightsErrorIn(many), HasSubstr("more than 100000 layers"));
+  EXPECT_THAT(ErrorIn(many), HasSubstr("more than 100000 layers"));
 }
 
 TEST(WrongKinds, AreNamed) {
   EXPECT_THAT(
-      WeightsErrorIn(""),
+      ErrorIn(""),
       HasSubstr("w: expected weights (.caffemodel, .caffemodel.h5 or .safetensors), but this is an empty file"));
-  EXPECT_THAT(WeightsErrorIn("name: 'net' layer { }"), HasSubstr("but this is a text file"));
-  EXPECT_THAT(WeightsErrorIn(std::string("\x89HDF\r\n\x1a\n\0\0", 10)), HasSubstr("w: the HDF5 file cannot be read: "));
-  EXPECT_THAT(WeightsErrorIn("version https://git-lfs.github.com/spec/v1\n"), HasSubstr("Git LFS pointer"));
-  EXPECT_THAT(WeightsErrorIn("<html>not found</html>"), HasSubstr("an HTML page"));
-  EXPECT_THAT(WeightsErrorIn(std::string(64, '\0')), HasSubstr("a run of zero bytes"));
+  EXPECT_THAT(ErrorIn("name: 'net' layer { }"), HasSubstr("but this is a text file"));
+  EXPECT_THAT(ErrorIn(std::string("\x89HDF\r\n\x1a\n\0\0", 10)), HasSubstr("w: the HDF5 file cannot be read: "));
+  EXPECT_THAT(ErrorIn("version https://git-lfs.github.com/spec/v1\n"), HasSubstr("Git LFS pointer"));
+  EXPECT_THAT(ErrorIn("<html>not found</html>"), HasSubstr("an HTML page"));
+  EXPECT_THAT(ErrorIn(std::string(64, '\0')), HasSubstr("a run of zero bytes"));
   SolverState state;
   state.set_iter(1000);
   state.set_learned_net("x.caffemodel");
-  EXPECT_THAT(WeightsErrorIn(state.SerializeAsString()), HasSubstr("a solver's state (.solverstate)"));
+  EXPECT_THAT(ErrorIn(state.SerializeAsString()), HasSubstr("a solver's state (.solverstate)"));
   NetParameter empty;
   empty.set_name("nothing");
   empty.add_layer()->set_name("l");
-  EXPECT_THAT(WeightsErrorIn(empty.SerializeAsString()), HasSubstr("the file holds no weights"));
+  EXPECT_THAT(ErrorIn(empty.SerializeAsString()), HasSubstr("the file holds no weights"));
 }
 
 TEST(SafetensorsFormat, ReadsOtherFloats) {
@@ -250,7 +251,7 @@ TEST(SafetensorsFormat, RefusesEveryKnownAttack) {
       {R"({})", 0, "holds no weights"},
   };
   for (const BadHeader& one : bad) {
-    EXPECT_THAT(WeightsErrorIn(Safetensors(one.header, one.data_bytes)), HasSubstr(one.text)) << one.header;
+    EXPECT_THAT(ErrorIn(Safetensors(one.header, one.data_bytes)), HasSubstr(one.text)) << one.header;
   }
 }
 
@@ -262,7 +263,7 @@ TEST(SafetensorsFormat, RefusesBadLengths) {
   }
   const uint64_t huge = 99'000'000;
   std::memcpy(bytes.data(), &huge, 8);
-  EXPECT_THAT(WeightsErrorIn(bytes), HasSubstr("the file is cut short: the header claims 99000000 bytes"));
+  EXPECT_THAT(ErrorIn(bytes), HasSubstr("the file is cut short: the header claims 99000000 bytes"));
 }
 
 }  // namespace

@@ -1,18 +1,26 @@
 // The structure held by machine: includes point down the rooms table only, headers that show a library stay in their
-// room, files keep their budgets, no type shares a message's name.
+// room, files keep their budgets, no type shares a message's name. Sizes of functions and classes:
+// structure_size_test.cpp.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <regex>
 #include <set>
-#include <sstream>
+
+#include "layers/net/layer.h"
+#include "tests/tools/source_files.h"
 
 namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::AllSources;
+using testing::Included;
+using testing::SourceFile;
 
 const std::map<std::string, std::set<std::string>>& AllowedIncludes() {
   static const std::map<std::string, std::set<std::string>> allowed = {
@@ -26,37 +34,6 @@ const std::map<std::string, std::set<std::string>>& AllowedIncludes() {
       {"tools", {"tools", "optim", "comm", "data", "layers", "graph", "core", "proto"}},
   };
   return allowed;
-}
-
-struct SourceFile {
-  std::string room;
-  std::string path;  // relative to the repository
-  std::vector<std::string> lines;
-  bool is_header = false;
-};
-
-std::vector<SourceFile> AllSources() {
-  std::vector<SourceFile> files;
-  const fs::path root = MOKA_SOURCE_DIR;
-  for (const auto& [room, allowed] : AllowedIncludes()) {
-    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / room)) {
-      const std::string extension = entry.path().extension().string();
-      const bool is_header = extension == ".h" || extension == ".cuh";
-      if (!is_header && extension != ".cpp" && extension != ".cu") continue;
-      SourceFile file{room, fs::relative(entry.path(), root).string(), {}, is_header};
-      std::ifstream stream(entry.path());
-      for (std::string line; std::getline(stream, line);) file.lines.push_back(line);
-      files.push_back(std::move(file));
-    }
-  }
-  return files;
-}
-
-// The text between the quotes or brackets of an include line; empty for other lines.
-std::string Included(const std::string& line) {
-  static const std::regex pattern(R"re(^\s*#\s*include\s*[<"]([^>"]+)[>"])re");
-  std::smatch match;
-  return std::regex_search(line, match, pattern) ? match[1].str() : std::string();
 }
 
 TEST(StructureTest, IncludesPointDownTheRoomsTable) {
@@ -74,7 +51,7 @@ TEST(StructureTest, ThirdPartyHeadersStayInTheirRoom) {
   static const std::regex foreign(
       R"(^(dnnl|opencv2/|lmdb\.h|leveldb/|turbojpeg|jpeglib|gif_lib|spng|webp/|nlohmann/|libxml/|spdlog/|fmt/|CLI/|cuda|cudnn|cublas|nccl|mpi\.h|hdf5|google/protobuf/|sodium|tiffio\.h|archive(_entry)?\.h|zip\.h|fontconfig/|ft2build\.h))");
   static const std::regex messages(R"(^proto/moka\.pb\.h$)");
-  const std::vector<SourceFile> files = AllSources();
+  const std::vector<SourceFile>& files = AllSources();
   std::map<std::string, std::string> tainted;  // header that shows a library -> its room
   for (const SourceFile& file : files) {
     if (!file.is_header) continue;
@@ -117,6 +94,29 @@ TEST(StructureTest, FilesKeepTheirBudgets) {
   }
 }
 
+// A file that is opened says first what it holds, and a comment has a subject.
+TEST(StructureTest, FilesSayWhatTheyAre) {
+  static const std::regex bare(R"(//\s+(Of|What|Which|Whose) )");
+  const auto look = [](const std::string& path, const std::vector<std::string>& lines) {
+    ASSERT_FALSE(lines.empty()) << path;
+    EXPECT_TRUE(lines[0].starts_with("// ")) << path << " begins with no comment";
+    for (size_t i = 0; i < lines.size(); ++i) {
+      EXPECT_FALSE(std::regex_search(lines[i], bare))
+          << path << ":" << i + 1 << ":" << lines[i] << "\nbegin the comment with its subject";
+    }
+  };
+  for (const SourceFile& file : AllSources()) look(file.path, file.lines);
+  const fs::path root = MOKA_SOURCE_DIR;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / "tests")) {
+    const std::string extension = entry.path().extension().string();
+    if (extension != ".h" && extension != ".cpp") continue;
+    std::vector<std::string> lines;
+    std::ifstream stream(entry.path());
+    for (std::string line; std::getline(stream, line);) lines.push_back(line);
+    look(fs::relative(entry.path(), root).string(), lines);
+  }
+}
+
 // A folder is a page: who looks for something reads its names.
 TEST(StructureTest, FoldersKeepTheirBudget) {
   std::map<std::string, int> files;
@@ -126,7 +126,8 @@ TEST(StructureTest, FoldersKeepTheirBudget) {
 
 // Inside a room, too, arrows point one way: of two folders that include each other neither can be understood first.
 TEST(StructureTest, FoldersDependOneWay) {
-  // What has to know its parts: the compiler lists its passes, and the reader of prototxt asks what a foreign type is.
+  // Two folders have to know their parts: the compiler lists its passes, and the reader of prototxt asks what a foreign
+  // type is.
   static const std::set<std::pair<std::string, std::string>> excused = {{"graph", "graph/passes"},
                                                                         {"proto/text", "proto/upgrade"}};
   const fs::path root = MOKA_SOURCE_DIR;
@@ -158,7 +159,7 @@ TEST(StructureTest, FoldersDependOneWay) {
   }
 }
 
-// Optimizers read as their papers: formulas are terms (graph/term.h), not pieces of text.
+// Optimisers read as their papers: formulas are terms (graph/term.h), not pieces of text.
 TEST(StructureTest, OptimizersAreWrittenInTerms) {
   static const std::regex glued(R"re(Pointwise\((Strings|StrCat|"|texts?)|"expr", (std::string|StrCat|"))re");
   for (const SourceFile& file : AllSources()) {
@@ -166,6 +167,97 @@ TEST(StructureTest, OptimizersAreWrittenInTerms) {
     for (const std::string& line : file.lines)
       EXPECT_FALSE(std::regex_search(line, glued)) << file.path << ": " << line;
   }
+}
+
+// The stem of a path in CamelCase: data/import/import_csv.cpp is ImportCsv.
+std::string StemInCamelCase(const std::string& path) {
+  std::string name;
+  bool begins_word = true;
+  for (const char c : fs::path(path).stem().string()) {
+    if (c != '_') name += begins_word ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    begins_word = c == '_';
+  }
+  return name;
+}
+
+// A name that is a file's own need not say whose it is: constants (kImportCsvLimit) and functions (ImportCsvFieldOf).
+TEST(StructureTest, AFilesOwnNamesDoNotCarryItsName) {
+  static const std::set<std::string> natural = {"WireTypeOf"};  // the format's term
+  for (const SourceFile& file : AllSources()) {
+    if (file.is_header || file.room == "layers") continue;  // an op's reference is called after the op
+    const std::string stem = StemInCamelCase(file.path);
+    const std::regex own("^(?:constexpr .*\\b(k" + stem + "[A-Z]\\w*)|[a-zA-Z].*\\b(" + stem + "[A-Z]\\w*Of)\\()");
+    bool is_own = false;
+    for (const std::string& line : file.lines) {
+      if (line == "namespace {") is_own = true;
+      if (line == "}  // namespace") is_own = false;
+      std::smatch found;
+      if (!is_own || line.find(stem) == std::string::npos || !std::regex_search(line, found, own)) continue;
+      const std::string name = found[1].matched ? found[1].str() : found[2].str();
+      EXPECT_TRUE(natural.contains(name)) << file.path << ": " << name;
+    }
+  }
+}
+
+// A layer type's row says what is known of it (layers/net/layer_traits.h): a source that compares a type with a name is
+// a second list of layers, which the next type will not be in. Named are types only where one is made (set_type), or
+// where a row of another room is about it (the data room's readers, evaluators).
+TEST(StructureTest, LayerTypesAreNamedByTheirRowsOnly) {
+  static const std::map<std::string, std::string> excused = {
+      {"proto/upgrade/", "turns the spellings of older nets into today's types, below the rows"},
+      {"proto/nets/solver_file.cpp", "AssistedExcitation learns how long the training is when its solver is read"},
+      {"tools/bench/", "writes nets of its own"},
+      {"tools/stranger/", "rows that a stranger would add to other rooms, and their examples"},
+      {"tools/python/bindings/bindings.h", "the type of layers that Python itself makes"}};
+  static const std::regex made(R"re(set_type\("\w+"\)|\.type = "\w+",|^  return \{"\w+Evaluate",)re");
+  static const std::regex quoted(R"re("(\w+)")re");
+  static const std::regex asked(R"(\btype\(\)\.(find|contains|starts_with|ends_with)\()");
+  std::set<std::string> types;
+  for (const LayerDef& def : AllLayers()) types.insert(def.type);
+  ASSERT_TRUE(types.contains("Convolution"));
+  for (const SourceFile& file : AllSources()) {
+    const auto starts_path = [&](const auto& excuse) { return file.path.starts_with(excuse.first); };
+    if (file.room == "layers" || std::ranges::any_of(excused, starts_path)) continue;
+    for (const std::string& line : file.lines) {
+      const std::string code = std::regex_replace(line.substr(0, line.find("//")), made, "");
+      EXPECT_FALSE(std::regex_search(code, asked)) << file.path << ": " << line;
+      for (auto it = std::sregex_iterator(code.begin(), code.end(), quoted); it != std::sregex_iterator(); ++it) {
+        EXPECT_FALSE(types.contains((*it)[1])) << file.path << ": " << line << "\nask the layer's row: TraitsOf(layer)";
+      }
+    }
+  }
+}
+
+// Their names promise it, and nets for deployment, precision and made-up labels go by the trait.
+TEST(StructureTest, LossesSayThatTheyAre) {
+  for (const LayerDef& def : AllLayers()) {
+    if (def.type.find("Loss") != std::string::npos) {
+      EXPECT_TRUE(def.traits.is_loss) << def.type;
+    }
+    EXPECT_TRUE(def.traits.is_loss || (def.traits.scores_type == nullptr && !def.traits.is_regression)) << def.type;
+    EXPECT_TRUE(def.traits.scores_type == nullptr || FindLayer(def.traits.scores_type) != nullptr) << def.type;
+  }
+}
+
+// Layers read as their papers, too: a formula is a term, or a text as it stands, but no text made of pieces.
+TEST(StructureTest, LayersGlueNoFormulas) {
+  static const std::regex piece(
+      R"re("[^" ]*(\b[xt][0-9]\b|(abs|exp|log|sqrt|sign|floor|max|min|pow|l[te]|g[te]|eq|select|rand)\(|[-+*/]x)[^" ]*")re");
+  size_t formulas = 0;
+  for (const SourceFile& file : AllSources()) {
+    const bool is_fork = file.path.starts_with("layers/forks/") && file.path.find("/layers/") != std::string::npos;
+    if (!is_fork && !file.path.starts_with("layers/types/")) continue;
+    std::string statement;
+    for (const std::string& line : file.lines) {
+      statement += line;
+      formulas += static_cast<size_t>(line.find("Term::Of(") != std::string::npos);
+      if (line.empty() || std::string_view(";{}").find(line.back()) == std::string_view::npos) continue;
+      const bool is_glued = statement.find("StrCat(") != std::string::npos && std::regex_search(statement, piece);
+      EXPECT_FALSE(is_glued) << file.path << ": " << statement;
+      statement.clear();
+    }
+  }
+  EXPECT_GT(formulas, 100U);
 }
 
 // A build may leave them out (MOKA_FORKS=OFF).
@@ -179,7 +271,7 @@ TEST(StructureTest, NothingOutsideForksIncludesThem) {
   }
 }
 
-// What files and people have named is escaped where it is printed (tools/cli/print.h), told (core/log.h) or refused
+// A name given by files or people is escaped where it is printed (tools/cli/print.h), told (core/log.h) or refused
 // (tools/cli/error_text.h), so nothing else may write to a terminal.
 TEST(StructureTest, TextReachesATerminalThroughItsSinksOnly) {
   static const std::set<std::string> sinks = {"core/log.cpp",

@@ -1,4 +1,4 @@
-// What a test asks of the library that stands for NCCL; found in it by name.
+// The counts that a test asks of the library that stands for NCCL; found in it by name.
 #pragma once
 
 struct FakeNcclCounts {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "comm/device/make_all_reduce.h"
 #include "comm/device/nccl_all_reduce.h"
 #include "comm/exchange/device_exchange.h"
 #include "core/error.h"

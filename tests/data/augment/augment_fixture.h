@@ -1,4 +1,4 @@
-// What the tests of random changes share: the goldens' picture and numbers.
+// The part that the tests of random changes share: the goldens' picture and numbers.
 #pragma once
 
 #include <gmock/gmock.h>

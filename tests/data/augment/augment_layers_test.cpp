@@ -6,8 +6,8 @@
 
 #include "core/log.h"
 #include "data/augment/mixer.h"
-#include "data/pipeline/pipeline.h"
-#include "data/pipeline/shape_guess.h"
+#include "data/pipeline/open_pipeline.h"
+#include "layers/shapes/data_guess.h"
 #include "tests/data/augment/augment_fixture.h"
 #include "tests/data/data_fixture.h"
 

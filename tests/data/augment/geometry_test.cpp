@@ -1,3 +1,5 @@
+// Affine maps against Pillow and torchvision within a byte, exact quarter turns, and boxes and masks that follow the
+// paint.
 #include "data/augment/geometry.h"
 
 #include <cmath>

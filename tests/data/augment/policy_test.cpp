@@ -1,3 +1,4 @@
+// Each policy draws all of torchvision's changes and magnitudes and no others.
 #include "data/augment/policy.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Sheets show records with mean and scale taken back, epochs as columns.
 #include "data/inspect/preview.h"
 
 #include "core/log.h"

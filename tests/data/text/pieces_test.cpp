@@ -6,6 +6,7 @@
 #include "core/rng.h"
 #include "core/text.h"
 #include "data/text/tokens.h"
+#include "data/text/vocabulary.h"
 #include "tests/data/data_fixture.h"
 
 namespace moka {

@@ -59,7 +59,7 @@ TEST_F(SkipGrams, OutputsHaveTheirShapesAndValues) {
   }
 }
 
-// Of "a b c d" with a window of 2 the near word of a is b where the window reaches 1, b or c where it reaches 2.
+// In "a b c d" with a window of 2 the near word of a is b where the window reaches 1, b or c where it reaches 2.
 TEST_F(SkipGrams, NearWordsAreTakenMoreOftenTheNearerTheyAre) {
   constexpr int kBatches = 8000;
   auto pairs = PairsOf("window: 2 subsample: 0", kBatches);

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/rng.h"
+#include "data/pipeline/open_pipeline.h"
 #include "tests/data/text/text_fixture.h"
 
 namespace moka {
@@ -82,7 +83,7 @@ TEST_F(Stories, SeveralFilesFollowEachOther) {
   EXPECT_THAT(OpenError(layer), HasSubstr("more.txt:2: the question has no answer"));
 }
 
-// Of the paper's times: b of 0 .. ceil(L * noise) empty places equally likely, then every choice of places.
+// Gaps as the paper draws them: b of 0 .. ceil(L * noise) empty places equally likely, then every choice of places.
 TEST_F(Stories, TimesHaveGapsInTrainingOnly) {
   std::string text;
   for (int i = 1; i <= 5; ++i) text += StrCat(i, " Mary slept.\n");

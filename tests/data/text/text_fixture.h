@@ -1,4 +1,4 @@
-// What the tests of text layers share: layers from text, batches and their hashes.
+// The part that the tests of text layers share: layers from text, batches and their hashes.
 #pragma once
 
 #include <google/protobuf/text_format.h>
@@ -9,6 +9,7 @@
 
 #include "core/log.h"
 #include "core/text.h"
+#include "data/pipeline/open_pipeline.h"
 #include "data/pipeline/prefetch.h"
 #include "tests/data/data_fixture.h"
 
@@ -31,7 +32,7 @@ class TextLayerTest : public DataTest {
     return OpenPipeline(
         layer, {.phase = phase, .seed = 42, .rank = rank, .world = world, .threads = threads, .base_folder = folder_});
   }
-  // What opening a layer says on stderr.
+  // Returns the warnings on stderr when a layer is opened.
   std::string WarningsOf(const LayerParameter& layer, Phase phase = TRAIN) const {
     SetStderrLevel(LogLevel::kWarning);
     testing::internal::CaptureStderr();

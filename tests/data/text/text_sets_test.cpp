@@ -35,7 +35,8 @@ class TextSets : public TextLayerTest {
       MakeVocabulary({data_ / "multi30k" / StrCat("train.", language, ".gz")}, At(language + ".txt"), {});
     }
   }
-  // Of the places of a batch up to its longest sentence, those without a word, in the source and in the target.
+  // Returns the share of a batch's places up to its longest sentence that have no word, in the source and in the
+  // target.
   static std::pair<double, double> Padding(Pipeline& pipeline) {
     const int64_t batches = pipeline.epoch_size() / pipeline.batch_size();
     std::array<double, 2> words{};

@@ -16,8 +16,8 @@ namespace {
 
 constexpr DType kFloats[] = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16};
 
-// Of the largest magnitude. Inputs are rounded to the type before, so that only the output's rounding and that of
-// intermediate results is left.
+// Returns the tolerance as a part of the largest magnitude. Inputs are rounded to the type before, so that only the
+// output's rounding and that of intermediate results is left.
 double ToleranceOf(const OpCase& op_case, DType dtype) {
   switch (dtype) {
     case DType::kFloat16: return std::max(op_case.tolerance, 4e-3);
@@ -145,7 +145,7 @@ TEST(CudaCatalog, WhatTakesFloat32TakesTheHalfTypes) {
   }
 }
 
-// What a proposal of channels last comes to for planes of one element: their layout is plain then.
+// A proposal of channels last comes to the plain layout for planes of one element.
 TEST(CudaCatalog, GlobalPoolingKeepsChannelsLast) {
   const OpDef& op = StandardCatalog().Op("pool_average");
   const Device device{DeviceKind::kCuda, Device::kRehearsed};

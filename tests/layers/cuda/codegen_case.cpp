@@ -1,3 +1,4 @@
+// Cases of the catalogue under a GPU's types and layouts, run by the generated text itself.
 #include "tests/layers/cuda/codegen_case.h"
 
 #include <gtest/gtest.h>

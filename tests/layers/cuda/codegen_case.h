@@ -34,9 +34,9 @@ struct Memory {
   std::vector<Tensor> outputs;
 };
 
-// Of pointwise and reduce_sum.
+// Returns cases of pointwise and reduce_sum.
 std::vector<CodegenCase> CodegenCases();
-// Of pointwise_group and reduce_group, in float32 and float16.
+// Returns cases of pointwise_group and reduce_group, in float32 and float16.
 std::vector<CodegenCase> GroupCases();
 
 }  // namespace moka

@@ -237,7 +237,7 @@ std::string TextOf(const std::string& op_case, const std::string& variant) {
   return "no such case";
 }
 
-// What is found lies in the test's folder: it is copied over the old text when a change is meant.
+// The text found lies in the test's folder: it is copied over the old text when a change is meant.
 void ExpectText(const std::string& name, const std::string& text) {
   const fs::path found = fs::path(testing::TempDir()) / (name + ".txt");
   if (ReadFile(fs::path(SourceFolder()) / "tests/layers/cuda/texts" / (name + ".txt")) == text) return;

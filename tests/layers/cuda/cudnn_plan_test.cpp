@@ -176,7 +176,7 @@ TEST_P(CudnnPlans, OneAndThreeSpatialAxes) {
   }
 }
 
-// What a search found is kept as text.
+// A plan that a search found is kept as text.
 TEST_P(CudnnPlans, PlansComeBackFromTheirText) {
   const cudnn::Target target{nullptr, &*properties_};
   const cudnn::PlanRules rules{.most_workspace_bytes = int64_t{1} << 30};

@@ -1,5 +1,5 @@
-// What convolutions with statistics rest on beside cuDNN: mean and variance from sums in float, as cuDNN gives them,
-// and the choice by time.
+// The parts that convolutions with statistics rest on beside cuDNN: mean and variance from sums in float, as cuDNN
+// gives them, and the choice by time.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ float TiledSum(const std::vector<float>& values, F&& f) {
   return sum;
 }
 
-// Of values of one channel after another.
+// Returns the moments from sums in float, over the values of one channel after another.
 std::vector<Moments> FromFloatSums(const std::vector<std::vector<float>>& channels) {
   const auto count = static_cast<int64_t>(channels.size());
   std::vector<float> sums;

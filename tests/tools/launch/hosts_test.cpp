@@ -1,3 +1,4 @@
+// Lists and files of hosts, right and wrong.
 #include "tools/launch/hosts.h"
 
 #include <gtest/gtest.h>

@@ -24,7 +24,7 @@ class LaunchTest : public CliTest {
     std::ofstream(folder_ / name) << "#!/bin/bash\n" << body;
     fs::permissions(folder_ / name, fs::perms::owner_all);
   }
-  // What the stub does when it is started the n-th time.
+  // Writes what the stub does when it is started the n-th time.
   static void Step(int n, const std::string& body) { std::ofstream(folder_ / StrCat("step", n)) << body << "\n"; }
 
   // A run's folder as a training leaves it: with a checkpoint, and the states of four ranks of which rank 2 fell
@@ -109,7 +109,8 @@ TEST_F(LaunchTest, WhatRanksExplainIsNotTriedAgain) {
   EXPECT_EQ(Calls().size(), 1U);
 }
 
-// Of two ranks, mpirun tells the code of the one that ended first: the one that the other had left alone, at times.
+// Given two ranks, mpirun tells the code of the one that ended first; at times that is the one that the other left
+// alone.
 TEST_F(LaunchTest, WhatOneRankExplainsIsNotTriedAgainWhenAnotherEndsFirst) {
   Step(1, MakeRun() +
               "sed -i 's/\"rank\":1/\"rank\":1,\"state\":\"failed\",\"exit_code\":65/' runs/lenet-0001/ranks/*.json; "

@@ -1,3 +1,4 @@
+// Each check before a launch, on made-up facts.
 #include "tools/launch/preflight.h"
 
 #include <gtest/gtest.h>

@@ -1,0 +1,221 @@
+// moka infer for detection nets: boxes in pixels of the picture, drawn on it, by score. The net has four default boxes,
+// a quarter of the picture each, and its score of a box is how red the quarter is.
+#include <cmath>
+
+#include "data/image/drawing.h"
+#include "data/image/image.h"
+#include "proto/moka.pb.h"
+#include "tests/tools/cli_fixture.h"
+
+namespace moka {
+namespace {
+
+class DetectCliTest : public CliTest {
+ protected:
+  void SetUp() override {
+    picture_.Resize(32, 48, 3);
+    for (int64_t y = 24; y < 48; ++y) {
+      for (int64_t x = 0; x < 16; ++x) picture_.pixels[static_cast<size_t>((y * 32 + x) * 3 + 2)] = 200;
+    }
+    fs::create_directories(folder_ / "pictures");
+    WriteFileAtomically(folder_ / "pictures/red.png", EncodePng(picture_));
+    fs::create_directories(folder_ / "detector");
+    WriteFileAtomically(folder_ / "detector/deploy.prototxt", kNet);
+    WriteFileAtomically(folder_ / "detector/model.prototxt",
+                        "name: \"detector\" task: DETECT detection { score: 0.6 }");
+    WriteFileAtomically(folder_ / "detector/labels.txt", "none\nred thing\n");
+    WriteWeights();
+  }
+
+  static constexpr const char* kNet = R"(
+name: "detector"
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 16 dim: 16 } } }
+layer {
+  name: "loc" type: "Convolution" bottom: "data" top: "loc"
+  convolution_param { num_output: 4 kernel_size: 8 stride: 8 bias_term: false }
+}
+layer {
+  name: "conf" type: "Convolution" bottom: "data" top: "conf"
+  convolution_param { num_output: 2 kernel_size: 8 stride: 8 bias_term: false }
+}
+layer { name: "loc_last" type: "Permute" bottom: "loc" top: "loc_last" permute_param { order: 0 order: 2 order: 3 order: 1 } }
+layer { name: "loc_flat" type: "Flatten" bottom: "loc_last" top: "loc_flat" }
+layer {
+  name: "conf_last" type: "Permute" bottom: "conf" top: "conf_last" permute_param { order: 0 order: 2 order: 3 order: 1 }
+}
+layer { name: "conf_soft" type: "Softmax" bottom: "conf_last" top: "conf_soft" softmax_param { axis: 3 } }
+layer { name: "conf_flat" type: "Flatten" bottom: "conf_soft" top: "conf_flat" }
+layer { name: "prior" type: "PriorBox" bottom: "loc" bottom: "data" top: "prior" prior_box_param { min_size: 8 } }
+layer {
+  name: "detections" type: "DetectionOutput" bottom: "loc_flat" bottom: "conf_flat" bottom: "prior" top: "detections"
+  detection_output_param {
+    num_classes: 2 code_type: CENTER_SIZE nms_param { nms_threshold: 0.45 } keep_top_k: 10 confidence_threshold: 0.01
+  }
+}
+)";
+
+  // Places stay those of the default boxes; class 1 is a hundredth of the mean red.
+  static void WriteWeights() {
+    constexpr int kArea = 64;
+    NetParameter weights;
+    for (const auto& [name, outputs] : {std::pair{"loc", 4}, std::pair{"conf", 2}}) {
+      LayerParameter& layer = *weights.add_layer();
+      layer.set_name(name);
+      layer.set_type("Convolution");
+      BlobProto& blob = *layer.add_blobs();
+      for (const int dim : {outputs, 3, 8, 8}) blob.mutable_shape()->add_dim(dim);
+      for (int i = 0; i < outputs * 3 * kArea; ++i) {
+        const bool is_red_of_class_1 = outputs == 2 && i / kArea == 5;
+        blob.add_data(is_red_of_class_1 ? 0.01F / kArea : 0);
+      }
+    }
+    WriteFileAtomically(folder_ / "detector/net.caffemodel", weights.SerializeAsString());
+  }
+
+  static std::string Infer() { return "infer detector --weights detector/net.caffemodel pictures "; }
+
+  Image picture_;
+};
+
+TEST_F(DetectCliTest, BoxesAreInPixelsOfThePictureAndDrawnOnIt) {
+  const Outcome found = Moka(Infer() + "--json --out drawn");
+  ASSERT_EQ(found.code, 0) << found.err;
+  const Json picture = Json::parse(found.out)[0];
+  EXPECT_EQ(picture.at("file"), "pictures/red.png");
+  EXPECT_EQ(picture.at("picture"), "drawn/red_boxes.png");
+  ASSERT_EQ(picture.at("boxes").size(), 1U) << found.out;
+  const Json box = picture.at("boxes")[0];
+  EXPECT_EQ(box.at("label"), "red thing");
+  EXPECT_EQ(box.at("index"), 1);
+  EXPECT_NEAR(box.at("score").get<double>(), std::exp(2.0) / (1 + std::exp(2.0)), 1e-5);
+  const std::vector<double> edges = box.at("box");
+  const std::vector<double> expected = {0, 24, 16, 48};
+  for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(edges[i], expected[i], 1e-4) << i;
+
+  Image drawn;
+  ImageDecoder().Decode(ReadFile(folder_ / "drawn/red_boxes.png"), {}, drawn);
+  ASSERT_EQ(drawn.width, 32);
+  ASSERT_EQ(drawn.height, 48);
+  const auto pixel = [&](int64_t x, int64_t y) {
+    const size_t i = static_cast<size_t>((y * 32 + x) * 3);
+    return std::vector<int>{drawn.pixels[i], drawn.pixels[i + 1], drawn.pixels[i + 2]};
+  };
+  const Colour colour = ColourOf(1);
+  EXPECT_EQ(pixel(15, 40), (std::vector<int>{colour.blue, colour.green, colour.red})) << "the box's right border";
+  EXPECT_EQ(pixel(8, 40), (std::vector<int>{0, 0, 200})) << "inside it";
+  EXPECT_EQ(pixel(24, 40), (std::vector<int>{0, 0, 0})) << "beside it";
+}
+
+TEST_F(DetectCliTest, TheScoreDecidesWhatIsShown) {
+  const Outcome all = Moka(Infer() + "--score 0.4 --json");
+  ASSERT_EQ(all.code, 0) << all.err;
+  EXPECT_EQ(Json::parse(all.out)[0].at("boxes").size(), 4U) << "three quarters that are not red have 0.5";
+  const Outcome none = Moka(Infer() + "--score 0.9");
+  ASSERT_EQ(none.code, 0) << none.err;
+  EXPECT_EQ(none.out, "pictures/red.png -> detections/red_boxes.png\n");
+  const Outcome wrong = Moka(Infer() + "--score lots");
+  EXPECT_EQ(wrong.code, 64);
+  EXPECT_NE(wrong.err.find("--score wants a number from 0 to 1, found \"lots\""), std::string::npos) << wrong.err;
+}
+
+TEST_F(DetectCliTest, ANetWithoutDetectionsIsAnError) {
+  std::string net = kNet;
+  net.resize(net.find("layer {\n  name: \"detections\""));
+  WriteFileAtomically(folder_ / "detector/deploy.prototxt", net);
+  const Outcome outcome = Moka(Infer());
+  EXPECT_EQ(outcome.code, 78);
+  EXPECT_NE(outcome.err.find("no output of the net is rows [1,1,R,7] of boxes"), std::string::npos) << outcome.err;
+}
+
+// The boxes that a batch holds decide what its loss is divided by, and here they are not alike among the ranks: picture
+// i has i mod 4 of them.
+class DetectRanksCliTest : public CliTest {
+ protected:
+  void SetUp() override {
+    Image picture;
+    std::string list;
+    for (int i = 0; i < kPictures; ++i) {
+      picture.Resize(32, 32, 3);
+      for (size_t k = 0; k < picture.pixels.size(); ++k) picture.pixels[k] = static_cast<uint8_t>((k * (i + 3)) % 251);
+      std::string objects;
+      for (int box = 0; box < i % 4; ++box) {
+        objects += StrCat("<object><name>thing</name><difficult>0</difficult><bndbox><xmin>", 1 + 10 * box,
+                          "</xmin><ymin>", 2 + 3 * box, "</ymin><xmax>", 10 + 10 * box, "</xmax><ymax>", 20 + i % 8,
+                          "</ymax></bndbox></object>");
+      }
+      fs::create_directories(folder_ / "boxes");
+      WriteFileAtomically(folder_ / StrCat("boxes/", i, ".png"), EncodePng(picture));
+      WriteFileAtomically(folder_ / StrCat("boxes/", i, ".xml"),
+                          StrCat("<annotation><size><width>32</width><height>32</height><depth>3</depth></size>",
+                                 objects, "</annotation>"));
+      list += StrCat(i, ".png ", i, ".xml\n");
+    }
+    WriteFileAtomically(folder_ / "boxes/list.txt", list);
+    WriteFileAtomically(folder_ / "boxes/labels.prototxt",
+                        "item { name: \"none\" label: 0 } item { name: \"thing\" label: 1 }");
+    WriteFileAtomically(folder_ / "boxes/net.prototxt", kTrained);
+    WriteFileAtomically(folder_ / "boxes/solver.prototxt",
+                        "net: \"net.prototxt\" base_lr: 0.001 lr_policy: \"fixed\" momentum: 0.9 max_iter: 4 "
+                        "display: 1 random_seed: 3");
+    ASSERT_EQ(Moka("data import boxes:boxes/list.txt,boxes/labels.prototxt,boxes boxes/db").code, 0);
+  }
+
+  // The losses of its iterations.
+  static std::vector<double> Losses(int ranks) {
+    const std::string run = StrCat("of", ranks);
+    const Outcome trained = Moka(StrCat("train boxes/solver.prototxt --run ", run, " --ranks ", ranks));
+    EXPECT_EQ(trained.code, 0) << trained.err;
+    EXPECT_EQ(trained.err.find("do not train as one does"), std::string::npos) << trained.err;
+    std::vector<double> losses;
+    for (const std::string& line : Split(ReadFile(folder_ / "runs" / (run + "-0001") / "metrics.jsonl"), '\n')) {
+      if (line.empty()) continue;
+      const Json row = Json::parse(line);
+      if (row.contains("loss")) losses.push_back(row.at("loss"));
+    }
+    return losses;
+  }
+
+  static constexpr int kPictures = 13;  // no multiple of the batch
+  static constexpr const char* kTrained = R"(
+name: "boxes"
+layer {
+  name: "data" type: "AnnotatedData" top: "data" top: "truth" data_param { source: "boxes/db" batch_size: 6 backend: LMDB }
+  transform_param { scale: 0.01 resize_param { prob: 1 resize_mode: WARP height: 32 width: 32 interp_mode: LINEAR } }
+}
+layer {
+  name: "loc" type: "Convolution" bottom: "data" top: "loc"
+  convolution_param { num_output: 4 kernel_size: 8 stride: 8 weight_filler { type: "xavier" } }
+}
+layer {
+  name: "conf" type: "Convolution" bottom: "data" top: "conf"
+  convolution_param { num_output: 2 kernel_size: 8 stride: 8 weight_filler { type: "xavier" } }
+}
+layer { name: "loc_last" type: "Permute" bottom: "loc" top: "loc_last" permute_param { order: 0 order: 2 order: 3 order: 1 } }
+layer { name: "loc_flat" type: "Flatten" bottom: "loc_last" top: "loc_flat" }
+layer {
+  name: "conf_last" type: "Permute" bottom: "conf" top: "conf_last" permute_param { order: 0 order: 2 order: 3 order: 1 }
+}
+layer { name: "conf_flat" type: "Flatten" bottom: "conf_last" top: "conf_flat" }
+layer { name: "prior" type: "PriorBox" bottom: "loc" bottom: "data" top: "prior" prior_box_param { min_size: 12 } }
+layer {
+  name: "loss" type: "MultiBoxLoss" bottom: "loc_flat" bottom: "conf_flat" bottom: "prior" bottom: "truth" top: "loss"
+  multibox_loss_param { num_classes: 2 code_type: CENTER_SIZE overlap_threshold: 0.3 }
+}
+)";
+};
+
+TEST_F(DetectRanksCliTest, SeveralRanksTrainADetectorAsOneDoes) {
+  const std::vector<double> alone = Losses(1);
+  ASSERT_EQ(alone.size(), 4U);
+  EXPECT_NE(alone.front(), alone.back()) << "it learns";
+  for (const int ranks : {2, 3}) {
+    const std::vector<double> losses = Losses(ranks);
+    ASSERT_EQ(losses.size(), alone.size());
+    for (size_t i = 0; i < alone.size(); ++i) {
+      EXPECT_NEAR(losses[i], alone[i], 1e-4 * alone[i]) << ranks << " ranks, iteration " << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace moka

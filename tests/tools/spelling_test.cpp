@@ -1,0 +1,132 @@
+// Prose is spelt one way (docs/CONTRIBUTING.md): British, with -ise, in comments and Markdown; identifiers are
+// American, as Caffe's are. A word counts as prose unless it is quoted, has capitals or underscores inside, or is
+// written as code is ("normalize: false", "normalize()", "x.color").
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <string>
+#include <vector>
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The text that stands in a file for people, a block at a time: a quotation may go on in the next line of its block.
+struct Block {
+  std::string place;  // "docs/input.md:12"
+  std::string text;
+};
+
+std::vector<std::string> LinesOf(const fs::path& file) {
+  std::ifstream stream(file);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+void Append(std::vector<Block>& blocks, const std::string& file, size_t line, const std::string& text, bool& goes_on) {
+  if (!goes_on) blocks.push_back({file + ":" + std::to_string(line + 1), ""});
+  blocks.back().text += " " + text;
+  goes_on = true;
+}
+
+// Comments of C++, CUDA and the schema: consecutive ones are a block.
+std::vector<Block> CommentsOf(const std::string& name, const std::vector<std::string>& lines) {
+  std::vector<Block> blocks;
+  bool goes_on = false;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const size_t at = lines[i].find("//");
+    const bool is_address = at != std::string::npos && at > 0 && lines[i][at - 1] == ':';
+    if (at == std::string::npos || is_address) {
+      goes_on = false;
+    } else {
+      Append(blocks, name, i, lines[i].substr(at + 2), goes_on);
+    }
+  }
+  return blocks;
+}
+
+// Paragraphs of Markdown without its blocks of code, without the tables that the zoo makes of its cards.
+std::vector<Block> ProseOf(const std::string& name, const std::vector<std::string>& lines) {
+  std::vector<Block> blocks;
+  bool goes_on = false;
+  bool is_code = false;
+  bool is_made = false;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const std::string& line = lines[i];
+    if (line.starts_with("```")) is_code = !is_code;
+    if (line == "<!-- zoo -->" || line == "<!-- /zoo -->") is_made = !is_made;
+    if (is_code || is_made || line.empty() || line.starts_with("```") || line.starts_with("    ")) {
+      goes_on = false;
+    } else {
+      if (line.starts_with("|")) goes_on = false;
+      Append(blocks, name, i, line, goes_on);
+    }
+  }
+  return blocks;
+}
+
+// The first American spelling of the block; empty if there is none.
+std::string AmericanWord(const std::string& text) {
+  static const std::regex quoted(R"re("[^"]{0,240}"|`[^`]*`|\]\([^)]*\))re");
+  static const std::regex american(
+      "(^|[^\\w./-])((un|de|re|non|pre|multi)?"
+      "(color|gray|favor(?!it)|behavior|honor|neighbor|center(?! "
+      "loss)|fiber|normaliz|quantiz|optimiz|initializ|serializ|"
+      "synchroniz|generaliz|regulariz|standardiz|equaliz|tokeniz|organiz|recogniz|localiz|vectoriz|paralleliz|"
+      "discretiz|"
+      "minimiz|maximiz|penaliz|randomiz|summariz|specializ|analyz|labeled|labeling|modeled|modeling|canceled|canceling|"
+      "catalog(?!u)|artifact)[a-z]*)(?![\\w/:(=]|\\.\\w)");
+  const std::string prose = std::regex_replace(text, quoted, "");
+  std::smatch match;
+  return std::regex_search(prose, match, american) ? match[2].str() : "";
+}
+
+std::vector<Block> AllBlocks() {
+  const fs::path root = MOKA_SOURCE_DIR;
+  std::vector<Block> blocks;
+  const auto take = [&](const fs::path& file) {
+    const std::string name = fs::relative(file, root).string();
+    const std::string kind = file.extension().string();
+    // Pages of layer types are written by their fields' and papers' words.
+    const bool is_layer_page = kind == ".md" && name.starts_with("layers/") && !name.ends_with("README.md");
+    if (is_layer_page || name.starts_with("tests/golden/")) return;
+    const bool is_code = kind == ".cpp" || kind == ".h" || kind == ".cu" || kind == ".cuh" || kind == ".proto";
+    if (!is_code && kind != ".md") return;
+    const std::vector<std::string> lines = LinesOf(file);
+    const std::vector<Block> found = is_code ? CommentsOf(name, lines) : ProseOf(name, lines);
+    blocks.insert(blocks.end(), found.begin(), found.end());
+  };
+  take(root / "README.md");
+  for (const char* room :
+       {"core", "proto", "graph", "layers", "data", "comm", "optim", "tools", "models", "tests", "docs"}) {
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / room)) {
+      if (entry.is_regular_file()) take(entry.path());
+    }
+  }
+  return blocks;
+}
+
+TEST(SpellingTest, ProseIsBritish) {
+  const std::vector<Block> blocks = AllBlocks();
+  EXPECT_GT(blocks.size(), 10000U);
+  for (const Block& block : blocks) {
+    EXPECT_EQ(AmericanWord(block.text), "")
+        << block.place << ":" << block.text << "\n(a name is quoted or in backquotes)";
+  }
+}
+
+TEST(SpellingTest, OtherSpellingsAreFoundAndNamesLeftAlone) {
+  for (const char* text : {"the color of a pixel", "a normalized sum", "(neighboring blocks)", "unlabeled rows"})
+    EXPECT_NE(AmericanWord(text), "") << text;
+  for (const char* text :
+       {"the colour", "`color`", "its \"center\" field", "normalize: false", "Normalize(x)", "x.color", "OptimizerRows",
+        "center_loss_param", "\"Batch Normalization: Accelerating\"", "catalogue"})
+    EXPECT_EQ(AmericanWord(text), "") << text;
+}
+
+}  // namespace
+}  // namespace moka

@@ -1,7 +1,6 @@
 // Compile: passes, schedule, kernels, storage, then a frozen program.
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <exception>
 #include <optional>
 #include <set>
@@ -171,13 +170,14 @@ class FrozenProgram : public Program {
     }
     data_->PutInputs();
     for (size_t i = constant_count_; i < steps_.size(); ++i) {
-      if (reports_[i].pass == "update") continue;
+      const StepReport& report = step_reports_[i];
+      if (report.pass == "update") continue;
       std::optional<OneThread> alone;
       if (TrackOf(i) >= 0) alone.emplace();
       RunStep(i);
       for (size_t k = 0; k < steps_[i].outputs.size(); ++k) {
-        if (auto found = Scan(steps_[i].outputs[k], reports_[i].layer, StrCat("output ", k, " of ", reports_[i].op))) {
-          if (!reports_[i].pass.empty()) found->what += " (" + reports_[i].pass + ")";
+        if (auto found = Scan(steps_[i].outputs[k], report.layer, StrCat("output ", k, " of ", report.op))) {
+          if (!report.pass.empty()) found->what += " (" + report.pass + ")";
           return found;
         }
       }
@@ -185,7 +185,7 @@ class FrozenProgram : public Program {
     return std::nullopt;
   }
 
-  const std::vector<StepReport>& steps() const override { return reports_; }
+  const std::vector<StepReport>& steps() const override { return step_reports_; }
   const ProgramReport& report() const override { return report_; }
 
  private:
@@ -273,21 +273,21 @@ class FrozenProgram : public Program {
                        : outputs.empty()         ? 0
                                                  : outputs[0].shape.Count();
       }
-      reports_.push_back(std::move(report));
+      step_reports_.push_back(std::move(report));
     }
     report_.text = ToText(graph_) + "\n";
-    for (size_t i = 0; i < steps_.size(); ++i) report_.text += StepLine(reports_[i], i);
+    for (size_t i = 0; i < steps_.size(); ++i) report_.text += StepLine(step_reports_[i], i);
   }
 
   void RunStep(size_t i) {
     Kernel* kernel = steps_[i].kernel.get();
     if (kernel == nullptr) return;
-    const ScopedSpan span(reports_[i].layer, reports_[i].op);
+    const ScopedSpan span(step_reports_[i].layer, step_reports_[i].op);
     if (!stream_) return kernel->Run();
     try {
       kernel->Run();
     } catch (Error& e) {
-      e.AddNote(StrCat("in ", reports_[i].op, " of layer \"", reports_[i].layer, "\""));
+      e.AddNote(StrCat("in ", step_reports_[i].op, " of layer \"", step_reports_[i].layer, "\""));
       throw;
     }
   }
@@ -434,7 +434,7 @@ class FrozenProgram : public Program {
       const std::string fault = kernel->TakeFault();
       if (fault.empty()) continue;
       throw Error(ErrorKind::kBadData, graph_.node(steps_[i].node).origin.place,
-                  StrCat("layer \"", reports_[i].layer, "\": ", fault));
+                  StrCat("layer \"", step_reports_[i].layer, "\": ", fault));
     }
   }
 
@@ -453,7 +453,7 @@ class FrozenProgram : public Program {
   std::vector<BoundStep> steps_;  // constants first
   size_t constant_count_ = 0;
   std::vector<std::exception_ptr> track_errors_;  // of the run
-  std::vector<StepReport> reports_;
+  std::vector<StepReport> step_reports_;
   bool has_run_ = false;
   bool may_record_ = true;
   int64_t plan_number_ = 0;               // of the collectives
@@ -462,6 +462,11 @@ class FrozenProgram : public Program {
 };
 
 }  // namespace
+
+bool HasOutput(const Program& program, std::string_view name) {
+  const std::vector<std::string> names = program.OutputNames();
+  return std::ranges::find(names, name) != names.end();
+}
 
 std::unique_ptr<Program> Compile(Graph graph, ParameterStore& store, const CompileOptions& options) {
   Verify(graph, "building");

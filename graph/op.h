@@ -21,6 +21,14 @@ enum class Precision : uint8_t {
   kKeep32,    // losses, norms, statistics, updates
 };
 
+// How an op whose results have the images on axis 0 works on parts of a batch (graph/passes/batch_parts.h).
+enum class ByImage : uint8_t {
+  kNever,          // an image's results need other images, or the op moves whole images
+  kOfImages,       // every operand has the images on axis 0
+  kWithWeights,    // fixed operands go into each part as they are
+  kWithBroadcast,  // those fixed operands do that have one value for all images
+};
+
 struct AttributeSpec {
   std::string name;
   std::optional<AttributeValue> fallback;  // none: must be given
@@ -100,6 +108,10 @@ struct OpDef {
   // Whether equal inputs give equal outputs within a run (false for nothing today but collectives; random ops are
   // keyed).
   bool is_pure = true;
+  // How parts of a batch are computed, whose results have this rank; null: never.
+  ByImage (*by_image)(const Attributes&, int rank) = nullptr;
+  // Whether the one result is the one input as it is, given that both have one shape and dtype; null: never.
+  bool (*repeats)(const Attributes&) = nullptr;
   Precision precision = Precision::kFollow;
   // Why GPUs have no kernel for it: "it sorts and suppresses one box after another"; then programs of GPUs have the CPU
   // do it, and say why. Empty: some device's kernels take it.

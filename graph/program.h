@@ -118,6 +118,9 @@ class Program {
   virtual const ProgramReport& report() const = 0;
 };
 
+// Whether the program's graph has that output.
+bool HasOutput(const Program& program, std::string_view name);
+
 // Runs the pass pipeline (ARCHITECTURE §5) over the graph and freezes it. The store must hold every state of the graph.
 // Errors: kConfig (shapes, with layer and place), kUnavailable (memory needed against memory there, no kernel).
 std::unique_ptr<Program> Compile(Graph graph, ParameterStore& store, const CompileOptions& options);

@@ -1,4 +1,4 @@
-// The knowledge of a compiled program: its steps, the passes that made it and the memory that it takes.
+// Reports on a compiled program: its steps, the passes that made it and the memory that it takes.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace moka {
 
 // One step as `moka time` and --dry-run print it.
 struct StepReport {
-  std::string layer;
+  std::string layer;                // `layers` as one text, for lines and traces
   std::vector<std::string> layers;  // those that a node which joins several does the work of, or the one
   std::string op;
   std::string pass;            // who made the node ("" for the layers themselves)

@@ -2,6 +2,8 @@
 #include "graph/scalar_op.h"
 
 #include <cmath>
+#include <cstddef>
+#include <iterator>
 
 #include "core/error.h"
 
@@ -43,6 +45,15 @@ constexpr OpFact kFacts[] = {
     {ScalarOp::kSelect, 3, "select"},
     {ScalarOp::kRand, 1, "rand"},
 };
+static_assert(
+    [] {
+      if (std::size(kFacts) != static_cast<size_t>(ScalarOp::kRand) + 1) return false;
+      for (size_t i = 0; i < std::size(kFacts); ++i) {
+        if (kFacts[i].op != static_cast<ScalarOp>(i)) return false;
+      }
+      return true;
+    }(),
+    "a row for each op, in the order of the enum, whose last op is kRand");
 
 const OpFact& FactOf(ScalarOp op) { return kFacts[static_cast<size_t>(op)]; }
 

@@ -1,5 +1,5 @@
-// A term is text with the strength of its outermost operator: brackets are put where a weaker operator stands inside a
-// stronger one, and nowhere else, so that equal formulas are equal texts and share a kernel.
+// A term is a graph of parts. Its text has brackets where a weaker operator stands inside a stronger one, and nowhere
+// else, so that formulas built alike are equal texts and share a kernel.
 #include "graph/term.h"
 
 #include <algorithm>

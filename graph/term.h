@@ -31,7 +31,7 @@ class Term {
   std::string Text(std::span<const int32_t> inputs) const;
   // The text of a term without values.
   std::string text() const { return Text({}); }
-  // Inputs of a node of the term: `first`, then its other values in the order in which the text has them.
+  // Inputs of a node of the term: `first`, then its other values in the order of a walk from the left.
   std::vector<int32_t> Values(std::vector<int32_t> first = {}) const;
 
   friend Term operator-(const Term& a);

@@ -4,8 +4,7 @@
 // main() and binds the main thread too, so
 //
 //   1. to pin, and to say how long threads spin for each other (core/threads/team_wait.h), the process starts itself
-//   again with
-//      those variables (Restart);
+//      again with those variables (Restart);
 //   2. threads made by the main thread would inherit its one CPU: those beside the team call LeaveTeamCpus first.
 #pragma once
 
@@ -41,8 +40,8 @@ struct TeamWish {
   std::vector<int> places;  // team thread i runs on places[i]; empty: anywhere
   int64_t spins = 0;        // of a thread that waits, before it sleeps; 0: as the runtime has it
 };
-// Starts this program again in the same process, with the same arguments and the request in its environment, which
-// programs that it starts do not inherit. Returns only if the system refuses. Requires: a request for something; no
+// Starts this program again in the same process, with the same arguments and the wish in its environment, which
+// programs that it starts do not inherit. Returns only if the system refuses. Requires: a wish for something; no
 // thread but the main one, nothing read or written yet.
 void Restart(const TeamWish& wish);
 // Whether this process is one that Restart has started.

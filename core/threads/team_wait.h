@@ -5,8 +5,7 @@
 // microseconds. So
 //
 //   1. a process starts itself again with GOMP_SPINCOUNT for some 200 microseconds (core/threads/team.h), unless the
-//   user has
-//      said how to wait; measured: as quick as the default on an idle machine;
+//      user has said how to wait; measured: as quick as the default on an idle machine;
 //   2. while the threads are seen to be descheduled, the runtime is made to hardly spin at all (MindLoad), as it does
 //      by itself where a process has more threads of teams than CPUs: threads that do nothing are added to them. Not
 //      where the team is so much smaller than the machine that it would take more than 64 of them;

@@ -3,40 +3,23 @@
 #include "graph/passes/batch_parts.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 
-#include "graph/expression.h"
 #include "graph/op.h"
 
 namespace moka {
 namespace {
 
-// Ops all of whose operands and results have the images on axis 0.
-constexpr std::array<std::string_view, 9> kByImage = {"convolution",
-                                                      "convolution_backward_data",
-                                                      "convolution_int8",
-                                                      "lrn",
-                                                      "pool_max_forward",
-                                                      "pool_average",
-                                                      "pointwise",
-                                                      "concat",
-                                                      "slice"};
+// The attribute of backward ops by which they know the shape of their result.
+constexpr std::string_view kInputShape = "input_shape";
 
-// Concats and slices along the images mix them.
-bool CutsImages(const Node& node, int rank) {
-  if (node.op->name != "concat" && node.op->name != "slice") return false;
-  const int64_t axis = node.attributes.Int("axis");
-  return axis == 0 || axis == -rank;
-}
-
-// Returns the node's attributes with its operands' sizes changed to those of a part of the images.
+// Returns the node's attributes with its result's size changed to that of a part of the images.
 Attributes OfPart(const Node& node, int64_t parts) {
   Attributes attributes = node.attributes;
-  if (node.op->name == "convolution_backward_data") {
-    Ints shape = attributes.Get<Ints>("input_shape");
+  if (attributes.Has(kInputShape)) {
+    Ints shape = attributes.Get<Ints>(kInputShape);
     shape[0] /= parts;
-    attributes.Set("input_shape", std::move(shape));
+    attributes.Set(std::string(kInputShape), std::move(shape));
   }
   return attributes;
 }
@@ -55,18 +38,16 @@ bool BatchParts::HasImages(ValueId id, int64_t images) const {
 }
 
 bool BatchParts::IsByImage(const Node& node, int64_t images) const {
-  if (std::ranges::find(kByImage, node.op->name) == kByImage.end()) return false;
+  if (node.op->by_image == nullptr) return false;
   if (!std::ranges::all_of(node.outputs, [&](ValueId id) { return HasImages(id, images); })) return false;
-  if (CutsImages(node, graph_.shape(node.outputs[0]).rank())) return false;
-  const bool is_pointwise = node.op->name == "pointwise";
-  // Random numbers are keyed by an element's place in the whole batch.
-  if (is_pointwise && Expression::Parse(node.attributes.Get<Strings>("exprs")).IsRandom()) return false;
-  // Fixed operands go into each part as they are: weights, and tensors with one value for all images.
-  const auto is_for_all = [&](const Shape& shape) { return shape.rank() == 0 || shape[0] == 1; };
-  const bool has_weights = !is_pointwise && node.op->name != "concat";
-  return std::ranges::all_of(node.inputs, [&](ValueId id) {
-    return IsFixed(id) ? has_weights || (is_pointwise && is_for_all(graph_.shape(id))) : HasImages(id, images);
-  });
+  const ByImage way = node.op->by_image(node.attributes, graph_.shape(node.outputs[0]).rank());
+  if (way == ByImage::kNever) return false;
+  const auto goes_into_each = [&](const Shape& shape) {
+    if (way == ByImage::kWithBroadcast) return shape.rank() == 0 || shape[0] == 1;
+    return way == ByImage::kWithWeights;
+  };
+  return std::ranges::all_of(
+      node.inputs, [&](ValueId id) { return IsFixed(id) ? goes_into_each(graph_.shape(id)) : HasImages(id, images); });
 }
 
 void BatchParts::Repeat(const std::vector<NodeId>& nodes, const std::set<ValueId>& leaving, int64_t count,

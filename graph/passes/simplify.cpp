@@ -15,16 +15,8 @@ ValueId Repeats(const Graph& graph, const Node& node) {
   const ValueId x = node.inputs[0];
   const TensorType& from = graph.type(x);
   const TensorType& to = graph.type(node.outputs[0]);
-  const std::string& op = node.op->name;
   const bool keeps = from.shape == to.shape && from.dtype == to.dtype;
-  if (op == "stop_gradient" || op == "clip_gradient") return x;
-  if (keeps && (op == "reshape" || op == "cast" || op == "expand" || op == "concat" || op == "slice")) return x;
-  if (keeps && op == "reduce_sum" && node.attributes.Get<Ints>("axes").empty() &&
-      node.attributes.String("expr") == "x0") {
-    return x;
-  }
-  if (keeps && op == "pointwise" && node.attributes.Get<Strings>("exprs") == Strings{"x0"}) return x;
-  return kNoId;
+  return keeps && node.op->repeats != nullptr && node.op->repeats(node.attributes) ? x : kNoId;
 }
 
 bool RemoveRepeats(Graph& graph, const PassContext& context) {

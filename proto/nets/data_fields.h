@@ -13,8 +13,9 @@ namespace moka {
 // Whether an output is of the source's words, else of the target's; and whether it is numbers of words [N].
 bool IsOfSource(TextPairDataParameter::Output output);
 bool IsLength(TextPairDataParameter::Output output);
-// A batch's shape of an output, and of its first axis where that is time, else 1.
+// A batch's shape of an output.
 Shape TextPairShape(const TextPairDataParameter& fields, TextPairDataParameter::Output output, int64_t batch_size);
+// The length of an output's first axis where that is time, else 1.
 int64_t TextPairSteps(const TextPairDataParameter& fields, TextPairDataParameter::Output output);
 
 // A batch's shape of an output.

@@ -65,14 +65,14 @@ T NumberAt(std::string_view bytes, size_t i, bool is_big_endian) {
 
 // Numbers that are floats as they are.
 template <class T>
-void ConvertNpzValues(std::string_view bytes, bool is_big_endian, const std::string& /*what*/,
-                      std::vector<float>& values) {
+void ConvertValues(std::string_view bytes, bool is_big_endian, const std::string& /*what*/,
+                   std::vector<float>& values) {
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(NumberAt<T>(bytes, i, is_big_endian));
 }
 
 // Numbers of more bits than a float has, as a type of 64 bits.
 template <class T, class Wide>
-void ConvertNpzWide(std::string_view bytes, bool is_big_endian, const std::string& what, std::vector<float>& values) {
+void ConvertWide(std::string_view bytes, bool is_big_endian, const std::string& what, std::vector<float>& values) {
   std::vector<Wide> numbers(values.size());
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = NumberAt<T>(bytes, i, is_big_endian);
   CopyWide(std::span<const Wide>(numbers), what, 0, values);
@@ -90,22 +90,22 @@ struct NumberType {
 };
 
 constexpr NumberType kTypes[] = {
-    {"f4", 4, ConvertNpzValues<float>},
-    {"f8", 8, ConvertNpzWide<double, double>},
+    {"f4", 4, ConvertValues<float>},
+    {"f8", 8, ConvertWide<double, double>},
     {"f2", 2, ConvertHalf},
-    {"i1", 1, ConvertNpzValues<int8_t>},
-    {"i2", 2, ConvertNpzValues<int16_t>},
-    {"i4", 4, ConvertNpzWide<int32_t, int64_t>},
-    {"i8", 8, ConvertNpzWide<int64_t, int64_t>},
-    {"u1", 1, ConvertNpzValues<uint8_t>},
-    {"u2", 2, ConvertNpzValues<uint16_t>},
-    {"u4", 4, ConvertNpzWide<uint32_t, uint64_t>},
-    {"u8", 8, ConvertNpzWide<uint64_t, uint64_t>},
-    {"b1", 1, ConvertNpzValues<uint8_t>},
+    {"i1", 1, ConvertValues<int8_t>},
+    {"i2", 2, ConvertValues<int16_t>},
+    {"i4", 4, ConvertWide<int32_t, int64_t>},
+    {"i8", 8, ConvertWide<int64_t, int64_t>},
+    {"u1", 1, ConvertValues<uint8_t>},
+    {"u2", 2, ConvertValues<uint16_t>},
+    {"u4", 4, ConvertWide<uint32_t, uint64_t>},
+    {"u8", 8, ConvertWide<uint64_t, uint64_t>},
+    {"b1", 1, ConvertValues<uint8_t>},
 };
 
 // "'<f4'" and the like: the byte order is little, big or, of single bytes, none.
-bool IsNpzType(std::string_view descr, const NumberType& type) {
+bool IsType(std::string_view descr, const NumberType& type) {
   constexpr std::string_view kOrders = "<>|";
   return descr.size() >= 3 + type.name.size() && descr[0] == '\'' && kOrders.find(descr[1]) != std::string_view::npos &&
          descr.substr(2, type.name.size()) == type.name && descr[2 + type.name.size()] == '\'';
@@ -167,7 +167,7 @@ NumpyArray ParseNpy(std::string_view bytes, const std::string& what) {
   NumpyArray array{ShapeOf(header, what), {}};
   const std::string_view name = FieldOf(header, "descr", what);
   for (const NumberType& type : kTypes) {
-    if (!IsNpzType(name, type)) continue;
+    if (!IsType(name, type)) continue;
     const int64_t count = array.shape.Count();
     const std::string_view data = bytes.substr(8 + length_bytes + length);
     if ((Size(count) * type.bytes).value() != static_cast<int64_t>(data.size())) {

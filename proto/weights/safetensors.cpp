@@ -15,6 +15,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/half.h"
 #include "core/size.h"
 #include "core/text.h"
 #include "proto/weights/wide_numbers.h"
@@ -174,17 +175,6 @@ std::optional<uint64_t> DtypeBytes(std::string_view dtype) {
   return std::nullopt;
 }
 
-// IEEE half to float: sign, 5 bits of exponent (bias 15), 10 of fraction.
-float HalfToFloat(uint16_t half) {
-  const uint32_t sign = uint32_t{half & 0x8000U} << 16U;
-  const uint32_t exponent = (half >> 10U) & 0x1FU;
-  const uint32_t fraction = half & 0x3FFU;
-  if (exponent == 0x1F) return std::bit_cast<float>(sign | 0x7F800000U | (fraction << 13U));
-  if (exponent != 0) return std::bit_cast<float>(sign | ((exponent + 112U) << 23U) | (fraction << 13U));
-  const float subnormal = static_cast<float>(fraction) * 0x1p-24F;
-  return sign != 0 ? -subnormal : subnormal;
-}
-
 template <class T>
 T LoadNumberAt(std::string_view data, size_t i) {
   T value;
@@ -208,9 +198,9 @@ bool ConvertValues(std::string_view dtype, std::string_view data, const std::str
   }
   for (size_t i = 0; i < values.size(); ++i) {
     if (dtype == "F16") {
-      values[i] = HalfToFloat(LoadNumberAt<uint16_t>(data, i));
+      values[i] = FloatOfHalf(LoadNumberAt<uint16_t>(data, i));
     } else if (dtype == "BF16") {
-      values[i] = std::bit_cast<float>(uint32_t{LoadNumberAt<uint16_t>(data, i)} << 16U);
+      values[i] = FloatOfBFloat16(LoadNumberAt<uint16_t>(data, i));
     } else {
       return false;
     }

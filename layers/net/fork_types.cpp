@@ -1,17 +1,12 @@
-// Fork types are told from others by their pages: a type that has one, but no row in this build, is a fork's.
+// The build lists the types that it leaves out by the forks' pages (layers/CMakeLists.txt).
 #include "layers/net/fork_types.h"
 
 #include <algorithm>
 
-#include "layers/net/layer.h"
-
 namespace moka {
 
-bool IsForkType(std::string_view type) {
-  const std::vector<std::string_view> documented = DocumentedTypes();
-  return std::ranges::binary_search(documented, type) && FindLayer(type) == nullptr;
-}
+bool IsLeftOut(std::string_view type) { return std::ranges::binary_search(LeftOutTypes(), type); }
 
-bool IsWithoutForks() { return !DocumentedTypes().empty(); }
+bool IsWithoutForks() { return !LeftOutTypes().empty(); }
 
 }  // namespace moka

@@ -7,12 +7,11 @@
 
 namespace moka {
 
-// The layer types that have a page among the forks', sorted, as the build found them; empty in a build with forks,
-// which has them all.
-std::vector<std::string_view> DocumentedTypes();
+// The layer types that this build leaves out, sorted: those that have a page among the forks'. Empty in a build with
+// forks.
+std::vector<std::string_view> LeftOutTypes();
 
-// Whether `type` has a page but no layer in this build.
-bool IsForkType(std::string_view type);
+bool IsLeftOut(std::string_view type);
 
 // Whether this build leaves out the layers of research forks (MOKA_FORKS=OFF).
 bool IsWithoutForks();

@@ -52,9 +52,16 @@ ValueId Held(const GraphBuilder& b, ValueId value, bool is_held) {
   return is_held ? b.Add1("stop_gradient", {value}) : value;
 }
 
+// A layer's use of a blob, as its fields say it.
+struct BlobUse {
+  ParamSpec spec;
+  std::string field;              // the place of spec
+  std::string_view filler_field;  // the filler's place
+};
+
 // Makes the state of a parameter that no layer so far has, and returns it.
-ValueId AddFirstUse(const LayerBuilder& l, LayerBuilder::Context& context, const ParamSpec& spec,
-                    const std::string& field, std::string_view filler_field, NetBlob blob) {
+ValueId AddFirstUse(const LayerBuilder& l, LayerBuilder::Context& context, const BlobUse& use, NetBlob blob) {
+  const auto& [spec, field, filler_field] = use;
   l.Check(
       !context.kept.contains(blob.name), field,
       StrCat("the parameter's name \"", blob.name, "\" is also the name of a layer's kept state; take another name"));
@@ -75,11 +82,11 @@ ValueId AddFirstUse(const LayerBuilder& l, LayerBuilder::Context& context, const
   return context.net.blobs.back().state;
 }
 
-// Whether a later use of a parameter may share what the first one made: names, shapes and roles fit. Its filler is not
-// used, which is told.
+// Throws unless a later use of a parameter fits what the first one made: name, shape and role. Where its filler differs
+// from the first one's, which counts, it adds a sentence to the context's that says so.
 void CheckSharing(const LayerBuilder& l, LayerBuilder::Context& context, const LayerBuilder::Context::Owner& owner,
-                  const NetBlob& first, const ParamSpec& spec, const std::string& field, std::string_view filler_field,
-                  const NetBlob& blob) {
+                  const NetBlob& first, const BlobUse& use, const NetBlob& blob) {
+  const auto& [spec, field, filler_field] = use;
   const std::string where = StrCat("layer \"", first.layer, "\"", AtPlace(context.layers[first.layer]));
   l.Check(!spec.name().empty() && owner.is_named, field,
           StrCat("the parameter's name \"", blob.name, "\" is also how a parameter of ", where,
@@ -100,13 +107,14 @@ void CheckSharing(const LayerBuilder& l, LayerBuilder::Context& context, const L
 }
 
 // The multipliers of the first use and of a later one become one. Returns whether the later use gives no gradient.
-bool ShareMultipliers(const LayerBuilder& l, const ParamSpec& spec, const std::string& field, ParameterRole role,
+bool ShareMultipliers(const LayerBuilder& l, const BlobUse& use, ParameterRole role,
                       LayerBuilder::Context::Owner& owner, NetBlob& first) {
+  const ParamSpec& spec = use.spec;
   if (role == ParameterRole::kStatistic) return false;
   const bool is_held_later = IsHeldLater(spec, owner.has_lr_mult, first.lr_mult);
-  ShareMultiplier(l, StrCat(field, ".lr_mult"), first.layer, spec.has_lr_mult() && !is_held_later,
+  ShareMultiplier(l, StrCat(use.field, ".lr_mult"), first.layer, spec.has_lr_mult() && !is_held_later,
                   static_cast<double>(spec.lr_mult()), owner.has_lr_mult, first.lr_mult);
-  ShareMultiplier(l, StrCat(field, ".decay_mult"), first.layer, spec.has_decay_mult(),
+  ShareMultiplier(l, StrCat(use.field, ".decay_mult"), first.layer, spec.has_decay_mult(),
                   static_cast<double>(spec.decay_mult()), owner.has_decay_mult, first.decay_mult);
   return is_held_later || IsHeld(spec);
 }
@@ -160,7 +168,10 @@ bool LayerBuilder::NetHas(std::string_view type) const {
   });
 }
 
-void LayerBuilder::MarkPadded(ValueId value) { context_.padded.insert(value); }
+void LayerBuilder::MarkPadded(ValueId value) {
+  Require(TraitsOf(param_).marks_padding, "MarkPadded: the layer's row has the trait marks_padding");
+  context_.padded.insert(value);
+}
 
 bool LayerBuilder::IsPadded(ValueId value) const {
   return !context_.padded.empty() && DependsOn(context_.net.graph, value, context_.padded);
@@ -178,8 +189,10 @@ void LayerBuilder::Fail(std::string_view field, const std::string& text, std::st
 
 ValueId LayerBuilder::AddBlob(int index, const Shape& shape, const FillerParameter& filler, ParameterRole role,
                               std::string_view filler_field) {
-  const ParamSpec spec = index < param_.param_size() ? param_.param(index) : ParamSpec();
-  const std::string field = StrCat("param[", index, "]");
+  const BlobUse use{.spec = index < param_.param_size() ? param_.param(index) : ParamSpec(),
+                    .field = StrCat("param[", index, "]"),
+                    .filler_field = filler_field};
+  const ParamSpec& spec = use.spec;
   const bool is_named = !spec.name().empty();
   std::string key = is_named ? spec.name() : StrCat(param_.name(), "/", index);
   // Caffe keeps the names of parameters and of data apart; the graph does not.
@@ -188,18 +201,18 @@ ValueId LayerBuilder::AddBlob(int index, const Shape& shape, const FillerParamet
 
   NetBlob blob{.name = key, .layer = param_.name(), .index = index, .shape = shape, .filler = filler, .role = role};
   if (spec.has_share_mode() && !is_named) {
-    context_.unused.push_back(StrCat(PlaceOf(param_, field).ToString(), ": layer \"", param_.name(),
+    context_.unused.push_back(StrCat(PlaceOf(param_, use.field).ToString(), ": layer \"", param_.name(),
                                      "\": share_mode has no effect on a parameter without a name: nothing shares it"));
   }
   const auto found = context_.owners.find(key);
   if (found == context_.owners.end()) {
     const bool is_held = role != ParameterRole::kStatistic && IsHeld(spec);
-    return Held(b_, AddFirstUse(*this, context_, spec, field, filler_field, std::move(blob)), is_held);
+    return Held(b_, AddFirstUse(*this, context_, use, std::move(blob)), is_held);
   }
   Context::Owner& owner = found->second;
   NetBlob& first = context_.net.blobs[owner.blob];
-  CheckSharing(*this, context_, owner, first, spec, field, filler_field, blob);
-  const bool is_held = ShareMultipliers(*this, spec, field, role, owner, first);
+  CheckSharing(*this, context_, owner, first, use, blob);
+  const bool is_held = ShareMultipliers(*this, use, role, owner, first);
   blob.state = first.state;
   blob.shared = true;
   const ValueId state = first.state;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "proto/moka.pb.h"
 
@@ -26,14 +25,13 @@ enum class DataKind : uint8_t {
   kRows,      // rows of files, which say their shapes
   kRecords,   // records of a picture and a number
   kBoxes,     // records of a picture and its boxes
-  kSamples,   // records that say what they hold
   kPairs,     // pairs of sentences
   kStories,   // stories and questions
   kNoise,     // random numbers that a generator begins with
   kParameter  // a parameter, which is no data
 };
 
-// The kind of layer that a diagram shows it as.
+// The kind of layer that a diagram shows it as; losses and accuracies are drawn as scores whatever it says.
 enum class DrawnAs : uint8_t { kPlain, kWeights, kPooling, kScaling, kScores, kData };
 
 struct LayerTraits {
@@ -57,6 +55,8 @@ struct LayerTraits {
   bool discards = false;              // its bottoms are read by nobody
   bool is_product = false;            // a matrix of inner_product_param by the bottom
   bool has_filter_groups = false;     // convolution_param.group parts its filters
+  bool embeds_items = false;          // each number of its bottom becomes a vector of its own
+  bool marks_padding = false;         // builds with LayerBuilder::MarkPadded: rows of its tops may be left over, as -1
   bool is_recurrent = false;          // has recurrent_param; its last tops and bottoms may be its state
   bool counts_batches = false;        // blob 2 counts the batches of its statistics (batch_norm_param)
   bool runs_python = false;           // python_param names its program, which need not be built in
@@ -64,7 +64,7 @@ struct LayerTraits {
   const char* untrainable = nullptr;  // what its training would do beside following gradients, which Moka does not
 };
 
-// The traits of the layer's type; those of no type in particular where it is unknown.
+// The traits of the layer's type. An unknown type with "Loss" in its name is a loss, one with "Data" is drawn as data.
 const LayerTraits& TraitsOf(const LayerParameter& layer);
 
 }  // namespace moka

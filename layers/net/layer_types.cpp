@@ -1,5 +1,6 @@
 // The list of layer types, from the rows that the build found, sorted by name for the "did you mean" search.
 #include <algorithm>
+#include <string>
 
 #include "layers/net/layer.h"
 
@@ -21,10 +22,15 @@ const LayerDef* FindLayer(std::string_view type) {
   return found == layers.end() || found->type != type ? nullptr : &*found;
 }
 
+// Nets with layers of other Caffes are deployed and drawn too. By the habit that they all follow, types with "Loss" or
+// "Data" in their names are what the names say, so that such a loss still has scores and needs labels.
 const LayerTraits& TraitsOf(const LayerParameter& layer) {
   static const LayerTraits none;
-  const LayerDef* def = FindLayer(layer.type());
-  return def == nullptr ? none : def->traits;
+  static const LayerTraits loss{.is_loss = true};
+  static const LayerTraits data{.drawn_as = DrawnAs::kData};
+  if (const LayerDef* def = FindLayer(layer.type()); def != nullptr) return def->traits;
+  if (layer.type().find("Loss") != std::string::npos) return loss;
+  return layer.type().find("Data") != std::string::npos ? data : none;
 }
 
 }  // namespace moka

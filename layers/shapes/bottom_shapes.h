@@ -4,7 +4,6 @@
 
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "core/types.h"
 #include "layers/net/layer.h"

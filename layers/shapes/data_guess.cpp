@@ -222,27 +222,6 @@ GuessedTypes GuessedTexts(const LayerParameter& layer, const std::vector<Shape>&
   return guess;
 }
 
-Shape LabelImageTop(const LayerParameter& layer, int top, const GuessedPicture& picture) {
-  if (top > 1) return {picture.batch, 1, 1, 2};
-  const auto divide = std::max<int64_t>(
-      static_cast<int64_t>(std::min(layer.dense_image_data_param().label_divide_factor(), 1024.0F)), 1);
-  return {picture.batch, 1, std::max<int64_t>(picture.h / divide, 1), std::max<int64_t>(picture.w / divide, 1)};
-}
-
-GuessedTypes GuessLabelledImages(const LayerParameter& layer) { return GuessPictures(layer, {.top = LabelImageTop}); }
-
-Shape BoxTop(const LayerParameter& layer, int top, const GuessedPicture& picture) {
-  const AnnotatedDataParameter& p = layer.annotated_data_param();
-  if (top == 2) {
-    if (p.seg_resize_width() > 0 && p.seg_resize_height() > 0)
-      return {picture.batch, 1, p.seg_resize_height(), p.seg_resize_width()};
-    const int64_t scale = std::max(p.seg_scales(), 1);
-    return {picture.batch, 1, std::max<int64_t>(picture.h / scale, 1), std::max<int64_t>(picture.w / scale, 1)};
-  }
-  if (p.yolo_data_type() == 1) return {picture.batch, 1, 300, 5};
-  return {p.yoloformat() ? picture.batch : 1, 1, picture.batch, p.has_landmarks() ? 19 : 8};
-}
-
 GuessedTypes GuessTypes(const LayerParameter& layer) {
   if (layer.input_param().shape_size() > 0) return GivenTypes(layer);
   const LayerDef* def = FindLayer(layer.type());

@@ -59,11 +59,4 @@ GuessedTypes GuessPictures(const LayerParameter& layer, const PictureRules& rule
 // Tops of these shapes, if there is one for each and all their fields are given; else none.
 GuessedTypes GuessedTexts(const LayerParameter& layer, const std::vector<Shape>& shapes);
 
-// A label image beside each picture, after it heights and widths: PictureRules::top.
-Shape LabelImageTop(const LayerParameter& layer, int top, const GuessedPicture& picture);
-
-GuessedTypes GuessLabelledImages(const LayerParameter& layer);
-// Boxes beside each picture, as annotated_data_param says them, after them a label image: PictureRules::top.
-Shape BoxTop(const LayerParameter& layer, int top, const GuessedPicture& picture);
-
 }  // namespace moka

@@ -73,8 +73,7 @@ void NeedVolume(const ShapeReader& reader, int axes, int channel_axis) {
 
 void NeedStreamsOfWords(const ShapeReader& reader) {
   for (const LayerParameter& embed : reader.needs().net().layer()) {
-    const LayerDef* def = embed.bottom_size() > 0 ? FindLayer(embed.type()) : nullptr;
-    const bool embeds = def != nullptr && def->rows != nullptr;
+    const bool embeds = embed.bottom_size() > 0 && TraitsOf(embed).embeds_items;
     const DataTop* words = embeds ? reader.needs().Changeable(embed.bottom(0)) : nullptr;
     if (words != nullptr && words->shape.rank() > 2)
       reader.needs().Change(embed.bottom(0), {words->shape[0], reader.needs().streams()});

@@ -6,27 +6,16 @@
 #include <cmath>
 
 #include "core/text.h"
-#include "net_run.h"
+#include "one_layer.h"
 
 namespace moka {
 namespace {
 
 using testing::HasSubstr;
 
-std::string TextOf(const std::vector<std::vector<int64_t>>& shapes, const std::string& type,
-                   const std::string& fields = "") {
-  std::string inputs;
-  std::string layer = StrCat("layer { name: \"l\" type: \"", type, "\" ");
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    inputs += InputText(StrCat("x", i), shapes[i]);
-    layer += StrCat("bottom: \"x", i, "\" ");
-  }
-  return StrCat(inputs, layer, "top: \"y\" ", fields, " }");
-}
-
 TEST(AttentionLayerTest, MistakesOfLayerNorm) {
   const auto fault = [](const std::string& fields) {
-    return ErrorsOf(TextOf({{2, 3}}, "LayerNorm", StrCat("layer_norm_param { ", fields, " }")));
+    return ErrorsOf(Layer({{2, 3}}, "LayerNorm", StrCat("layer_norm_param { ", fields, " }")));
   };
   EXPECT_THAT(fault("eps: 0"), HasSubstr("layer_norm_param.eps must be above 0, found 0"));
   EXPECT_THAT(fault("eps: -1"), HasSubstr("layer_norm_param.eps must be above 0, found -1"));
@@ -37,7 +26,7 @@ TEST(AttentionLayerTest, MistakesOfLayerNorm) {
 
 TEST(AttentionLayerTest, MistakesOfMasks) {
   const auto fault = [](const std::vector<int64_t>& mask, const std::string& fields = "axis: 2") {
-    return ErrorsOf(TextOf({{2, 3, 4}, mask}, "Softmax", StrCat("softmax_param { ", fields, " }")));
+    return ErrorsOf(Layer({{2, 3, 4}, mask}, "Softmax", StrCat("softmax_param { ", fields, " }")));
   };
   EXPECT_THAT(fault({2, 3, 5}), HasSubstr("the mask [2,3,5] must have the axes of [2,3,4], each as large or 1"));
   EXPECT_THAT(fault({3, 4}), HasSubstr("the mask [3,4] must have the axes of [2,3,4], each as large or 1"));
@@ -46,31 +35,30 @@ TEST(AttentionLayerTest, MistakesOfMasks) {
   EXPECT_THAT(
       fault({1, 1, 1}, "axis: 1 causal: true"),
       HasSubstr("causal is along the last axis, one row for each index of the one before; axis is 1 of [2,3,4]"));
-  EXPECT_THAT(ErrorsOf(TextOf({{4}}, "Softmax", "softmax_param { axis: 0 causal: true }")),
+  EXPECT_THAT(ErrorsOf(Layer({{4}}, "Softmax", "softmax_param { axis: 0 causal: true }")),
               HasSubstr("axis is 0 of [4]"));
 }
 
 TEST(AttentionLayerTest, MistakesOfPositionsAndScales) {
-  EXPECT_THAT(ErrorsOf(TextOf({{2, 3}}, "Positions", "positions_param { axis: 2 }")),
-              HasSubstr("positions_param.axis"));
-  EXPECT_THAT(ErrorsOf(TextOf({{2, 3}, {3, 2}}, "MatMul", "matmul_param { scale: inf }")),
+  EXPECT_THAT(ErrorsOf(Layer({{2, 3}}, "Positions", "positions_param { axis: 2 }")), HasSubstr("positions_param.axis"));
+  EXPECT_THAT(ErrorsOf(Layer({{2, 3}, {3, 2}}, "MatMul", "matmul_param { scale: inf }")),
               HasSubstr("matmul_param.scale"));
 }
 
 TEST(AttentionLayerTest, BlobsOfLayerNormHaveTheShapeOfItsAxes) {
-  const BuiltNet net = BuildText(TextOf({{5, 2, 3, 4}}, "LayerNorm", "layer_norm_param { axis: 2 }"));
+  const BuiltNet net = BuildText(Layer({{5, 2, 3, 4}}, "LayerNorm", "layer_norm_param { axis: 2 }"));
   ASSERT_EQ(net.blobs.size(), 2U);
   for (const NetBlob& blob : net.blobs) EXPECT_EQ(blob.shape, (Shape{3, 4}));
   EXPECT_EQ(net.blobs[0].filler.value(), 1);
   EXPECT_EQ(net.blobs[1].filler.value(), 0);
-  EXPECT_TRUE(BuildText(TextOf({{5, 2}}, "LayerNorm", "layer_norm_param { affine: false }")).blobs.empty());
+  EXPECT_TRUE(BuildText(Layer({{5, 2}}, "LayerNorm", "layer_norm_param { affine: false }")).blobs.empty());
 }
 
 // A mask hides an element whatever the element holds.
 TEST(AttentionLayerTest, HiddenScoresHaveNoPart) {
-  const BuiltNet net = BuildText(TextOf({{1, 3}, {1, 3}}, "Softmax", "softmax_param { axis: 1 }"));
+  const BuiltNet net = BuildText(Layer({{1, 3}, {1, 3}}, "Softmax", "softmax_param { axis: 1 }"));
   for (const double hidden : {0.0, 1e4, -1e4, 3e38}) {
-    const std::vector<double> y = TopValues(net, {{"x0", {1, hidden, 2}}, {"x1", {1, 0, 5}}}, "y");
+    const std::vector<double> y = TopValues(net, {{"a", {1, hidden, 2}}, {"b", {1, 0, 5}}}, "y");
     EXPECT_NEAR(y[0], 1 / (1 + std::exp(1.0)), 1e-12) << hidden;
     EXPECT_EQ(y[1], 0) << hidden;
     EXPECT_NEAR(y[2], 1 / (1 + std::exp(-1.0)), 1e-12) << hidden;

@@ -2,24 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/text.h"
-#include "net_run.h"
+#include "one_layer.h"
 
 namespace moka {
 namespace {
 
 using testing::HasSubstr;
-
-// A layer "l" that reads inputs x0, x1, ... and writes y.
-std::string Layer(const std::vector<std::vector<int64_t>>& shapes, const std::string& type, const std::string& fields) {
-  std::string text;
-  std::string bottoms;
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    text += InputText(StrCat("x", i), shapes[i]);
-    bottoms += StrCat("bottom: \"x", i, "\" ");
-  }
-  return StrCat(text, "layer { name: \"l\" type: \"", type, "\" ", bottoms, "top: \"y\"\n", fields, " }");
-}
 
 Shape TopShape(const std::string& text, Phase phase = TRAIN) {
   const BuiltNet net = BuildText(text, phase);

@@ -1,4 +1,4 @@
-// Layers that read and write files of labels and results: counts, shapes and fields.
+// Layers that write files of results: counts, shapes and fields.
 #include <gmock/gmock.h>
 
 #include "tests/layers/net_run.h"
@@ -29,13 +29,6 @@ TEST(FilesTest, Hdf5OutputReadsItsBottoms) {
       "layer { name: 'x' type: 'Input' top: 'x' top: 'y' input_param { shape { dim: 2 dim: 4 } shape { dim: 2 } } }"
       "layer { name: 'o' type: 'HDF5Output' bottom: 'x' bottom: 'y' hdf5_output_param { file_name: 'f' } }");
   EXPECT_TRUE(net.outputs.empty());
-}
-
-TEST(FilesTest, DataFedTops) {
-  const BuiltNet net = BuildText(
-      "layer { name: 'd' type: 'ImageLabelmapData' top: 'a' top: 'b' }"
-      "layer { name: 's' type: 'WindowSegData' top: 'c' top: 'd' }");
-  EXPECT_EQ(net.data.size(), 2U);
 }
 
 }  // namespace

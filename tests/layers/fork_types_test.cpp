@@ -18,7 +18,7 @@ layer { name: "p" type: "PriorBox" bottom: "x" bottom: "x" top: "y" prior_box_pa
 
 TEST(ForkTypesTest, AForksTypeIsUnknownAndSaidToBeLeftOut) {
   if (!IsWithoutForks()) GTEST_SKIP() << "this build has the layers of research forks";
-  EXPECT_TRUE(IsForkType("PriorBox"));
+  EXPECT_TRUE(IsLeftOut("PriorBox"));
   const std::string errors = ErrorsOf(InputText("x", {1, 3, 8, 8}) + kPriorBox);
   EXPECT_THAT(errors,
               HasSubstr("layer \"p\": unknown layer type \"PriorBox\"; this build leaves out the layers of research "
@@ -32,7 +32,7 @@ TEST(ForkTypesTest, AMistypedNameGetsTheNearestOne) {
 }
 
 TEST(ForkTypesTest, TypesOfThisBuildAreNone) {
-  for (const LayerDef& def : AllLayers()) EXPECT_FALSE(IsForkType(def.type)) << def.type;
+  for (const LayerDef& def : AllLayers()) EXPECT_FALSE(IsLeftOut(def.type)) << def.type;
 }
 
 TEST(ForkTypesTest, ABuildWithForksHasTheirTypes) {

@@ -4,8 +4,7 @@
 
 #include <cmath>
 
-#include "core/text.h"
-#include "net_run.h"
+#include "one_layer.h"
 
 namespace moka {
 namespace {
@@ -13,25 +12,9 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A net of one layer "l" that reads "x" and writes "y".
-std::string SingleLayer(const std::vector<int64_t>& shape, const std::string& type, const std::string& fields) {
-  return InputText("x", shape) + "layer { name: \"l\" type: \"" + type + "\" bottom: \"x\" top: \"y\"\n" + fields +
-         " }";
-}
-
-Shape ShapeOf(const std::vector<int64_t>& shape, const std::string& type, const std::string& fields,
-              Phase phase = TRAIN) {
-  const BuiltNet net = BuildText(SingleLayer(shape, type, fields), phase);
-  return net.graph.shape(net.tops.at("y"));
-}
-
-std::string SingleLayerErrors(const std::vector<int64_t>& shape, const std::string& type, const std::string& fields) {
-  return ErrorsOf(SingleLayer(shape, type, fields));
-}
-
 TEST(LayerTypesTest, PoolingSizesFollowCaffe) {
   const auto pooled = [](int64_t size, const std::string& fields) {
-    return ShapeOf({1, 1, size, size}, "Pooling", "pooling_param { " + fields + " }")[2];
+    return ShapeOf({{1, 1, size, size}}, "Pooling", "pooling_param { " + fields + " }")[2];
   };
   EXPECT_EQ(pooled(8, "kernel_size: 3 stride: 2"), 4);  // rounded up
   EXPECT_EQ(pooled(8, "kernel_size: 3 stride: 2 round_mode: FLOOR"), 3);
@@ -42,33 +25,34 @@ TEST(LayerTypesTest, PoolingSizesFollowCaffe) {
 }
 
 TEST(LayerTypesTest, PoolingOverhangIsLeftOutOfTheAverage) {
-  const BuiltNet net = BuildText(SingleLayer({1, 1, 1, 3}, "Pooling",
-                                             "pooling_param { pool: AVE kernel_h: 1 kernel_w: 2 "
-                                             "stride: 2 }"));
-  EXPECT_THAT(TopValues(net, {{"x", {1, 3, 8}}}, "y"), ElementsAre(2, 8));
+  const BuiltNet net = BuildText(Layer({{1, 1, 1, 3}}, "Pooling",
+                                       "pooling_param { pool: AVE kernel_h: 1 kernel_w: 2 "
+                                       "stride: 2 }"));
+  EXPECT_THAT(TopValues(net, {{"a", {1, 3, 8}}}, "y"), ElementsAre(2, 8));
 }
 
 TEST(LayerTypesTest, StochasticPoolingTestsByTheWeightedMean) {
-  const BuiltNet net = BuildText(
-      SingleLayer({1, 1, 2, 4}, "Pooling", "pooling_param { pool: STOCHASTIC kernel_size: 2 stride: 2 }"), TEST);
-  EXPECT_THAT(TopValues(net, {{"x", {1, 3, 0, 0, 0, 0, 0, 0}}}, "y"), ElementsAre(10 / 4.0, 0));
+  const BuiltNet net =
+      BuildText(Layer({{1, 1, 2, 4}}, "Pooling", "pooling_param { pool: STOCHASTIC kernel_size: 2 stride: 2 }"), TEST);
+  EXPECT_THAT(TopValues(net, {{"a", {1, 3, 0, 0, 0, 0, 0, 0}}}, "y"), ElementsAre(10 / 4.0, 0));
 }
 
 TEST(LayerTypesTest, ConvolutionShapes) {
   const auto shape = [](const std::string& fields) {
-    return ShapeOf({2, 4, 9, 7}, "Convolution", "convolution_param { num_output: 6 " + fields + " }");
+    return ShapeOf({{2, 4, 9, 7}}, "Convolution", "convolution_param { num_output: 6 " + fields + " }");
   };
   EXPECT_EQ(shape("kernel_size: 3"), (Shape{2, 6, 7, 5}));
   EXPECT_EQ(shape("kernel_size: 3 pad: 1 stride: 2 group: 2"), (Shape{2, 6, 5, 4}));
   EXPECT_EQ(shape("kernel_h: 1 kernel_w: 5 pad_w: 2 stride_h: 3 stride_w: 1"), (Shape{2, 6, 3, 7}));
   EXPECT_EQ(shape("kernel_size: 3 dilation: 2 dilation: 1"), (Shape{2, 6, 5, 5}));
-  EXPECT_EQ(ShapeOf({1, 2, 5}, "Convolution", "convolution_param { num_output: 3 kernel_size: 2 }"), (Shape{1, 3, 4}));
-  EXPECT_EQ(ShapeOf({1, 2, 4, 5, 6}, "Convolution", "convolution_param { num_output: 3 kernel_size: 2 }"),
+  EXPECT_EQ(ShapeOf({{1, 2, 5}}, "Convolution", "convolution_param { num_output: 3 kernel_size: 2 }"),
+            (Shape{1, 3, 4}));
+  EXPECT_EQ(ShapeOf({{1, 2, 4, 5, 6}}, "Convolution", "convolution_param { num_output: 3 kernel_size: 2 }"),
             (Shape{1, 3, 3, 4, 5}));
   EXPECT_EQ(shape("kernel_size: 3 axis: 2"), (Shape{2, 4, 6, 5}));
-  EXPECT_EQ(ShapeOf({3, 9, 7}, "Convolution", "convolution_param { num_output: 6 kernel_size: 3 axis: 0 }"),
+  EXPECT_EQ(ShapeOf({{3, 9, 7}}, "Convolution", "convolution_param { num_output: 6 kernel_size: 3 axis: 0 }"),
             (Shape{6, 7, 5}));
-  EXPECT_EQ(ShapeOf({2, 3, 4, 5}, "Deconvolution", "convolution_param { num_output: 6 kernel_size: 3 axis: -2 }"),
+  EXPECT_EQ(ShapeOf({{2, 3, 4, 5}}, "Deconvolution", "convolution_param { num_output: 6 kernel_size: 3 axis: -2 }"),
             (Shape{2, 3, 6, 7}));
 }
 
@@ -82,11 +66,11 @@ TEST(LayerTypesTest, ConvolutionsOfSeveralBottomsShareTheirWeights) {
 
 TEST(LayerTypesTest, ConvolutionMistakes) {
   const auto error = [](const std::string& fields) {
-    return SingleLayerErrors({1, 4, 5, 5}, "Convolution", "convolution_param { " + fields + " }");
+    return ErrorOf({{1, 4, 5, 5}}, "Convolution", "convolution_param { " + fields + " }");
   };
   EXPECT_EQ(
       error("num_output: 2 kernel_size: 3 kernel_h: 3 kernel_w: 3"),
-      "net.prototxt:3:50: layer \"l\": both convolution_param.kernel_size and its _h or _w spelling are given; give "
+      "net.prototxt:2:109: layer \"l\": both convolution_param.kernel_size and its _h or _w spelling are given; give "
       "one of them");
   EXPECT_THAT(error("num_output: 2 kernel_h: 3"), HasSubstr("both the _h and the _w field are needed"));
   EXPECT_THAT(error("num_output: 2"),
@@ -104,14 +88,13 @@ TEST(LayerTypesTest, ConvolutionMistakes) {
   EXPECT_THAT(error("num_output: 2 kernel_size: 3 axis: 3"), HasSubstr("1 to 3 spatial axes, found [20,5]"));
   EXPECT_THAT(error("num_output: 2 kernel_size: 3 kernel_size: 3 kernel_size: 3"),
               HasSubstr("is given 3 times for 2 spatial axes"));
-  EXPECT_THAT(
-      SingleLayerErrors({1, 4, 3, 3}, "Deconvolution", "convolution_param { num_output: 1 kernel_size: 1 pad: 2 }"),
-      HasSubstr("spatial axis 0 would have -1 outputs: stride 1 * (3 - 1) + 1 - 2 * pad 2"));
+  EXPECT_THAT(ErrorOf({{1, 4, 3, 3}}, "Deconvolution", "convolution_param { num_output: 1 kernel_size: 1 pad: 2 }"),
+              HasSubstr("spatial axis 0 would have -1 outputs: stride 1 * (3 - 1) + 1 - 2 * pad 2"));
 }
 
 TEST(LayerTypesTest, PoolingMistakes) {
   const auto error = [](const std::string& fields) {
-    return SingleLayerErrors({1, 4, 5, 5}, "Pooling", "pooling_param { " + fields + " }");
+    return ErrorOf({{1, 4, 5, 5}}, "Pooling", "pooling_param { " + fields + " }");
   };
   EXPECT_THAT(error("pool: MAX"), HasSubstr("pooling_param.kernel_size (or kernel_h and kernel_w) must be given"));
   EXPECT_THAT(error("kernel_size: 2 kernel_h: 2 kernel_w: 2"), HasSubstr("both pooling_param.kernel_size and its _h"));
@@ -128,16 +111,16 @@ TEST(LayerTypesTest, PoolingMistakes) {
 }
 
 TEST(LayerTypesTest, DropoutKeepsAndScalesInTraining) {
-  const std::string text = SingleLayer({1000}, "Dropout", "dropout_param { dropout_ratio: 0.25 }");
+  const std::string text = Layer({{1000}}, "Dropout", "dropout_param { dropout_ratio: 0.25 }");
   const BuiltNet net = BuildText(text);
-  const Feeds feeds{{"x", std::vector<double>(1000, 3.0)}, {"random_key", {7}}};
+  const Feeds feeds{{"a", std::vector<double>(1000, 3.0)}, {"random_key", {7}}};
   const std::vector<double> y = TopValues(net, feeds, "y");
   for (const double value : y) EXPECT_TRUE(value == 0 || std::abs(value - 4) < 1e-6) << value;
   EXPECT_NEAR(static_cast<double>(std::ranges::count(y, 0.0)), 250, 60);
   EXPECT_EQ(TopValues(net, feeds, "y"), y);
-  EXPECT_NE(TopValues(net, {{"x", std::vector<double>(1000, 3.0)}, {"random_key", {8}}}, "y"), y);
+  EXPECT_NE(TopValues(net, {{"a", std::vector<double>(1000, 3.0)}, {"random_key", {8}}}, "y"), y);
   EXPECT_EQ(OpsOf(BuildText(text, TEST), "l"), "");
-  EXPECT_THAT(SingleLayerErrors({2}, "Dropout", "dropout_param { dropout_ratio: 1.5 }"),
+  EXPECT_THAT(ErrorOf({{2}}, "Dropout", "dropout_param { dropout_ratio: 1.5 }"),
               HasSubstr("must be in [0, 1], found 1.5"));
 }
 
@@ -154,22 +137,21 @@ TEST(LayerTypesTest, BatchNormSharedByTwoLayersUpdatesItsStatisticsTwice) {
 }
 
 TEST(LayerTypesTest, BatchNormStatisticsAreNotTrained) {
-  const BuiltNet net = BuildText(SingleLayer({2, 3, 2, 2}, "BatchNorm", ""));
+  const BuiltNet net = BuildText(Layer({{2, 3, 2, 2}}, "BatchNorm", ""));
   ASSERT_EQ(net.blobs.size(), 3U);
   for (const NetBlob& blob : net.blobs) {
     EXPECT_EQ(blob.role, ParameterRole::kStatistic);
     EXPECT_EQ(blob.lr_mult, 0);
   }
-  EXPECT_EQ(SingleLayerErrors({2, 3}, "BatchNorm", "param { lr_mult: 0 } param { lr_mult: 0 } param { lr_mult: 0 }"),
-            "built");
-  EXPECT_THAT(SingleLayerErrors({2, 3}, "BatchNorm", "param { lr_mult: 1 }"),
-              HasSubstr("net.prototxt:3:9: layer \"l\": the statistics of BatchNorm are not trained"));
+  EXPECT_EQ(ErrorOf({{2, 3}}, "BatchNorm", "param { lr_mult: 0 } param { lr_mult: 0 } param { lr_mult: 0 }"), "built");
+  EXPECT_THAT(ErrorOf({{2, 3}}, "BatchNorm", "param { lr_mult: 1 }"),
+              HasSubstr("net.prototxt:2:66: layer \"l\": the statistics of BatchNorm are not trained"));
 }
 
 TEST(LayerTypesTest, ReductionKinds) {
   const auto reduced = [](const std::string& fields) {
-    return TopValues(BuildText(SingleLayer({2, 3}, "Reduction", "reduction_param { " + fields + " }")),
-                     {{"x", {1, -2, 3, 4, 5, -6}}}, "y");
+    return TopValues(BuildText(Layer({{2, 3}}, "Reduction", "reduction_param { " + fields + " }")),
+                     {{"a", {1, -2, 3, 4, 5, -6}}}, "y");
   };
   EXPECT_THAT(reduced(""), ElementsAre(5));
   EXPECT_THAT(reduced("axis: 1"), ElementsAre(2, 3));
@@ -179,9 +161,9 @@ TEST(LayerTypesTest, ReductionKinds) {
 }
 
 TEST(LayerTypesTest, TileRepeats) {
-  const BuiltNet net = BuildText(SingleLayer({2, 2}, "Tile", "tile_param { tiles: 2 }"));
+  const BuiltNet net = BuildText(Layer({{2, 2}}, "Tile", "tile_param { tiles: 2 }"));
   EXPECT_EQ(net.graph.shape(net.tops.at("y")), (Shape{2, 4}));
-  EXPECT_THAT(TopValues(net, {{"x", {1, 2, 3, 4}}}, "y"), ElementsAre(1, 2, 1, 2, 3, 4, 3, 4));
+  EXPECT_THAT(TopValues(net, {{"a", {1, 2, 3, 4}}}, "y"), ElementsAre(1, 2, 1, 2, 3, 4, 3, 4));
 }
 
 TEST(LayerTypesTest, EltwiseMaximumOfThree) {
@@ -215,21 +197,21 @@ TEST(LayerTypesTest, EltwiseOfOneBottom) {
 }
 
 TEST(LayerTypesTest, AxisMistakesNameFieldAndShape) {
-  EXPECT_THAT(SingleLayerErrors({2, 3}, "Softmax", "softmax_param { axis: 2 }"),
-              HasSubstr("net.prototxt:3:17: layer \"l\": softmax_param.axis is 2 but the bottom [2,3] has 2 axes"));
-  EXPECT_THAT(SingleLayerErrors({2, 3}, "Concat", "concat_param { axis: 1 concat_dim: 1 }"),
+  EXPECT_THAT(ErrorOf({{2, 3}}, "Softmax", "softmax_param { axis: 2 }"),
+              HasSubstr("net.prototxt:2:72: layer \"l\": softmax_param.axis is 2 but the bottom [2,3] has 2 axes"));
+  EXPECT_THAT(ErrorOf({{2, 3}}, "Concat", "concat_param { axis: 1 concat_dim: 1 }"),
               HasSubstr("both concat_param.axis and concat_param.concat_dim are given; give one"));
-  EXPECT_THAT(SingleLayerErrors({2, 3}, "Slice", "top: \"z\" slice_param { slice_dim: 1 }"),
+  EXPECT_THAT(ErrorOf({{2, 3}}, "Slice", "top: \"z\" slice_param { slice_dim: 1 }"),
               HasSubstr("axis 1 of the bottom [2,3] does not divide into 2 equal tops; give slice_point"));
-  EXPECT_THAT(SingleLayerErrors({2, 3}, "Slice", "top: \"z\" slice_param { slice_point: 3 }"),
+  EXPECT_THAT(ErrorOf({{2, 3}}, "Slice", "top: \"z\" slice_param { slice_point: 3 }"),
               HasSubstr("part 1 would run from 3 to 3"));
-  EXPECT_THAT(SingleLayerErrors({2, 3, 4}, "Flatten", "flatten_param { axis: 2 end_axis: 1 }"),
+  EXPECT_THAT(ErrorOf({{2, 3, 4}}, "Flatten", "flatten_param { axis: 2 end_axis: 1 }"),
               HasSubstr("flatten_param.end_axis 1 lies before axis 2"));
 }
 
 TEST(LayerTypesTest, ReshapeMistakes) {
   const auto error = [](const std::string& dims) {
-    return SingleLayerErrors({2, 6}, "Reshape", "reshape_param { shape { " + dims + " } }");
+    return ErrorOf({{2, 6}}, "Reshape", "reshape_param { shape { " + dims + " } }");
   };
   EXPECT_EQ(error("dim: 0 dim: 2 dim: -1"), "built");
   EXPECT_THAT(error("dim: -1 dim: -1"), HasSubstr("only one dim may be -1"));
@@ -258,15 +240,14 @@ TEST(LayerTypesTest, BottomsThatDoNotFit) {
 }
 
 TEST(LayerTypesTest, NumbersMustBeFinite) {
-  EXPECT_THAT(SingleLayerErrors({2}, "ReLU", "relu_param { negative_slope: nan }"),
+  EXPECT_THAT(ErrorOf({{2}}, "ReLU", "relu_param { negative_slope: nan }"),
               HasSubstr("relu_param.negative_slope must be a finite number, found nan"));
-  EXPECT_THAT(SingleLayerErrors({2}, "Power", "power_param { scale: inf }"),
+  EXPECT_THAT(ErrorOf({{2}}, "Power", "power_param { scale: inf }"),
               HasSubstr("power_param.scale must be a finite number"));
-  EXPECT_THAT(SingleLayerErrors({2}, "Exp", "exp_param { base: 0 }"),
+  EXPECT_THAT(ErrorOf({{2}}, "Exp", "exp_param { base: 0 }"),
               HasSubstr("exp_param.base must be positive, or -1 for e"));
-  EXPECT_THAT(SingleLayerErrors({2}, "Clip", "clip_param { min: 2 max: 1 }"),
-              HasSubstr("clip_param.min 2 is above max 1"));
-  EXPECT_THAT(SingleLayerErrors({1, 2, 3, 3}, "LRN", "lrn_param { local_size: 4 }"), HasSubstr("must be odd, found 4"));
+  EXPECT_THAT(ErrorOf({{2}}, "Clip", "clip_param { min: 2 max: 1 }"), HasSubstr("clip_param.min 2 is above max 1"));
+  EXPECT_THAT(ErrorOf({{1, 2, 3, 3}}, "LRN", "lrn_param { local_size: 4 }"), HasSubstr("must be odd, found 4"));
 }
 
 TEST(LayerTypesTest, DataLikeLayersTellTheirShapes) {

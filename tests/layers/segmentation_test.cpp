@@ -183,8 +183,10 @@ TEST(SegmentationTest, InterpMistakes) {
 TEST(SegmentationTest, DataFedTops) {
   const BuiltNet net = BuildText(
       "layer { name: \"d\" type: \"DenseImageData\" top: \"data\" top: \"label\" }"
-      "layer { name: \"s\" type: \"ImageSegData\" top: \"image\" top: \"segments\" }");
-  EXPECT_EQ(net.data.size(), 2U);
+      "layer { name: \"s\" type: \"ImageSegData\" top: \"image\" top: \"segments\" }"
+      "layer { name: \"m\" type: \"ImageLabelmapData\" top: \"picture\" top: \"map\" }"
+      "layer { name: \"w\" type: \"WindowSegData\" top: \"window\" top: \"part\" }");
+  EXPECT_EQ(net.data.size(), 4U);
   EXPECT_EQ(net.graph.shape(net.tops.at("data")), (Shape{4, 3, 8, 8}));
   EXPECT_THAT(ErrorsOf("layer { name: \"d\" type: \"DenseImageData\" top: \"data\" }"),
               HasSubstr("takes 2 tops, found 1"));

@@ -2,10 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/text.h"
 #include "graph/autodiff.h"
 #include "layers/net/catalog.h"
-#include "net_run.h"
+#include "one_layer.h"
 
 namespace moka {
 namespace {
@@ -13,17 +12,6 @@ namespace {
 using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-// A layer "l" that reads inputs x0, x1, ... and writes y.
-std::string Layer(const std::vector<std::vector<int64_t>>& shapes, const std::string& type, const std::string& fields) {
-  std::string text;
-  std::string bottoms;
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    text += InputText(StrCat("x", i), shapes[i]);
-    bottoms += StrCat("bottom: \"x", i, "\" ");
-  }
-  return StrCat(text, "layer { name: \"l\" type: \"", type, "\" ", bottoms, "top: \"y\"\n", fields, " }");
-}
 
 Shape TopShape(const std::string& text) {
   const BuiltNet net = BuildText(text);
@@ -72,10 +60,10 @@ std::string Loss(const std::string& fields, int64_t rows = 1, const std::string&
 }
 
 Feeds LossFeeds(std::vector<double> truth) {
-  return {{"x0", std::vector<double>(8, 0.0)},
-          {"x1", {0, 0, 0, 0}},
-          {"x2", {0, 0, 0.5, 1, 0.5, 0, 1, 1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1}},
-          {"x3", std::move(truth)}};
+  return {{"a", std::vector<double>(8, 0.0)},
+          {"b", {0, 0, 0, 0}},
+          {"c", {0, 0, 0.5, 1, 0.5, 0, 1, 1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1}},
+          {"d", std::move(truth)}};
 }
 
 double LossOf(const std::string& text, const std::vector<double>& truth) {
@@ -120,8 +108,8 @@ TEST(MultiBoxLossTest, RowsNeedNotComeImageByImage) {
   const std::string text = Layer({{2, 8}, {2, 4}, {1, 2, 8}, {1, 1, 3, 8}}, "MultiBoxLoss",
                                  "multibox_loss_param { num_classes: 2 neg_pos_ratio: 0 }");
   Feeds feeds = LossFeeds({1, 1, 0, 0, 0, 0.5, 1, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0.5, 0, 1, 1, 0});
-  feeds["x0"].resize(16);
-  feeds["x1"] = {0, 0, 0, 5, 0, 7, 0, 0};
+  feeds["a"].resize(16);
+  feeds["b"] = {0, 0, 0, 5, 0, 7, 0, 0};
   const double expected = (std::log1p(std::exp(-5.0)) + std::log1p(std::exp(-7.0))) / 2;
   EXPECT_NEAR(TopValues(BuildText(text), feeds, "y")[0], expected, 1e-12);
 }
@@ -138,7 +126,7 @@ TEST(MultiBoxLossTest, ABottomWithoutPropagationAddsNothing) {
 
 TEST(MultiBoxLossTest, NoGradientReachesPriorsAndTruth) {
   BuiltNet net = BuildText(Loss(""));
-  const std::vector<ValueId> wanted = {IdOf(net.graph, "x2"), IdOf(net.graph, "x3")};
+  const std::vector<ValueId> wanted = {IdOf(net.graph, "c"), IdOf(net.graph, "d")};
   EXPECT_THAT(Differentiate(net.graph, net.tops.at("y"), wanted), Each(kNoId));
 }
 
@@ -148,14 +136,14 @@ TEST(MultiBoxLossTest, ReadsRowsOutOfPlanesAsCaffeDoes) {
     return BuildText(
         Layer({{1, 8}, {1, 4}, {1, 2, 8}, truth}, "MultiBoxLoss", "multibox_loss_param { num_classes: 2 }"));
   };
-  Feeds feeds{{"x0", {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8}},
-              {"x1", {0.5, -0.5, 0.25, 1}},
-              {"x2", {0, 0, 0.5, 1, 0.5, 0, 1, 1, 0.1, 0.1, 0.2, 0.2, 0.1, 0.1, 0.2, 0.2}},
-              {"x3", {0, 1, 0, 0.1, 0, 0.5, 1, 0, -1, 0, 0, 0, 0, 0, 0, 0}}};
+  Feeds feeds{{"a", {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8}},
+              {"b", {0.5, -0.5, 0.25, 1}},
+              {"c", {0, 0, 0.5, 1, 0.5, 0, 1, 1, 0.1, 0.1, 0.2, 0.2, 0.1, 0.1, 0.2, 0.2}},
+              {"d", {0, 1, 0, 0.1, 0, 0.5, 1, 0, -1, 0, 0, 0, 0, 0, 0, 0}}};
   const std::vector<double> expected = TopValues(net({1, 1, 2, 8}), feeds, "y");
-  feeds["x3"].insert(feeds["x3"].end(), {0, 1, 0, 0.5, 0, 1, 1, 0});
+  feeds["d"].insert(feeds["d"].end(), {0, 1, 0, 0.5, 0, 1, 1, 0});
   EXPECT_EQ(TopValues(net({3, 1, 2, 4}), feeds, "y"), expected);
-  feeds["x3"].resize(16);
+  feeds["d"].resize(16);
   EXPECT_EQ(TopValues(net({2, 2, 2, 2}), feeds, "y"), expected);
   const auto mistake = [](const std::vector<int64_t>& truth) {
     return ErrorsOf(
@@ -269,7 +257,7 @@ std::string Evaluation(const std::string& fields) {
 }
 
 TEST(DetectionEvaluateTest, ASecondHitIsWrong) {
-  const Feeds feeds = {{"x0", {0, 1, 0.3, 0, 0, 1, 1, 0, 1, 0.6, 0, 0, 1, 1}}, {"x1", {0, 1, 0, 0, 0, 1, 1, 0}}};
+  const Feeds feeds = {{"a", {0, 1, 0.3, 0, 0, 1, 1, 0, 1, 0.6, 0, 0, 1, 1}}, {"b", {0, 1, 0, 0, 0, 1, 1, 0}}};
   EXPECT_THAT(TopValues(BuildText(Evaluation("")), feeds, "y"),
               ElementsAre(-1, 1, 1, -1, -1, 0, 1, 0.6, 1, 0, 0, 1, 0.3, 0, 1));
 }

@@ -91,16 +91,21 @@ function(moka_headers name)
   target_precompile_headers(${name} PRIVATE ${MOKA_COMMON_HEADERS} ${ARGN})
 endfunction()
 
-# moka_unity(target [STATES] [BATCH n] [ALONE a.cpp ...]): its sources are compiled n (12, unless said) together, as most of
-# what one takes are headers and the inline functions of others. What a name in an anonymous namespace is called is its
-# file's own affair: the build puts two sources that use the same name into different batches (write_batches.cmake).
-# Generated sources, those with flags of their own and those after ALONE stay alone, as do all with a compiler cache: that
-# build tells what a source forgot to include. A batch is what an edit costs. STATES: a class of a header has a State
-# whose members' types are in its source's anonymous namespace, which GCC warns of where it takes that source for a header.
+# moka_unity(target [STATES] [LANGUAGE CUDA] [BATCH n] [ALONE a.cpp ...]): its sources of C++, or of CUDA, are compiled n (12,
+# unless said) together, as most of what one takes are headers and the inline functions of others. What a name in an
+# anonymous namespace is called is its file's own affair: the build puts two sources that use the same name into different
+# batches (write_batches.cmake). Generated sources, those with flags of their own and those after ALONE stay alone, as do all
+# with a compiler cache: that build tells what a source forgot to include. A batch is what an edit costs. STATES: a class of
+# a header has a State whose members' types are in its source's anonymous namespace, which GCC warns of where it takes that
+# source for a header.
 set(MOKA_WRITE_BATCHES ${CMAKE_CURRENT_LIST_DIR}/write_batches.cmake)
 
 function(moka_unity target)
-  cmake_parse_arguments(UNITY "STATES" "BATCH" "ALONE" ${ARGN})
+  cmake_parse_arguments(UNITY "STATES" "BATCH;LANGUAGE" "ALONE" ${ARGN})
+  set(extension cpp)
+  if(UNITY_LANGUAGE STREQUAL "CUDA")
+    set(extension cu)
+  endif()
   get_target_property(sources ${target} SOURCES)
   set_target_properties(${target} PROPERTIES MOKA_SOURCES "${sources}")
   if(CMAKE_DISABLE_PRECOMPILE_HEADERS)
@@ -118,25 +123,32 @@ function(moka_unity target)
     get_source_file_property(flags ${source} COMPILE_OPTIONS)
     cmake_path(ABSOLUTE_PATH source OUTPUT_VARIABLE file)
     cmake_path(IS_PREFIX PROJECT_BINARY_DIR ${file} is_generated)
-    if(flags OR is_generated OR source IN_LIST UNITY_ALONE OR NOT source MATCHES "\\.cpp$")
+    if(flags OR is_generated OR source IN_LIST UNITY_ALONE OR NOT source MATCHES "\\.${extension}$")
       list(APPEND alone ${source})
     else()
       list(APPEND together ${file})
     endif()
   endforeach()
   list(LENGTH together count)
-  math(EXPR last "(${count} - 1) / ${UNITY_BATCH}")
+  math(EXPR spare "(${count} - 1) / ${UNITY_BATCH} + 1")
   set(batches)
-  foreach(batch RANGE ${last})
-    list(APPEND batches ${CMAKE_CURRENT_BINARY_DIR}/${target}_${batch}.cpp)
+  foreach(batch RANGE ${spare})
+    list(APPEND batches ${CMAKE_CURRENT_BINARY_DIR}/${target}_${batch}.${extension})
   endforeach()
+  # Mostly the spare one is empty.
+  list(GET batches ${spare} file)
+  set_source_files_properties(${file} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
   set(list ${CMAKE_CURRENT_BINARY_DIR}/${target}.sources)
   file(CONFIGURE OUTPUT ${list} CONTENT "${together}")
   add_custom_command(OUTPUT ${batches}
     COMMAND ${CMAKE_COMMAND} -D ROOT=${PROJECT_SOURCE_DIR} -D LIST=${list} -D BATCH=${UNITY_BATCH} "-D BATCHES=${batches}" -P ${MOKA_WRITE_BATCHES}
     DEPENDS ${together} ${list} ${MOKA_WRITE_BATCHES}
+    DEPFILE ${list}.d
     COMMENT "Batching the sources of ${target}" VERBATIM)
-  set_target_properties(${target} PROPERTIES SOURCES "${alone};${batches}" MOKA_BATCHED ON)
+  set_target_properties(${target} PROPERTIES SOURCES "${alone};${batches}")
+  if(extension STREQUAL "cpp")
+    set_target_properties(${target} PROPERTIES MOKA_BATCHED ON)
+  endif()
 endfunction()
 
 # moka_room(NAME [RARE] SOURCES a.cpp ... DEPENDS rooms and libraries ... REUSE headers): a static library moka_NAME.

@@ -1,7 +1,8 @@
 # Writes the batches that moka_unity (moka_target.cmake) promises, where they are not what they should be: sources in LIST,
-# which include by ROOT, are spread over BATCHES, about BATCH to each. Two that declare the same name for themselves (in an
-# anonymous namespace, as static, as a macro) never meet, nor does one meet a header's name that it does not include, so
-# that an author may call things what they are.
+# which include by ROOT, are spread over BATCHES, about BATCH to each; the last of BATCHES is spare, for sources whose
+# names meet their like in all the others. Two that declare the same name for themselves (in an anonymous namespace, as
+# static, as a macro) never meet, nor does one meet a name of a header that the other itself includes, so that an author
+# may call things what they are. LIST.d tells the build which headers were read.
 cmake_minimum_required(VERSION 3.25)
 file(READ ${LIST} sources)
 
@@ -42,7 +43,7 @@ function(find_names file is_header)
   set(short "${short}" PARENT_SCOPE)
 endfunction()
 
-# Names of the headers of Moka that the file includes, into `seen`.
+# Names of the headers of Moka that the file itself includes, into `seen`.
 function(find_seen file)
   set(all)
   cmake_path(GET file PARENT_PATH folder)
@@ -55,6 +56,7 @@ function(find_seen file)
         if(NOT is_known)
           find_names(${header} TRUE)
           set_property(GLOBAL PROPERTY names_of_${header} "${found}")
+          set_property(GLOBAL APPEND PROPERTY headers ${header})
         endif()
         get_property(found GLOBAL PROPERTY names_of_${header})
         list(APPEND all ${found})
@@ -92,7 +94,7 @@ function(find_clash batch)
 endfunction()
 
 list(LENGTH BATCHES count)
-math(EXPR last "${count} - 1")
+math(EXPR spare "${count} - 1")
 set(index 0)
 foreach(source IN LISTS sources)
   find_names(${source} FALSE)
@@ -103,8 +105,11 @@ foreach(source IN LISTS sources)
   math(EXPR wanted "${index} / ${BATCH}")
   math(EXPR index "${index} + 1")
   set(place "")
-  foreach(step RANGE ${last})
-    math(EXPR batch "(${wanted} + ${step}) % ${count}")
+  foreach(step RANGE ${spare})
+    set(batch ${spare})
+    if(step LESS spare)
+      math(EXPR batch "(${wanted} + ${step}) % ${spare}")
+    endif()
     find_clash(${batch})
     if(NOT clash)
       set(place ${batch})
@@ -112,8 +117,8 @@ foreach(source IN LISTS sources)
     endif()
   endforeach()
   if(place STREQUAL "")
-    message(FATAL_ERROR "${source}: each of the ${count} batches has a source with one of its names, as '${clash}': give it "
-                        "a name of its own, name the source after ALONE, or make the batches smaller, in its room's moka_unity")
+    message(FATAL_ERROR "${source}: each batch, the spare one too, has a source with one of its names, as '${clash}': give "
+                        "it a name of its own, name the source after ALONE, or make the batches smaller, in its room's moka_unity")
   endif()
   list(APPEND names_${place} ${names})
   list(APPEND seen_${place} ${seen})
@@ -124,7 +129,7 @@ foreach(source IN LISTS sources)
   string(APPEND text_${place} "#include \"${source}\"\n")
 endforeach()
 
-foreach(batch RANGE ${last})
+foreach(batch RANGE ${spare})
   list(GET BATCHES ${batch} file)
   set(text "// Made by tools/cmake/write_batches.cmake.\n${text_${batch}}")
   set(was "")
@@ -135,3 +140,10 @@ foreach(batch RANGE ${last})
     file(WRITE ${file} "${text}")
   endif()
 endforeach()
+
+list(GET BATCHES 0 first)
+get_property(headers GLOBAL PROPERTY headers)
+list(TRANSFORM headers REPLACE " " "\\\\ ")
+list(JOIN headers " \\\n  " headers)
+string(REPLACE " " "\\ " first "${first}")
+file(WRITE ${LIST}.d "${first}: ${headers}\n")

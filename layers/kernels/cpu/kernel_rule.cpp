@@ -34,7 +34,7 @@ constexpr double kProductFlopsPerMs = 1.65e8;
 // Images in lanes read all of x for each of few products where a kernel has one tap.
 constexpr double kOneTapShare = 0.4;
 // oneDNN takes images of so few channels plainly.
-constexpr int64_t kPicture = 4;
+constexpr int64_t kFewChannels = 4;
 
 int64_t Rounded(int64_t count, int64_t lanes) { return (count + lanes - 1) / lanes * lanes; }
 
@@ -55,9 +55,9 @@ double PaddingOf(const Rate& rate, const KernelQuery& query, int64_t lanes) {
   const int64_t inputs = w[1];
   const int64_t outputs = w[0] / groups;
   if (inputs == 1 && outputs == 1) return PaddedShare(groups, lanes);  // depthwise
-  const bool is_picture =
-      rate.row == "onednn" && groups == 1 && inputs < kPicture && query.node.op->name != "convolution_backward_data";
-  return PaddedShare(outputs, lanes) * (is_picture ? 1 : PaddedShare(inputs, lanes));
+  const bool has_few_channels = rate.row == "onednn" && groups == 1 && inputs < kFewChannels &&
+                                query.node.op->name != "convolution_backward_data";
+  return PaddedShare(outputs, lanes) * (has_few_channels ? 1 : PaddedShare(inputs, lanes));
 }
 
 }  // namespace

@@ -269,8 +269,8 @@ struct MaskEach {
   }
 };
 
-// The first element whose running sum reaches u times the total (Zeiler and Fergus, arXiv 1301.3557, section 3). Two
-// passes over the window recompute less than they would store.
+// The first element whose running sum reaches u times the total (Zeiler and Fergus, arXiv 1301.3557, section 3). The
+// window is visited twice: for the total, then for the choice.
 template <class T>
 struct StochasticEach {
   Pool p;

@@ -68,7 +68,6 @@ struct HardExampleMark {
   T* y;
   __host__ __device__ void operator()(int64_t place) const {
     const cuda::SortItem& item = items[place];
-    // The items are sorted by group, so the group's first item is found by bisection.
     const int64_t first =
         cuda::PartitionPoint(items, 0, place, [&](const cuda::SortItem& other) { return other.group < item.group; });
     y[item.index] = cuda::Narrow<T>(item.group != kPadding && place - first < keep ? 1 : 0);

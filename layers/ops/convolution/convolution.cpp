@@ -7,6 +7,7 @@
 #include "layers/ops/checks.h"
 #include "layers/ops/geometry.h"
 #include "layers/ops/gradients.h"
+#include "layers/ops/traits.h"
 #include "layers/ops/visit.h"
 
 namespace moka {
@@ -116,6 +117,7 @@ OpDef ConvolutionOp() {
       // The summand is the last input; a bias in its place has another shape, which the planner tells apart.
       .may_overwrite = [](const Attributes& attributes, int input,
                           int) { return input >= 2 && attributes.Bool("sum") && !attributes.Bool("keeps_summand"); },
+      .by_image = EachImageAlone,
       .precision = Precision::kPrefer16,
       .flops = [](const Attributes&, std::span<const TensorType> in,
                   std::span<const TensorType> out) { return ConvolutionFlops(in[1].shape, out[0].shape); },

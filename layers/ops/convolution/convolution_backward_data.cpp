@@ -7,6 +7,7 @@
 #include "layers/ops/checks.h"
 #include "layers/ops/geometry.h"
 #include "layers/ops/gradients.h"
+#include "layers/ops/traits.h"
 #include "layers/ops/visit.h"
 
 namespace moka {
@@ -89,6 +90,7 @@ OpDef ConvolutionBackwardDataOp() {
           .infer = InferConvolutionBackwardData,
           .reference = ConvolutionBackwardDataReference,
           .gradient = ConvolutionBackwardDataGradient,
+          .by_image = EachImageAlone,
           .precision = Precision::kPrefer16,
           .flops = [](const Attributes&, std::span<const TensorType> in,
                       std::span<const TensorType>) { return ConvolutionFlops(in[1].shape, in[0].shape); },

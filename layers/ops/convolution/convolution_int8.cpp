@@ -9,6 +9,7 @@
 #include "layers/ops/checks.h"
 #include "layers/ops/convolution/rounding.h"
 #include "layers/ops/geometry.h"
+#include "layers/ops/traits.h"
 #include "layers/ops/visit.h"
 
 namespace moka {
@@ -106,6 +107,7 @@ OpDef ConvolutionInt8Op() {
           .reference = ConvolutionInt8Reference,
           .may_overwrite = [](const Attributes& attributes, int input,
                               int) { return input == 3 && attributes.Bool("sum"); },
+          .by_image = EachImageAlone,
           .precision = Precision::kKeep32,
           .on_host = "products of 8-bit integers are made for CPUs",
           .flops = [](const Attributes&, std::span<const TensorType> in,

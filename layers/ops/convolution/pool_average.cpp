@@ -7,6 +7,7 @@
 #include "layers/ops/checks.h"
 #include "layers/ops/geometry.h"
 #include "layers/ops/gradients.h"
+#include "layers/ops/traits.h"
 #include "layers/ops/visit.h"
 
 namespace moka {
@@ -126,6 +127,7 @@ OpDef PoolAverageOp() {
       .infer = InferPoolAverage,
       .reference = PoolAverageReference,
       .gradient = PoolAverageGradient,
+      .by_image = EachImageAlone,
       .cases = PoolAverageCases};
 }
 

@@ -8,6 +8,7 @@
 #include "layers/ops/checks.h"
 #include "layers/ops/geometry.h"
 #include "layers/ops/gradients.h"
+#include "layers/ops/traits.h"
 #include "layers/ops/visit.h"
 
 namespace moka {
@@ -194,6 +195,7 @@ OpDef PoolMaxForwardOp() {
           .attributes = PoolAttributes(),
           .infer = InferPoolMaxForward,
           .reference = PoolMaxReferenceForward,
+          .by_image = EachImageAlone,
           .cases = PoolMaxForwardCases};
 }
 

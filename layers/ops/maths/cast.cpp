@@ -4,6 +4,7 @@
 #include "graph/op.h"
 #include "layers/ops/cases.h"
 #include "layers/ops/checks.h"
+#include "layers/ops/traits.h"
 
 namespace moka {
 namespace {
@@ -30,6 +31,7 @@ void CastGradient(GradientContext& c) {
 std::vector<OpCase> CastCases() {
   const auto to = [](const char* dtype) { return Attributes{{"dtype", std::string(dtype)}}; };
   return {
+      {.name = "float32_to_float32", .inputs = {Float32({3, 5})}, .attributes = to("float32")},
       {.name = "float32_to_float64", .inputs = {Float32({3, 5})}, .attributes = to("float64")},
       {.name = "float64_to_float32", .inputs = {{DType::kFloat64, Shape{3, 5}, {}}}, .attributes = to("float32")},
       {.name = "float32_to_bfloat16", .inputs = {Float32({4, 33})}, .attributes = to("bfloat16"), .tolerance = 4e-3},
@@ -65,6 +67,7 @@ OpDef CastOp() {
           .infer = InferCast,
           .reference = CastReference,
           .gradient = CastGradient,
+          .repeats = AlwaysRepeats,
           .precision = Precision::kFollow,
           .cases = CastCases};
 }

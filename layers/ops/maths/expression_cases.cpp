@@ -52,6 +52,7 @@ OpCase SumExpressionCases(std::string name, std::string expression, Ints axes, s
 
 std::vector<OpCase> PointwiseCases() {
   std::vector<OpCase> cases = {
+      Unary("copy", "x0"),
       Unary("relu", "max(x0,0)"),
       Unary("leaky_relu", "select(gt(x0,0),x0,0.1*x0)"),
       Unary("relu6", "min(max(x0,0),2)"),
@@ -114,6 +115,7 @@ std::vector<OpCase> ReduceSumCases() {
           SumExpressionCases("middle", "x0*x0", {1, 2}, {x}),
           SumExpressionCases("outer", "x0*x1", {0}, {Float32({4, 1}), Float32({1, 6})}),
           SumExpressionCases("scalar_factor", "x0*x1", {0, 1}, {Float32({4, 3}), Float32({})}),
+          SumExpressionCases("copy", "x0", {}, {Float32({4, 3})}),
           SumExpressionCases("nothing", "tanh(x0)", {}, {Float32({4, 3})}),
           SumExpressionCases("repeated_only", "x0*x0", {1}, {channel, x})};
 }

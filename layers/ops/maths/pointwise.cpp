@@ -87,6 +87,13 @@ OpDef PointwiseOp() {
           .gradient = PointwiseGradient,
           // Every output has the broadcast shape; the planner compares types, and elements are read before written.
           .may_overwrite = [](const Attributes&, int, int) { return true; },
+          // Random numbers are keyed by an element's place in the whole batch.
+          .by_image =
+              [](const Attributes& attributes, int) {
+                const bool is_random = Expression::Parse(attributes.Get<Strings>("exprs")).IsRandom();
+                return is_random ? ByImage::kNever : ByImage::kWithBroadcast;
+              },
+          .repeats = [](const Attributes& attributes) { return attributes.Get<Strings>("exprs") == Strings{"x0"}; },
           .flops = PointwiseFlops,
           .cases = PointwiseCases};
 }

@@ -112,6 +112,10 @@ OpDef ReduceSumOp() {
       .infer = InferReduceSum,
       .reference = ReduceSumReference,
       .gradient = ReduceSumGradient,
+      .repeats =
+          [](const Attributes& attributes) {
+            return attributes.Get<Ints>("axes").empty() && attributes.String("expr") == "x0";
+          },
       .precision = Precision::kKeep32,
       .flops = ReduceSumFlops,
       .cases = ReduceSumCases};

@@ -2,6 +2,7 @@
 #include "graph/op.h"
 #include "layers/ops/cases.h"
 #include "layers/ops/checks.h"
+#include "layers/ops/traits.h"
 
 namespace moka {
 namespace {
@@ -26,6 +27,7 @@ OpDef StopGradientOp() {
           .infer = InferStopGradient,
           .reference = StopGradientReference,
           .is_alias = true,
+          .repeats = AlwaysRepeats,
           .cases = StopGradientCases};
 }
 

@@ -9,6 +9,7 @@
 #include "layers/ops/cases.h"
 #include "layers/ops/checks.h"
 #include "layers/ops/gradients.h"
+#include "layers/ops/traits.h"
 #include "layers/ops/visit.h"
 
 namespace moka {
@@ -140,6 +141,7 @@ OpDef LrnOp() {
           .infer = InferLrn,
           .reference = LrnReference,
           .gradient = LrnGradient,
+          .by_image = EachImageAlone,
           .precision = Precision::kKeep32,
           .cases = LrnCases};
 }

@@ -4,6 +4,7 @@
 #include "graph/op.h"
 #include "layers/ops/cases.h"
 #include "layers/ops/checks.h"
+#include "layers/ops/traits.h"
 
 namespace moka {
 namespace {
@@ -50,6 +51,7 @@ OpDef ClipGradientOp() {
           .reference = ClipGradientReference,
           .gradient = GradientOfClipGradient,
           .is_alias = true,
+          .repeats = AlwaysRepeats,
           .precision = Precision::kKeep32,
           .takes_half = IsScaledIdentity,
           .cases = ClipGradientCases};

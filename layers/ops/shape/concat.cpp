@@ -4,6 +4,7 @@
 #include "graph/op.h"
 #include "layers/ops/cases.h"
 #include "layers/ops/checks.h"
+#include "layers/ops/traits.h"
 #include "layers/ops/visit.h"
 
 namespace moka {
@@ -70,6 +71,9 @@ OpDef ConcatOp() {
           .infer = InferConcat,
           .reference = ConcatReference,
           .gradient = ConcatGradient,
+          .by_image = [](const Attributes& attributes,
+                         int rank) { return UnlessAlongImages(attributes, rank, ByImage::kOfImages); },
+          .repeats = AlwaysRepeats,
           .cases = ConcatCases};
 }
 

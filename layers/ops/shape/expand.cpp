@@ -3,6 +3,7 @@
 #include "graph/op.h"
 #include "layers/ops/cases.h"
 #include "layers/ops/checks.h"
+#include "layers/ops/traits.h"
 #include "layers/ops/visit.h"
 
 namespace moka {
@@ -56,6 +57,7 @@ OpDef ExpandOp() {
           .infer = InferExpand,
           .reference = ExpandReference,
           .gradient = ExpandGradient,
+          .repeats = AlwaysRepeats,
           .cases = ExpandCases};
 }
 

@@ -3,6 +3,7 @@
 #include "graph/op.h"
 #include "layers/ops/cases.h"
 #include "layers/ops/checks.h"
+#include "layers/ops/traits.h"
 
 namespace moka {
 namespace {
@@ -29,7 +30,8 @@ std::vector<OpCase> ReshapeCases() {
   const auto to = [](Ints shape) { return Attributes{{"shape", std::move(shape)}}; };
   return {{"flatten", {Float32({2, 3, 4, 5})}, to({2, 60})},
           {"split", {Float32({6, 4})}, to({2, 3, 2, 2})},
-          {"scalar", {Float32({1, 1})}, to({})}};
+          {"scalar", {Float32({1, 1})}, to({})},
+          {"as_it_is", {Float32({2, 3})}, to({2, 3})}};
 }
 
 }  // namespace
@@ -42,6 +44,7 @@ OpDef ReshapeOp() {
           .reference = ReshapeReference,
           .gradient = ReshapeGradient,
           .is_alias = true,
+          .repeats = AlwaysRepeats,
           .cases = ReshapeCases};
 }
 

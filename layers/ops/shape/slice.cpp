@@ -4,6 +4,7 @@
 #include "graph/op.h"
 #include "layers/ops/cases.h"
 #include "layers/ops/checks.h"
+#include "layers/ops/traits.h"
 #include "layers/ops/visit.h"
 
 namespace moka {
@@ -76,6 +77,9 @@ OpDef SliceOp() {
           .infer = InferSlice,
           .reference = SliceReference,
           .gradient = SliceGradient,
+          .by_image = [](const Attributes& attributes,
+                         int rank) { return UnlessAlongImages(attributes, rank, ByImage::kWithWeights); },
+          .repeats = AlwaysRepeats,
           .cases = SliceCases};
 }
 

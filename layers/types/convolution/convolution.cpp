@@ -102,7 +102,7 @@ BottomShapes BottomsOfConvolution(const TopNeed& need) {
   return {*bottom};
 }
 
-LayerDef Row(std::string type, std::vector<std::string> params) {
+LayerDef Row(std::string type) {
   return {.type = std::move(type),
           .max_bottoms = -1,
           .max_tops = -1,
@@ -110,13 +110,13 @@ LayerDef Row(std::string type, std::vector<std::string> params) {
           .build = BuildConvolution,
           .traits = {.top_shape = TopShape::kAxes},
           .needs = NeedPictures,
-          .params = std::move(params)};
+          .params = {"convolution_param", "spectral_norm_param"}};
 }
 
 }  // namespace
 
 LayerDef ConvolutionLayer() {
-  LayerDef def = Row("Convolution", {"convolution_param", "spectral_norm_param"});
+  LayerDef def = Row("Convolution");
   def.traits.drawn_as = DrawnAs::kWeights;
   def.traits.has_filter_groups = true;
   def.needs = NeedsOfConvolution;
@@ -127,16 +127,12 @@ LayerDef ConvolutionLayer() {
 
 // The same layer under the names of forks.
 
-LayerDef Convolution3DLayer() { return Row("Convolution3D", {"convolution_param", "spectral_norm_param"}); }
+LayerDef Convolution3DLayer() { return Row("Convolution3D"); }
 
-LayerDef ConvolutionDepthwiseLayer() {
-  return Row("ConvolutionDepthwise", {"convolution_param", "spectral_norm_param"});
-}
+LayerDef ConvolutionDepthwiseLayer() { return Row("ConvolutionDepthwise"); }
 
-LayerDef DepthwiseConvolutionLayer() {
-  return Row("DepthwiseConvolution", {"convolution_param", "spectral_norm_param"});
-}
+LayerDef DepthwiseConvolutionLayer() { return Row("DepthwiseConvolution"); }
 
-LayerDef NdConvolutionLayer() { return Row("NdConvolution", {"convolution_param", "spectral_norm_param"}); }
+LayerDef NdConvolutionLayer() { return Row("NdConvolution"); }
 
 }  // namespace moka

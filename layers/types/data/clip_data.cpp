@@ -1,7 +1,6 @@
 // The forks' layers of clips and sequences, read by the data room: TridimData, VideoDataSeg, VideoDataRNN,
 // ImageVideoData, RgbVideoData and FlowVideoData.
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 #include "core/size.h"

@@ -32,7 +32,7 @@ GuessedTypes GuessRecordData(const LayerParameter& layer) {
 }  // namespace
 
 LayerDef RecordDataLayer() {
-  return OutsideDataLayer("RecordData", {.guess = GuessRecordData, .kind = DataKind::kSamples}, 8,
+  return OutsideDataLayer("RecordData", {.guess = GuessRecordData}, 8,
                           {"data_param", "record_data_param", "transform_param", "sampling_param"});
 }
 

@@ -43,7 +43,7 @@ LayerDef AbsLossLayer() {
           .max_bottoms = 2,
           .auto_tops = true,
           .build = BuildAbs,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true, .is_regression = true},
+          .traits = {.is_loss = true, .is_regression = true},
           .needs = NeedEqualCounts};
 }
 
@@ -53,7 +53,7 @@ LayerDef DiceCoefLossLayer() {
           .max_bottoms = 2,
           .auto_tops = true,
           .build = BuildDiceCoef,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .traits = {.is_loss = true},
           .needs = NeedEqualCounts};
 }
 

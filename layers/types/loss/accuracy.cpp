@@ -50,7 +50,7 @@ LayerDef AccuracyLayer() {
           .max_bottoms = 2,
           .max_tops = 2,
           .build = BuildAccuracy,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_accuracy = true, .reads_scores = true},
+          .traits = {.is_accuracy = true, .reads_scores = true},
           .needs = NeedsOfAccuracy,
           .params = {"accuracy_param"}};
 }

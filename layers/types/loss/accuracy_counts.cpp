@@ -4,11 +4,12 @@
 #include <algorithm>
 
 #include "graph/term.h"
+#include "layers/net/layer_traits.h"
 
 namespace moka {
 
 bool IgnoresLabels(const NetParameter& net, const AccuracyParameter& accuracy) {
-  const auto pads = [](const LayerParameter& layer) { return layer.type() == "ProposalTarget"; };
+  const auto pads = [](const LayerParameter& layer) { return TraitsOf(layer).marks_padding; };
   return accuracy.has_ignore_label() || std::any_of(net.layer().begin(), net.layer().end(), pads);
 }
 

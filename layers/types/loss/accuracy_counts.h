@@ -6,8 +6,8 @@
 
 namespace moka {
 
-// Whether labels are left out: those of an ignore_label, or maybe -1 in nets with a layer that marks padding
-// (ProposalTarget): this is asked before the net is built, whose layers ask LayerBuilder::IsPadded.
+// Whether labels may be left out: those of an ignore_label, or -1 in nets with a layer that marks padding. A layer
+// that is built knows whether its own labels are made of such rows (LayerBuilder::IsPadded); this asks before.
 bool IgnoresLabels(const NetParameter& net, const AccuracyParameter& accuracy);
 
 // Returns the number of labels that count in an op `accuracy` with these attributes (axis, has_ignore, ignore_label), a

@@ -74,7 +74,7 @@ LayerDef ContrastiveLossLayer() {
           .max_bottoms = 4,
           .auto_tops = true,
           .build = BuildContrastive,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .traits = {.is_loss = true},
           .needs = NeedsOfContrastiveLoss,
           .params = {"contrastive_loss_param"}};
 }
@@ -85,7 +85,7 @@ LayerDef MineContrastiveLossLayer() {
           .max_bottoms = 4,
           .auto_tops = true,
           .build = BuildMine,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .traits = {.is_loss = true},
           .params = {"mine_contrastive_loss_param"}};
 }
 

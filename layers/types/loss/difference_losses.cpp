@@ -88,7 +88,7 @@ LayerDef CosineSimilarityLossLayer() {
           .max_bottoms = 2,
           .auto_tops = true,
           .build = BuildCosine,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .traits = {.is_loss = true},
           .needs = NeedEqualCounts};
 }
 
@@ -98,7 +98,7 @@ LayerDef EuclideanLoss6Layer() {
           .max_bottoms = 3,
           .auto_tops = true,
           .build = BuildEuclidean6,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .traits = {.is_loss = true},
           .needs = NeedEqualCounts};
 }
 
@@ -108,7 +108,7 @@ LayerDef K1EuclideanLossLayer() {
           .max_bottoms = 2,
           .auto_tops = true,
           .build = BuildK1,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true}};
+          .traits = {.is_loss = true}};
 }
 
 LayerDef K2EuclideanLossLayer() {
@@ -117,7 +117,7 @@ LayerDef K2EuclideanLossLayer() {
           .max_bottoms = 2,
           .auto_tops = true,
           .build = BuildK2,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true}};
+          .traits = {.is_loss = true}};
 }
 
 LayerDef ManhattanLossLayer() {
@@ -126,7 +126,7 @@ LayerDef ManhattanLossLayer() {
           .max_bottoms = 2,
           .auto_tops = true,
           .build = BuildManhattan,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true, .is_regression = true},
+          .traits = {.is_loss = true, .is_regression = true},
           .needs = NeedEqualCounts};
 }
 

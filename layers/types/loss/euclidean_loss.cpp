@@ -45,7 +45,7 @@ LayerDef EuclideanLossLayer() {
           .max_bottoms = 3,
           .auto_tops = true,
           .build = BuildEuclideanLoss,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true, .is_regression = true},
+          .traits = {.is_loss = true, .is_regression = true},
           .needs = NeedEqualCounts};
 }
 

@@ -32,7 +32,7 @@ LayerDef GanLossLayer() {
   return {.type = "GanLoss",
           .auto_tops = true,
           .build = BuildGanLoss,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .traits = {.is_loss = true},
           .params = {"gan_loss_param"}};
 }
 

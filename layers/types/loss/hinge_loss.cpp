@@ -25,7 +25,7 @@ LayerDef HingeLossLayer() {
           .max_bottoms = 2,
           .auto_tops = true,
           .build = BuildHingeLoss,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true, .reads_scores = true},
+          .traits = {.is_loss = true, .reads_scores = true},
           .needs = NeedsOfHingeLoss,
           .params = {"hinge_loss_param"}};
 }

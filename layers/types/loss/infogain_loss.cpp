@@ -98,7 +98,7 @@ LayerDef InfogainLossLayer() {
           .max_tops = 2,
           .auto_tops = true,
           .build = BuildInfogainLoss,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true, .reads_scores = true},
+          .traits = {.is_loss = true, .reads_scores = true},
           .needs = NeedsOfInfogainLoss,
           .params = {"infogain_loss_param", "loss_param"}};
 }

@@ -71,7 +71,7 @@ LayerDef L1LossLayer() {
           .max_bottoms = 2,
           .auto_tops = true,
           .build = BuildL1Loss,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true, .is_regression = true},
+          .traits = {.is_loss = true, .is_regression = true},
           .needs = NeedEqualCounts,
           .params = {"l1_loss_param"}};
 }

@@ -24,7 +24,7 @@ LayerDef MultiSigmoidCrossEntropyLossLayer() {
           .max_bottoms = 2,
           .auto_tops = true,
           .build = BuildMultiSigmoidCrossEntropyLoss,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .traits = {.is_loss = true},
           .needs = NeedEqualCounts};
 }
 

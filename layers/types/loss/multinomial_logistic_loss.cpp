@@ -21,9 +21,7 @@ LayerDef MultinomialLogisticLossLayer() {
           .max_bottoms = 2,
           .auto_tops = true,
           .build = BuildMultinomialLogisticLoss,
-          .traits = {.drawn_as = DrawnAs::kScores,
-                     .is_loss = true,
-                     .is_negative_without = "probabilities, which a Softmax makes of scores"}};
+          .traits = {.is_loss = true, .is_negative_without = "probabilities, which a Softmax makes of scores"}};
 }
 
 }  // namespace moka

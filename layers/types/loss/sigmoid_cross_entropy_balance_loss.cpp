@@ -35,7 +35,7 @@ LayerDef SigmoidCrossEntropyBalanceLossLayer() {
           .max_bottoms = 2,
           .auto_tops = true,
           .build = BuildSigmoidCrossEntropyBalanceLoss,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .traits = {.is_loss = true},
           .needs = NeedEqualCounts};
 }
 

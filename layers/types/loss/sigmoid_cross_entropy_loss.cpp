@@ -47,10 +47,7 @@ LayerDef SigmoidCrossEntropyLossLayer() {
           .max_bottoms = 3,
           .auto_tops = true,
           .build = BuildSigmoidCrossEntropyLoss,
-          .traits = {.drawn_as = DrawnAs::kScores,
-                     .is_loss = true,
-                     .scores_type = "Sigmoid",
-                     .is_negative_without = "targets from 0 to 1"},
+          .traits = {.is_loss = true, .scores_type = "Sigmoid", .is_negative_without = "targets from 0 to 1"},
           .needs = NeedEqualCounts,
           .params = {"loss_param"}};
 }

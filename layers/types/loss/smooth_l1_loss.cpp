@@ -90,7 +90,7 @@ LayerDef SmoothL1LossLayer() {
           .max_tops = 2,
           .auto_tops = true,
           .build = BuildSmoothL1Loss,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true, .is_regression = true},
+          .traits = {.is_loss = true, .is_regression = true},
           .needs = NeedEqualCounts,
           .params = {"smooth_l1_loss_param"}};
 }
@@ -102,7 +102,7 @@ LayerDef SmoothL1LossOhemLayer() {
           .max_tops = 2,
           .auto_tops = true,
           .build = BuildOhem,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .traits = {.is_loss = true},
           .params = {"loss_param"}};
 }
 

@@ -150,11 +150,7 @@ LayerDef SoftmaxWithLossLayer() {
           .max_tops = 3,
           .auto_tops = true,
           .build = BuildSoftmaxWithLoss,
-          .traits = {.drawn_as = DrawnAs::kScores,
-                     .is_loss = true,
-                     .scores_type = "Softmax",
-                     .gives_scores = true,
-                     .reads_scores = true},
+          .traits = {.is_loss = true, .scores_type = "Softmax", .gives_scores = true, .reads_scores = true},
           .needs = NeedsOfSoftmaxLoss,
           .params = {"softmax_param", "loss_param"}};
 }

@@ -46,7 +46,7 @@ LayerDef WeightedSoftmaxWithLossLayer() {
           .max_tops = 2,
           .auto_tops = true,
           .build = BuildWeightedSoftmaxLoss,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .traits = {.is_loss = true},
           .needs = NeedsOfWeightedSoftmaxLoss,
           .params = {"softmax_param", "loss_param"}};
 }

@@ -101,14 +101,19 @@ int64_t NumberAfter(const std::string& text, std::string_view word) {
   return std::max<int64_t>(number, 0);
 }
 
+// Messages of the layer (transform_param, data_param) go before its parameters.
 GuessedTypes GuessPythonData(const LayerParameter& layer) {
   const auto read = [](const LayerParameter& data, DataFields& fields) {
     const std::string& text = data.python_param().param_str();
-    const int64_t batch = NumberAfter(text, "batch_size");
-    fields.source = text;
-    fields.batch = std::max<int64_t>(batch > 0 ? batch : NumberAfter(text, "batchsize"), 1);
-    fields.new_h = NumberAfter(text, "'imh'");
-    fields.new_w = NumberAfter(text, "'imw'");
+    const auto take = [&](std::string_view word, int64_t& field) {
+      if (field <= 0) field = NumberAfter(text, word);
+    };
+    if (fields.source.empty()) fields.source = text;
+    take("batch_size", fields.batch);
+    take("batchsize", fields.batch);
+    fields.batch = std::max<int64_t>(fields.batch, 1);
+    take("'imh'", fields.new_h);
+    take("'imw'", fields.new_w);
   };
   return GuessPictures(layer, {.read = read});
 }

@@ -121,7 +121,7 @@ LayerDef CtcLossLayer() {
           .min_bottoms = 3,
           .max_bottoms = 3,
           .build = BuildCtcLoss,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .traits = {.is_loss = true},
           .needs = NeedsOfCtcLoss,
           .params = {"ctc_loss_param"}};
 }
@@ -131,7 +131,7 @@ LayerDef WarpCtcLayer() {
           .min_bottoms = 2,
           .max_bottoms = 2,
           .build = BuildWarpCtc,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .traits = {.is_loss = true},
           .params = {"ctc_loss_param", "warpctc_loss_param"}};
 }
 
@@ -140,7 +140,7 @@ LayerDef WarpCtcLossLayer() {
           .min_bottoms = 2,
           .max_bottoms = 4,
           .build = BuildWarpCtcLoss,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .traits = {.is_loss = true},
           .params = {"ctc_loss_param"}};
 }
 

@@ -38,8 +38,12 @@ int64_t RowsOfEmbed(const LayerParameter& layer) { return layer.embed_param().in
 }  // namespace
 
 LayerDef EmbedLayer() {
-  return {
-      .type = "Embed", .build = BuildEmbed, .rows = RowsOfEmbed, .bottoms = BottomsOfEmbed, .params = {"embed_param"}};
+  return {.type = "Embed",
+          .build = BuildEmbed,
+          .traits = {.embeds_items = true},
+          .rows = RowsOfEmbed,
+          .bottoms = BottomsOfEmbed,
+          .params = {"embed_param"}};
 }
 
 }  // namespace moka

@@ -46,13 +46,17 @@ void BuildConcat(LayerBuilder& l) {
   }
 }
 
+// The axis of shapes of this rank; outside of it where they have no such axis.
+int ConcatAxis(const ConcatParameter& p, int rank) {
+  return AxisFromFront(p.has_concat_dim() ? int64_t{p.concat_dim()} : p.axis(), rank);
+}
+
 // As the others but for the axis; numbers an item, which have no axis 1, are put side by side.
 void NeedsOfConcat(const ShapeReader& reader) {
-  const ConcatParameter& p = reader.layer().concat_param();
   const Shape* reference = reader.Reference();
   if (reference == nullptr) return;
   const int rank = reference->rank();
-  const int axis = p.has_concat_dim() ? static_cast<int>(p.concat_dim()) : AxisFromFront(p.axis(), rank);
+  const int axis = ConcatAxis(reader.layer().concat_param(), rank);
   for (int b = 0; b < reader.bottom_count(); ++b) {
     const Shape* shape = reader.bottom(b);
     if (rank == 1 && axis == 1 && shape != nullptr) {
@@ -66,18 +70,15 @@ void NeedsOfConcat(const ShapeReader& reader) {
 }
 
 BottomShapes BottomsOfConcat(const TopNeed& need) {
-  const ConcatParameter& p = need.layer.concat_param();
   const Shape& top = need.top;
   BottomShapes bottoms;
-  const int64_t given = p.has_concat_dim() ? int64_t{p.concat_dim()} : p.axis();
-  const int64_t axis = given < 0 ? given + top.rank() : given;
+  const int axis = ConcatAxis(need.layer.concat_param(), top.rank());
   if (axis < 0 || axis >= top.rank()) return bottoms;
   for (size_t i = 0; i < need.known.size(); ++i) {
-    const int along = static_cast<int>(axis);
     const Shape* known = need.known[i];
-    if (known == nullptr || known->rank() <= along) continue;
-    if (known->rank() != top.rank() && along > 0) continue;  // items are items, whatever they consist of
-    bottoms.push_back({.bottom = static_cast<int>(i), .shape = top.With(along, (*known)[along])});
+    if (known == nullptr || known->rank() <= axis) continue;
+    if (known->rank() != top.rank() && axis > 0) continue;  // items are items, whatever they consist of
+    bottoms.push_back({.bottom = static_cast<int>(i), .shape = top.With(axis, (*known)[axis])});
   }
   return bottoms;
 }

@@ -8,7 +8,7 @@
 #include "core/text.h"
 #include "graph/autodiff.h"
 #include "graph/program.h"
-#include "tests/layers/net_run.h"
+#include "tests/layers/one_layer.h"
 
 namespace moka {
 namespace {
@@ -17,20 +17,6 @@ using testing::DoubleNear;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pointwise;
-
-// A net of one layer "l" with inputs of these shapes as bottoms "a", "b", .. and one top "y" a name in `tops`.
-std::string OneLayer(const std::string& type, const std::vector<std::vector<int64_t>>& shapes,
-                     const std::string& fields, const std::vector<std::string>& tops = {"y"}) {
-  std::string text;
-  std::string layer = StrCat("layer { name: \"l\" type: \"", type, "\" ");
-  char name = 'a';
-  for (const auto& shape : shapes) {
-    text += InputText(std::string(1, name), shape);
-    layer += StrCat("bottom: \"", std::string(1, name++), "\" ");
-  }
-  for (const std::string& top : tops) layer += StrCat("top: \"", top, "\" ");
-  return text + layer + fields + " }";
-}
 
 std::vector<std::string> BlobsOf(const BuiltNet& net) {
   std::vector<std::string> blobs;
@@ -64,24 +50,24 @@ void Advance(const BuiltNet& net, Feeds& feeds) {
 constexpr const char* kThree = "recurrent_param { num_output: 3 }";
 
 TEST(RecurrentTest, BlobsAreInCaffesOrder) {
-  EXPECT_THAT(BlobsOf(BuildText(OneLayer("LSTM", {{4, 2, 5}, {4, 2}}, kThree))),
+  EXPECT_THAT(BlobsOf(BuildText(Layer({{4, 2, 5}, {4, 2}}, "LSTM", kThree))),
               ElementsAre("0 l/0 [12,5]", "1 l/1 [12]", "2 l/2 [12,3]"));
-  EXPECT_THAT(BlobsOf(BuildText(OneLayer("LSTM", {{4, 2, 5}, {4, 2}, {2, 7}}, kThree))),
+  EXPECT_THAT(BlobsOf(BuildText(Layer({{4, 2, 5}, {4, 2}, {2, 7}}, "LSTM", kThree))),
               ElementsAre("0 l/0 [12,5]", "1 l/1 [12]", "2 l/2 [12,7]", "3 l/3 [12,3]"));
-  EXPECT_THAT(BlobsOf(BuildText(OneLayer("GRU", {{4, 2, 5}, {4, 2}}, kThree))),
+  EXPECT_THAT(BlobsOf(BuildText(Layer({{4, 2, 5}, {4, 2}}, "GRU", kThree))),
               ElementsAre("0 l/0 [9,5]", "1 l/1 [9]", "2 l/2 [9,3]", "3 l/3 [3]"));
-  EXPECT_THAT(BlobsOf(BuildText(OneLayer("GRU", {{4, 2, 5}, {4, 2}, {2, 7}}, kThree))),
+  EXPECT_THAT(BlobsOf(BuildText(Layer({{4, 2, 5}, {4, 2}, {2, 7}}, "GRU", kThree))),
               ElementsAre("0 l/0 [9,5]", "1 l/1 [9]", "2 l/2 [9,7]", "3 l/3 [9,3]", "4 l/4 [3]"));
-  EXPECT_THAT(BlobsOf(BuildText(OneLayer("RNN", {{4, 2, 5}, {4, 2}, {2, 7}}, kThree))),
+  EXPECT_THAT(BlobsOf(BuildText(Layer({{4, 2, 5}, {4, 2}, {2, 7}}, "RNN", kThree))),
               ElementsAre("0 l/0 [3,5]", "1 l/1 [3]", "2 l/2 [3,7]", "3 l/3 [3,3]", "4 l/4 [3,3]", "5 l/5 [3]"));
-  EXPECT_THAT(BlobsOf(BuildText(OneLayer("Lstm", {{8, 5}}, "lstm_param { num_output: 3 batch_size: 2 }"))),
+  EXPECT_THAT(BlobsOf(BuildText(Layer({{8, 5}}, "Lstm", "lstm_param { num_output: 3 batch_size: 2 }"))),
               ElementsAre("0 l/0 [12,5]", "1 l/1 [12,3]", "2 l/2 [12]"));
-  EXPECT_THAT(BlobsOf(BuildText(OneLayer("Embed", {{8, 5}}, "embed_param { num_output: 3 input_dim: 9 }"))),
+  EXPECT_THAT(BlobsOf(BuildText(Layer({{8, 5}}, "Embed", "embed_param { num_output: 3 input_dim: 9 }"))),
               ElementsAre("0 l/0 [9,3]", "1 l/1 [3]"));
 }
 
 TEST(RecurrentTest, ParamsGoToTheBlobsOfTheirIndex) {
-  const BuiltNet net = BuildText(OneLayer("LSTM", {{4, 2, 5}, {4, 2}}, std::string(kThree) + R"(
+  const BuiltNet net = BuildText(Layer({{4, 2, 5}, {4, 2}}, "LSTM", std::string(kThree) + R"(
       param { name: "w_x" lr_mult: 2 } param { lr_mult: 3 decay_mult: 0 } param { name: "w_h" lr_mult: 0 })"));
   EXPECT_THAT(BlobsOf(net), ElementsAre("0 w_x [12,5]", "1 l/1 [12]", "2 w_h [12,3]"));
   EXPECT_EQ(net.blobs[0].lr_mult, 2);
@@ -108,21 +94,21 @@ TEST(RecurrentTest, LayersShareBlobsByNameButNotWhatTheyKeep) {
 }
 
 TEST(RecurrentTest, TheHiddenStateIsKeptAndIsNoBlob) {
-  const BuiltNet lstm = BuildText(OneLayer("LSTM", {{4, 2, 5}, {4, 2}}, kThree), TEST);
+  const BuiltNet lstm = BuildText(Layer({{4, 2, 5}, {4, 2}}, "LSTM", kThree), TEST);
   ASSERT_EQ(lstm.kept.size(), 2U);
   EXPECT_EQ(lstm.kept[0].name, "l/@h");
   EXPECT_EQ(lstm.kept[1].name, "l/@c");
   EXPECT_EQ(lstm.kept[1].shape, (Shape{2, 3}));
   EXPECT_EQ(lstm.graph.assignments().size(), 2U);
   EXPECT_EQ(lstm.blobs.size(), 3U);
-  const BuiltNet gru = BuildText(OneLayer("GRU", {{4, 2, 5}, {4, 2}}, kThree), TEST);
+  const BuiltNet gru = BuildText(Layer({{4, 2, 5}, {4, 2}}, "GRU", kThree), TEST);
   ASSERT_EQ(gru.kept.size(), 1U);
   EXPECT_EQ(gru.kept[0].name, "l/@h");
   const std::string exposed = "recurrent_param { num_output: 3 expose_hidden: true }";
   EXPECT_TRUE(
-      BuildText(OneLayer("RNN", {{4, 2, 5}, {4, 2}, {1, 2, 3}}, exposed, {"y", "last"})).graph.assignments().empty());
-  EXPECT_TRUE(BuildText(OneLayer("Lstm", {{4, 5}}, "lstm_param { num_output: 3 }")).kept.empty());
-  EXPECT_EQ(BuildText(OneLayer("Lstm", {{4, 5}, {4}}, "lstm_param { num_output: 3 }")).kept.size(), 2U);
+      BuildText(Layer({{4, 2, 5}, {4, 2}, {1, 2, 3}}, "RNN", exposed, {"y", "last"})).graph.assignments().empty());
+  EXPECT_TRUE(BuildText(Layer({{4, 5}}, "Lstm", "lstm_param { num_output: 3 }")).kept.empty());
+  EXPECT_EQ(BuildText(Layer({{4, 5}, {4}}, "Lstm", "lstm_param { num_output: 3 }")).kept.size(), 2U);
 }
 
 // Two runs of two steps equal one of four.
@@ -132,8 +118,8 @@ void ExpectContinues(const std::string& type, const std::string& fields, const s
     shape[0] *= 2;
     return shape;
   };
-  const BuiltNet whole = BuildText(OneLayer(type, {longer(x), longer(marks)}, fields));
-  const BuiltNet half = BuildText(OneLayer(type, {x, marks}, fields));
+  const BuiltNet whole = BuildText(Layer({longer(x), longer(marks)}, type, fields));
+  const BuiltNet half = BuildText(Layer({x, marks}, type, fields));
   Feeds feeds = BlobFeeds(whole);
   const int64_t count = whole.graph.shape(IdOf(whole.graph, "a")).Count();
   const int64_t mark_count = whole.graph.shape(IdOf(whole.graph, "b")).Count();
@@ -167,7 +153,7 @@ TEST(RecurrentTest, TheNextRunContinuesWhereTheLastEnded) {
 
 TEST(RecurrentTest, MarksGetNoGradient) {
   for (const char* type : {"GRU", "LSTM", "RNN"}) {
-    BuiltNet net = BuildText(OneLayer(type, {{3, 2, 4}, {3, 2}}, std::string(kThree) + " loss_weight: 1"));
+    BuiltNet net = BuildText(Layer({{3, 2, 4}, {3, 2}}, type, std::string(kThree) + " loss_weight: 1"));
     const std::vector<ValueId> dx =
         Differentiate(net.graph, net.loss, std::vector{net.blobs[2].state, IdOf(net.graph, "b")});
     EXPECT_NE(dx[0], kNoId);
@@ -244,7 +230,7 @@ TEST(RecurrentTest, ProgramsCarryTheStateFromRunToRun) {
 
 TEST(RecurrentTest, KernelsAgreeWithTheReferenceOverManySteps) {
   for (const char* type : {"GRU", "LSTM"}) {
-    const std::string text = OneLayer(type, {{12, 3, 5}, {12, 3}}, "recurrent_param { num_output: 6 }");
+    const std::string text = Layer({{12, 3, 5}, {12, 3}}, type, "recurrent_param { num_output: 6 }");
     CompiledNet compiled(text);
     const BuiltNet net = BuildText(text, TEST);
     Feeds feeds = BlobFeeds(net);
@@ -263,7 +249,7 @@ TEST(RecurrentTest, KernelsAgreeWithTheReferenceOverManySteps) {
 }
 
 TEST(RecurrentTest, AnIndexThatIsNoRowStopsTheRun) {
-  CompiledNet net(OneLayer("Embed", {{2, 3}}, "embed_param { num_output: 2 input_dim: 4 bias_term: false }"));
+  CompiledNet net(Layer({{2, 3}}, "Embed", "embed_param { num_output: 2 input_dim: 4 bias_term: false }"));
   net.Feed("a", {0, 1, 2, 3, 0, 1});
   EXPECT_EQ(net.Run().size(), 12U);
   for (const auto& [value, text] : std::vector<std::pair<double, std::string>>{
@@ -280,7 +266,7 @@ TEST(RecurrentTest, AnIndexThatIsNoRowStopsTheRun) {
 }
 
 TEST(RecurrentTest, AnIndexOfASumThatIsNoRowStopsTheRun) {
-  CompiledNet net(OneLayer("EmbedSum", {{2, 3}}, "embed_sum_param { num_output: 2 input_dim: 4 padding: 0 }"));
+  CompiledNet net(Layer({{2, 3}}, "EmbedSum", "embed_sum_param { num_output: 2 input_dim: 4 padding: 0 }"));
   net.Feed("a", {0, 1, 2, 3, 0, 1});
   EXPECT_EQ(net.Run().size(), 4U);
   for (const auto& [value, text] : std::vector<std::pair<double, std::string>>{
@@ -298,78 +284,74 @@ TEST(RecurrentTest, AnIndexOfASumThatIsNoRowStopsTheRun) {
 
 // Mistakes ---------------------------------------------------------------------------------------------------
 
-std::string ErrorOf(const std::string& type, const std::vector<std::vector<int64_t>>& shapes, const std::string& fields,
-                    const std::vector<std::string>& tops = {"y"}) {
-  return ErrorsOf(OneLayer(type, shapes, fields, tops));
-}
-
 TEST(RecurrentTest, MistakesInCounts) {
-  EXPECT_THAT(ErrorOf("LSTM", {{4, 2, 5}}, kThree), HasSubstr("LSTM takes 2 to 6 bottoms, found 1"));
-  EXPECT_THAT(ErrorOf("LSTM", {{4, 2, 5}, {4, 2}, {2, 3}, {2}, {2}}, kThree),
+  EXPECT_THAT(ErrorOf({{4, 2, 5}}, "LSTM", kThree), HasSubstr("LSTM takes 2 to 6 bottoms, found 1"));
+  EXPECT_THAT(ErrorOf({{4, 2, 5}, {4, 2}, {2, 3}, {2}, {2}}, "LSTM", kThree),
               HasSubstr("LSTM without expose_hidden takes 2 to 4 bottoms (x, cont, optionally x_static, optionally "
                         "lengths), found 5"));
-  EXPECT_THAT(ErrorOf("RNN", {{4, 2, 5}, {4, 2}, {2, 3}, {2}}, kThree),
+  EXPECT_THAT(ErrorOf({{4, 2, 5}, {4, 2}, {2, 3}, {2}}, "RNN", kThree),
               HasSubstr("RNN without expose_hidden takes 2 or 3 bottoms (x, cont, optionally x_static), found 4"));
   const std::string exposed = "recurrent_param { num_output: 3 expose_hidden: true }";
   EXPECT_THAT(
-      ErrorOf("LSTM", {{4, 2, 5}, {4, 2}, {1, 2, 3}}, exposed),
+      ErrorOf({{4, 2, 5}, {4, 2}, {1, 2, 3}}, "LSTM", exposed),
       HasSubstr("with expose_hidden takes 4 to 6 bottoms (x, cont, optionally x_static, optionally lengths, then the "
                 "first hidden"));
-  EXPECT_THAT(ErrorOf("RNN", {{4, 2, 5}, {4, 2}, {1, 2, 3}}, exposed),
+  EXPECT_THAT(ErrorOf({{4, 2, 5}, {4, 2}, {1, 2, 3}}, "RNN", exposed),
               HasSubstr("RNN with expose_hidden has 2 tops, found 1"));
-  EXPECT_THAT(ErrorOf("RNN", {{4, 2, 5}, {4, 2}}, kThree, {"y", "z"}),
+  EXPECT_THAT(ErrorsOf(Layer({{4, 2, 5}, {4, 2}}, "RNN", kThree, {"y", "z"})),
               HasSubstr("RNN without expose_hidden has 1 top, found 2"));
-  EXPECT_THAT(ErrorOf("GRU", {{4, 2, 5}, {4, 2}, {1, 2, 3}}, exposed),
+  EXPECT_THAT(ErrorOf({{4, 2, 5}, {4, 2}, {1, 2, 3}}, "GRU", exposed),
               HasSubstr("GRU with expose_hidden has 2 tops, found 1"));
-  EXPECT_THAT(ErrorOf("GRU", {{4, 2, 5}, {4, 2}}, "recurrent_param { num_output: 3 lstm_additional_forget_bias: 1 }"),
+  EXPECT_THAT(ErrorOf({{4, 2, 5}, {4, 2}}, "GRU", "recurrent_param { num_output: 3 lstm_additional_forget_bias: 1 }"),
               HasSubstr("lstm_additional_forget_bias and static_input_only_start belong to LSTM"));
-  EXPECT_THAT(ErrorOf("LSTM", {{4, 2, 5}, {4, 2}}, ""), HasSubstr("recurrent_param.num_output must be given"));
-  EXPECT_THAT(ErrorOf("LSTM", {{4, 2, 5}, {4, 2}}, "recurrent_param { num_output: 4000000000 }"),
+  EXPECT_THAT(ErrorOf({{4, 2, 5}, {4, 2}}, "LSTM", ""), HasSubstr("recurrent_param.num_output must be given"));
+  EXPECT_THAT(ErrorOf({{4, 2, 5}, {4, 2}}, "LSTM", "recurrent_param { num_output: 4000000000 }"),
               HasSubstr("from 1 to 536870911, found 4000000000"));
-  EXPECT_THAT(ErrorOf("LSTM", {{4, 2, 5}, {4, 2}}, "lstm_param { clipping_threshold: 1 }"),
+  EXPECT_THAT(ErrorOf({{4, 2, 5}, {4, 2}}, "LSTM", "lstm_param { clipping_threshold: 1 }"),
               HasSubstr("LSTM does not clip its gates' gradients; the layer of type Lstm does"));
-  EXPECT_THAT(ErrorOf("LSTM", {{9000, 1, 1}, {9000, 1}}, kThree),
+  EXPECT_THAT(ErrorOf({{9000, 1, 1}, {9000, 1}}, "LSTM", kThree),
               HasSubstr("the sequence has 9000 steps; the limit is 8192"));
 }
 
 TEST(RecurrentTest, MistakesInShapes) {
-  EXPECT_THAT(ErrorOf("LSTM", {{4, 2}, {4, 2}}, kThree), HasSubstr("x must be [steps,streams,..]"));
-  EXPECT_THAT(ErrorOf("RNN", {{4, 2, 5}, {8}}, kThree), HasSubstr("cont must be [4,2]"));
-  EXPECT_THAT(ErrorOf("GRU", {{4, 2, 5}, {4, 2}, {1, 2, 4}}, "recurrent_param { num_output: 3 expose_hidden: true }",
-                      {"y", "h"}),
+  EXPECT_THAT(ErrorOf({{4, 2}, {4, 2}}, "LSTM", kThree), HasSubstr("x must be [steps,streams,..]"));
+  EXPECT_THAT(ErrorOf({{4, 2, 5}, {8}}, "RNN", kThree), HasSubstr("cont must be [4,2]"));
+  EXPECT_THAT(ErrorsOf(Layer({{4, 2, 5}, {4, 2}, {1, 2, 4}}, "GRU",
+                             "recurrent_param { num_output: 3 expose_hidden: true }", {"y", "h"})),
               HasSubstr("the first h must be [1,2,3], found [1,2,4]"));
-  EXPECT_THAT(ErrorOf("RNN", {{4, 2, 5}, {2, 4}}, kThree), HasSubstr("found [2,4]"));
-  EXPECT_THAT(ErrorOf("LSTM", {{4, 2, 5}, {4, 2}, {3, 5}}, kThree), HasSubstr("x_static must be [2,..]"));
-  EXPECT_THAT(ErrorOf("LSTM", {{4, 2, 5}, {4, 2}, {4}}, kThree),
+  EXPECT_THAT(ErrorOf({{4, 2, 5}, {2, 4}}, "RNN", kThree), HasSubstr("found [2,4]"));
+  EXPECT_THAT(ErrorOf({{4, 2, 5}, {4, 2}, {3, 5}}, "LSTM", kThree), HasSubstr("x_static must be [2,..]"));
+  EXPECT_THAT(ErrorOf({{4, 2, 5}, {4, 2}, {4}}, "LSTM", kThree),
               HasSubstr("lengths must be [2], a number of steps for each stream of x [4,2,5], found [4]"));
-  EXPECT_THAT(ErrorOf("GRU", {{4, 2, 5}, {4, 2}, {2, 7}, {2, 1}}, kThree), HasSubstr("lengths must be [2]"));
-  EXPECT_THAT(ErrorOf("LSTM", {{4, 2, 5}, {4, 2}, {1, 2, 3}, {1, 2, 3}}, kThree),
+  EXPECT_THAT(ErrorOf({{4, 2, 5}, {4, 2}, {2, 7}, {2, 1}}, "GRU", kThree), HasSubstr("lengths must be [2]"));
+  EXPECT_THAT(ErrorOf({{4, 2, 5}, {4, 2}, {1, 2, 3}, {1, 2, 3}}, "LSTM", kThree),
               HasSubstr("found [1,2,3] (first hidden states need expose_hidden)"));
-  EXPECT_THAT(ErrorOf("RNN", {{4, 2, 5}, {4, 2}, {2}}, kThree), HasSubstr("x_static must be [2,..]"));
+  EXPECT_THAT(ErrorOf({{4, 2, 5}, {4, 2}, {2}}, "RNN", kThree), HasSubstr("x_static must be [2,..]"));
   const std::string exposed = "recurrent_param { num_output: 3 expose_hidden: true }";
-  EXPECT_THAT(ErrorOf("LSTM", {{4, 2, 5}, {4, 2}, {1, 2, 3}, {2, 3}}, exposed, {"y", "h", "c"}),
+  EXPECT_THAT(ErrorsOf(Layer({{4, 2, 5}, {4, 2}, {1, 2, 3}, {2, 3}}, "LSTM", exposed, {"y", "h", "c"})),
               HasSubstr("the first c must be [1,2,3], found [2,3]"));
-  EXPECT_THAT(ErrorOf("LSTMUnit", {{2, 3}, {1, 2, 12}, {1, 2}}, "", {"y", "z"}),
+  EXPECT_THAT(ErrorsOf(Layer({{2, 3}, {1, 2, 12}, {1, 2}}, "LSTMUnit", "", {"y", "z"})),
               HasSubstr("c_prev must be [1,streams"));
-  EXPECT_THAT(ErrorOf("LSTMUnit", {{1, 2, 3}, {1, 2, 9}, {1, 2}}, "", {"y", "z"}),
+  EXPECT_THAT(ErrorsOf(Layer({{1, 2, 3}, {1, 2, 9}, {1, 2}}, "LSTMUnit", "", {"y", "z"})),
               HasSubstr("gates must be [1,2,4*3]"));
-  EXPECT_THAT(ErrorOf("LSTMUnit", {{1, 2, 3}, {1, 2, 12}, {2}}, "", {"y", "z"}), HasSubstr("cont must be [1,2]"));
-  EXPECT_THAT(ErrorOf("Lstm", {{7, 5}}, "lstm_param { num_output: 3 batch_size: 2 }"),
+  EXPECT_THAT(ErrorsOf(Layer({{1, 2, 3}, {1, 2, 12}, {2}}, "LSTMUnit", "", {"y", "z"})),
+              HasSubstr("cont must be [1,2]"));
+  EXPECT_THAT(ErrorOf({{7, 5}}, "Lstm", "lstm_param { num_output: 3 batch_size: 2 }"),
               HasSubstr("the 7 rows of x [7,5] must be a multiple of lstm_param.batch_size, found 2"));
-  EXPECT_THAT(ErrorOf("Lstm", {{7, 5}}, "lstm_param { num_output: 3 batch_size: 0 }"), HasSubstr("found 0"));
-  EXPECT_THAT(ErrorOf("Lstm", {{8, 5}, {4}}, "lstm_param { num_output: 3 batch_size: 2 }"),
+  EXPECT_THAT(ErrorOf({{7, 5}}, "Lstm", "lstm_param { num_output: 3 batch_size: 0 }"), HasSubstr("found 0"));
+  EXPECT_THAT(ErrorOf({{8, 5}, {4}}, "Lstm", "lstm_param { num_output: 3 batch_size: 2 }"),
               HasSubstr("a mark for each of the 8 rows of x [8,5], found [4]"));
-  EXPECT_THAT(ErrorOf("Lstm", {{8}}, "lstm_param { num_output: 3 }"), HasSubstr("found [8]"));
-  EXPECT_THAT(ErrorOf("Lstm", {{8, 5}}, ""), HasSubstr("lstm_param.num_output must be given"));
-  EXPECT_THAT(ErrorOf("Lstm", {{8, 5}}, "lstm_param { num_output: 3 clipping_threshold: nan }"), HasSubstr("finite"));
+  EXPECT_THAT(ErrorOf({{8}}, "Lstm", "lstm_param { num_output: 3 }"), HasSubstr("found [8]"));
+  EXPECT_THAT(ErrorOf({{8, 5}}, "Lstm", ""), HasSubstr("lstm_param.num_output must be given"));
+  EXPECT_THAT(ErrorOf({{8, 5}}, "Lstm", "lstm_param { num_output: 3 clipping_threshold: nan }"), HasSubstr("finite"));
 }
 
 TEST(RecurrentTest, MistakesOfEmbed) {
-  EXPECT_THAT(ErrorOf("Embed", {{4}}, "embed_param { input_dim: 3 }"), HasSubstr("num_output must be given"));
-  EXPECT_THAT(ErrorOf("Embed", {{4}}, "embed_param { num_output: 3 }"), HasSubstr("input_dim must be given"));
-  EXPECT_THAT(ErrorOf("Embed", {{1, 1, 1, 1, 1, 1, 1, 2}}, "embed_param { num_output: 3 input_dim: 3 }"),
+  EXPECT_THAT(ErrorOf({{4}}, "Embed", "embed_param { input_dim: 3 }"), HasSubstr("num_output must be given"));
+  EXPECT_THAT(ErrorOf({{4}}, "Embed", "embed_param { num_output: 3 }"), HasSubstr("input_dim must be given"));
+  EXPECT_THAT(ErrorOf({{1, 1, 1, 1, 1, 1, 1, 2}}, "Embed", "embed_param { num_output: 3 input_dim: 3 }"),
               HasSubstr("over the limit of 8"));
-  const BuiltNet net = BuildText(OneLayer("Embed", {{4, 2}}, "embed_param { num_output: 3 input_dim: 5 }"));
+  const BuiltNet net = BuildText(Layer({{4, 2}}, "Embed", "embed_param { num_output: 3 input_dim: 5 }"));
   EXPECT_EQ(net.graph.shape(net.tops.at("y")), (Shape{4, 2, 3}));
 }
 
@@ -387,12 +369,12 @@ TEST(RecurrentTest, NamesOfKeptStatesAreTaken) {
 }
 
 TEST(RecurrentTest, MistakesOfReductions) {
-  EXPECT_THAT(ErrorOf("Reduction", {{2, 3}}, "reduction_param { operation: TOPK axis: 1 k: 4 }"),
+  EXPECT_THAT(ErrorOf({{2, 3}}, "Reduction", "reduction_param { operation: TOPK axis: 1 k: 4 }"),
               HasSubstr("reduction_param.k must be from 1 to the 3 elements that are reduced, found 4"));
-  EXPECT_THAT(ErrorOf("Reduction", {{2, 3}}, "reduction_param { operation: TOPK axis: 1 k: -1 }"),
+  EXPECT_THAT(ErrorOf({{2, 3}}, "Reduction", "reduction_param { operation: TOPK axis: 1 k: -1 }"),
               HasSubstr("found -1"));
   const auto batch = [](const std::vector<int64_t>& shape, const std::string& fields) {
-    return ErrorOf("BatchReduction", {shape}, "batch_reduction_param { " + fields + " }");
+    return ErrorOf({shape}, "BatchReduction", "batch_reduction_param { " + fields + " }");
   };
   EXPECT_THAT(batch({2, 3}, "reduction_param { operation: ASUM }"), HasSubstr("has the operations SUM, MEAN and TOPK"));
   EXPECT_THAT(batch({2, 3}, "reduction_param { axis: 2 }"), HasSubstr("axis"));

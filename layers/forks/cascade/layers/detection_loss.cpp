@@ -172,7 +172,7 @@ LayerDef DetectionLossLayer() {
           .max_bottoms = 2,
           .auto_tops = true,
           .build = BuildDetectionLoss,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .traits = {.is_loss = true},
           .needs = NeedsOfDetectionLoss,
           .params = {"detection_loss_param", "bbox_reg_param", "loss_param"}};
 }
@@ -183,7 +183,7 @@ LayerDef DetectionGroupLossLayer() {
           .max_bottoms = 3,
           .auto_tops = true,
           .build = BuildLossOfGroup,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .traits = {.is_loss = true},
           .params = {"detection_group_loss_param", "bbox_reg_param", "loss_param"}};
 }
 

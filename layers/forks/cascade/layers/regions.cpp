@@ -193,6 +193,7 @@ LayerDef CascadeProposalTargetLayer() {
           .min_tops = 6,
           .max_tops = 7,
           .build = BuildTargets,
+          .traits = {.marks_padding = true},
           .params = {"proposal_target_param", "bbox_reg_param"}};
 }
 

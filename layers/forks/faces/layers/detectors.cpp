@@ -106,7 +106,7 @@ LayerDef CenterGridLossLayer() {
           .max_bottoms = 2,
           .auto_tops = true,
           .build = BuildGridLoss,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .traits = {.is_loss = true},
           .params = {"center_object_loss_param", "loss_param"}};
 }
 
@@ -125,7 +125,7 @@ LayerDef FocalSoftmaxWithLossLayer() {
           .max_tops = 2,
           .auto_tops = true,
           .build = BuildFocal,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .traits = {.is_loss = true},
           .params = {"softmax_param", "loss_param"}};
 }
 

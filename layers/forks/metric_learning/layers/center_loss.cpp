@@ -90,7 +90,7 @@ LayerDef CenterLossLayer() {
           .max_tops = 2,
           .auto_tops = true,
           .build = BuildCenterLoss,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .traits = {.is_loss = true},
           .needs = NeedsOfCenterLoss,
           .params = {"center_loss_param"}};
 }

@@ -2,7 +2,6 @@
 // cosine to the margin.
 #include "layers/forks/metric_learning/layers/center_margin.h"
 
-#include "layers/net/fields.h"
 #include "layers/types/loss/own_gradient.h"
 
 namespace moka {

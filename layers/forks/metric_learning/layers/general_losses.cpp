@@ -104,7 +104,7 @@ LayerDef Row(std::string type, void (*build)(LayerBuilder&), std::vector<std::st
           .max_tops = 2,
           .auto_tops = true,
           .build = build,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .traits = {.is_loss = true},
           .params = std::move(params)};
 }
 

@@ -57,7 +57,7 @@ LayerDef HashingLossLayer() {
           .max_bottoms = 2,
           .auto_tops = true,
           .build = BuildHashingLoss,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .traits = {.is_loss = true},
           .params = {"hashing_loss_param"}};
 }
 

@@ -47,7 +47,7 @@ ValueId Alpha(LayerBuilder& l) {
 // The mean of the rows [1,D], without gradient.
 ValueId MeanRow(const LayerBuilder& l, ValueId rows) {
   const int64_t count = l.b().shape(rows)[0];
-  const ValueId sum = l.b().Add1("reduce_sum", {Constant(l, rows)}, {{"expr", std::string("x0")}, {"axes", Ints{0}}});
+  const ValueId sum = l.b().ReduceSum(Constant(l, rows), {0});
   const ValueId mean = Computed(l.b(), Term::Of(sum) / count);
   if (!l.param().inter_class_param().normalize()) return mean;
   return l.b().Pointwise("x0/sqrt(x1+1e-5)", {mean, SumOf(l, "x0*x0", {mean})});
@@ -58,9 +58,7 @@ ValueId DistanceAmong(const LayerBuilder& l, ValueId rows, ValueId picked) {
   const GraphBuilder& b = l.b();
   const double classes = static_cast<double>(b.shape(rows)[0]);
   const double items = static_cast<double>(b.shape(picked)[0]);
-  const auto total = [&](ValueId x) {
-    return b.Add1("reduce_sum", {Constant(l, x)}, {{"expr", std::string("x0")}, {"axes", Ints{0}}});
-  };
+  const auto total = [&](ValueId x) { return b.ReduceSum(Constant(l, x), {0}); };
   const Term of_rows = Decimal(items) * Term::Of(SumOf(l, "x0*x0", {Constant(l, rows)}));
   const Term of_picked = Decimal(classes) * Term::Of(SumOf(l, "x0*x0", {Constant(l, picked)}));
   const ValueId of_rows_total = total(rows);

@@ -36,7 +36,7 @@ ValueId Gamma(LayerBuilder& l, ValueId all, int64_t count, int64_t length) {
   const ValueId rows = Constant(l, all);
   // sum over pairs of |a - b|^2 = 2 n sum |a|^2 - 2 |sum a|^2.
   const ValueId squares = SumOf(l, "x0*x0", {rows});
-  const ValueId sums = b.Add1("reduce_sum", {rows}, {{"expr", std::string("x0")}, {"axes", Ints{0}}});
+  const ValueId sums = b.ReduceSum(rows, {0});
   const ValueId whole = SumOf(l, "x0*x0", {b.Reshape(sums, {1, length})});
   const double n = static_cast<double>(count);
   const Term pairs = Decimal(2 * n) * Term::Of(squares) - 2 * Term::Of(whole);
@@ -106,7 +106,7 @@ LayerDef MmdLossLayer() {
           .max_bottoms = 2,
           .auto_tops = true,
           .build = BuildMmdLoss,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .traits = {.is_loss = true},
           .params = {"mmd_param"}};
 }
 

@@ -78,7 +78,7 @@ LayerDef SharedCenterLossLayer() {
           .max_tops = 2,
           .auto_tops = true,
           .build = BuildSharedCenterLoss,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .traits = {.is_loss = true},
           .params = {"shared_center_loss_param"}};
 }
 

@@ -51,7 +51,7 @@ LayerDef TripletLossLayer() {
           .max_bottoms = 3,
           .auto_tops = true,
           .build = BuildTripletLoss,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .traits = {.is_loss = true},
           .params = {"triplet_loss_param"}};
 }
 

@@ -141,7 +141,7 @@ LayerDef OftenMtcnnEuclideanLossLayer() {
           .min_bottoms = 3,
           .max_bottoms = 3,
           .build = BuildBoxLoss,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true}};
+          .traits = {.is_loss = true}};
 }
 
 LayerDef OftenMtcnnLandMarkLossLayer() {
@@ -149,7 +149,7 @@ LayerDef OftenMtcnnLandMarkLossLayer() {
           .min_bottoms = 3,
           .max_bottoms = 3,
           .build = BuildLandmarkLoss,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true}};
+          .traits = {.is_loss = true}};
 }
 
 LayerDef OftenMtcnnSoftmaxLossLayer() {
@@ -158,7 +158,7 @@ LayerDef OftenMtcnnSoftmaxLossLayer() {
           .max_bottoms = 2,
           .max_tops = 2,
           .build = BuildSoftmaxLoss,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .traits = {.is_loss = true},
           .params = {"loss_param", "softmax_param"}};
 }
 

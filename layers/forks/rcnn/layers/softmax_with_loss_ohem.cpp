@@ -50,7 +50,7 @@ LayerDef SoftmaxWithLossOhemLayer() {
           .max_tops = 3,
           .auto_tops = true,
           .build = BuildSoftmaxWithLossOhem,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .traits = {.is_loss = true},
           .params = {"softmax_param", "loss_param"}};
 }
 

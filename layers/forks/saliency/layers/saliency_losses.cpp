@@ -60,7 +60,7 @@ LayerDef KlDivLossLayer() {
           .max_bottoms = 2,
           .auto_tops = true,
           .build = BuildKlDiv,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true}};
+          .traits = {.is_loss = true}};
 }
 
 LayerDef NssLossLayer() {
@@ -69,7 +69,7 @@ LayerDef NssLossLayer() {
           .max_bottoms = 2,
           .auto_tops = true,
           .build = BuildNss,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true}};
+          .traits = {.is_loss = true}};
 }
 
 }  // namespace moka

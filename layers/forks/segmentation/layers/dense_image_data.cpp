@@ -1,5 +1,6 @@
 // DenseImageData (SegNet, ENet): images and label images named by the lines of a text file, read by the data room,
 // which tells their shapes.
+#include "layers/forks/segmentation/layers/label_image.h"
 #include "layers/net/layer.h"
 #include "layers/shapes/data_guess.h"
 

@@ -56,7 +56,7 @@ LayerDef DiceLossLayer() {
           .max_bottoms = 2,
           .auto_tops = true,
           .build = BuildDiceLoss,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .traits = {.is_loss = true},
           .params = {"dice_loss_param"}};
 }
 

@@ -1,7 +1,7 @@
 // ImageLabelmapData (HED): images and edge maps named by the lines of a text file, read by the data room, which tells
 // their shapes.
+#include "layers/forks/segmentation/layers/label_image.h"
 #include "layers/net/layer.h"
-#include "layers/shapes/data_guess.h"
 
 namespace moka {
 namespace {

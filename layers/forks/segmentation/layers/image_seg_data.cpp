@@ -1,6 +1,6 @@
 // ImageSegData (DeepLab, PSPNet, DeconvNet): as DenseImageData, with a third top for the size that each image had.
+#include "layers/forks/segmentation/layers/label_image.h"
 #include "layers/net/layer.h"
-#include "layers/shapes/data_guess.h"
 
 namespace moka {
 namespace {

@@ -1,4 +1,5 @@
 // SegData (yjxiong): one image and its label image a batch, fed from outside.
+#include "layers/forks/segmentation/layers/label_image.h"
 #include "layers/net/layer.h"
 #include "layers/shapes/data_guess.h"
 #include "layers/types/data/outside_data.h"

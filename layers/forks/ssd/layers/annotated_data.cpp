@@ -4,6 +4,7 @@
 
 #include "core/size.h"
 #include "core/text.h"
+#include "layers/forks/yolo/layers/box_top.h"
 #include "layers/net/layer.h"
 #include "layers/shapes/data_guess.h"
 

@@ -86,7 +86,7 @@ LayerDef MultiBoxSsdLossLayer() {
           .max_bottoms = 4,
           .auto_tops = true,
           .build = BuildSsd,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .traits = {.is_loss = true},
           .params = {"multibox_loss_param", "loss_param"}};
 }
 
@@ -96,7 +96,7 @@ LayerDef MultiBoxFocalLossLayer() {
           .max_bottoms = 4,
           .auto_tops = true,
           .build = BuildMultiBoxFocal,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .traits = {.is_loss = true},
           .params = {"multibox_loss_param", "focal_loss_param", "loss_param"}};
 }
 
@@ -106,7 +106,7 @@ LayerDef MultiBoxCenterLossLayer() {
           .max_bottoms = 5,
           .auto_tops = true,
           .build = BuildCenter,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .traits = {.is_loss = true},
           .params = {"multibox_loss_param", "multibox_center_loss_param", "loss_param"}};
 }
 

@@ -32,7 +32,7 @@ LayerDef MultiBoxLossLayer() {
           .max_bottoms = 6,
           .auto_tops = true,
           .build = BuildMultiBoxLoss,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .traits = {.is_loss = true},
           .needs = NeedsOfMultiBoxLoss,
           .params = {"multibox_loss_param", "loss_param"}};
 }

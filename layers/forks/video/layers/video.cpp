@@ -74,7 +74,7 @@ LayerDef VoxelSoftmaxLossLayer() {
           .min_tops = 0,
           .auto_tops = true,
           .build = BuildLoss,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true}};
+          .traits = {.is_loss = true}};
 }
 
 }  // namespace moka

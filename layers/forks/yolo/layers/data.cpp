@@ -1,5 +1,6 @@
 // Data layers of YOLO's ports that no reader is for: lanes (eric612), and boxes in an older fork of AnnotatedData
 // (yuqj1991).
+#include "layers/forks/yolo/layers/box_top.h"
 #include "layers/net/layer.h"
 #include "layers/shapes/data_guess.h"
 #include "layers/types/data/outside_data.h"

@@ -126,7 +126,7 @@ LayerDef RegionLossLayer() {
           .max_bottoms = 2,
           .auto_tops = true,
           .build = BuildRegionLoss,
-          .traits = {.drawn_as = DrawnAs::kScores, .is_loss = true},
+          .traits = {.is_loss = true},
           .params = {"region_loss_param"}};
 }
 

@@ -97,7 +97,7 @@ class BatchLanesKernel final : public Kernel {
   }
 
   // A tile's weights as [channel][row tap][column tap][output].
-  // In the order in which the products read them, so that a step's weights are one cache line.
+  // They lie in the order in which the products read them, so that a step's weights lie beside each other.
   void PackTile(int64_t group, int64_t tile) const {
     const int64_t begin = TileBegin(tile);
     const int64_t end = TileBegin(tile + 1);

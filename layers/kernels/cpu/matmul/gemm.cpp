@@ -27,14 +27,14 @@ Matrix From(const Matrix& m, int64_t i, int64_t j) {
   return {m.data + i * m.row_stride + j * m.column_stride, m.row_stride, m.column_stride};
 }
 
+// The blocking is that of Goto and van de Geijn ("Anatomy of High-Performance Matrix Multiplication", ACM TOMS 2008)
+// with the operands' roles exchanged: blocks of b stay in the second level while tiles of a pass through the first.
+// Panels are [k][columns] and tiles [k][rows], both read in order by the inner loop.
 class Multiplication {
  public:
   Multiplication(const Plan& plan, const Matrix& a, const Matrix& b, const float* bias, float* y, float* scratch)
       : plan_(plan), p_(plan.product), a_(a), b_(b), bias_(bias), y_(y), shared_(scratch) {}
 
-  // The blocking is that of Goto and van de Geijn ("Anatomy of High-Performance Matrix Multiplication", ACM TOMS 2008)
-  // with one change: k is the outermost loop, so that blocks of b stay in the second level while tiles of a pass
-  // through the first. Panels are [k][columns] and tiles [k][rows], both read in order by the inner loop.
   void PackShared(int64_t begin, int64_t end) const {
     const int64_t width = plan_.tiles->columns;
     for (int64_t item = begin; item < end; ++item) {
@@ -54,7 +54,8 @@ class Multiplication {
   int64_t SharedPieces() const {
     return plan_.cuts_rows ? Ceil(p_.n, kGroup * plan_.tiles->columns) : Ceil(TileCount(), kGroup);
   }
-  // Packing is cut into pieces of kGroup panels, which lie next to each other in b: a thread then reads whole pages.
+  // Packing is cut into pieces of kGroup panels of b, or tiles of a, which lie next to each other: a thread then reads
+  // whole pages.
   int64_t SharedItems() const { return plan_.cuts_rows && p_.packed_b ? 0 : SharedPieces() * Ceil(p_.k, plan_.depth); }
 
   int64_t Units() const { return plan_.cuts_rows ? TileCount() : Ceil(p_.n, plan_.tiles->columns); }
@@ -89,7 +90,7 @@ class Multiplication {
   };
 
   // Tiles as even as can be.
-  // m = 13 rows with registers for 12 are two tiles of 6 and 7 rows and not of 12 and 1: a tile's time is nearly that
+  // m = 15 rows with registers for 14 are two tiles of 7 and 8 rows and not of 14 and 1: a tile's time is nearly that
   // of its loads of b, which a tile of one row would not use.
   int64_t TileCount() const { return Ceil(p_.m, plan_.tiles->rows); }
   int64_t TileBegin(int64_t tile) const { return p_.m * tile / TileCount(); }
@@ -163,7 +164,7 @@ class Multiplication {
     }
   }
 
-  // y is written in place between blocks of k: kLongestDepth makes that once in 512 products an element.
+  // y is written in place between blocks of k: kLongestDepth makes that once in 257 to 512 products an element.
   TileArgs Args(const Block& block, int64_t i, int64_t at) const {
     const bool is_first = block.k == 0;
     return {.depth = block.depth,
@@ -199,7 +200,7 @@ class Multiplication {
 
   // A tile with fewer columns than the registers have, by way of a whole one.
   void Narrow(TileArgs args, int64_t rows, int64_t columns) const {
-    // The largest tiles have 16 rows and 32 columns.
+    // There is room for the largest tiles.
     alignas(64) float whole[16 * 32] = {};
     alignas(64) float bias[32] = {};
     const int64_t width = plan_.tiles->columns;

@@ -45,7 +45,7 @@ void PackGradients(const Cut& cut, const float* gradients, int64_t t, int64_t ti
   }
 }
 
-// Otherwise a panel would hold units of two gates.
+// Panels are proposed only where they divide a gate's units: else one would hold units of two gates.
 std::optional<LayoutProposal> Propose(const KernelQuery& query, size_t weights) {
   const int64_t units = query.inputs[weights].shape[1];
   const bool fills_panels = units % gemm::BestTiles().columns == 0;

@@ -1,6 +1,5 @@
-// Chooses NCCL or a rehearsal for a device, and waits for a stream without blocking in the driver: a rank that died
-// leaves its peers' NCCL kernels spinning for ever, so the host polls an event, asks for failures and gives up by the
-// clock.
+// Waits for a stream without blocking in the driver: a rank that died leaves its peers' NCCL kernels spinning for ever,
+// so the host polls an event, asks for failures and gives up by the clock.
 #include "comm/device/device_all_reduce.h"
 
 #include <thread>

@@ -1,4 +1,5 @@
-// A rehearsed device's sums run schedules in the thread that plays its stream.
+// Chooses NCCL or a rehearsal for a device. A rehearsed device's sums run schedules in the thread that plays its
+// stream.
 #include "comm/device/make_all_reduce.h"
 
 #include <atomic>

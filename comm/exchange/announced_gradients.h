@@ -43,7 +43,7 @@ class AnnouncedGradients {
   void SetRoute(int64_t key, GradientRoute route) { routes_[static_cast<size_t>(IndexOf(key))] = route; }
 
   // Requires: a key that was announced.
-  int IndexOf(int64_t key) const { return index_of_key_.find(key)->second; }
+  int IndexOf(int64_t key) const { return index_of_key_.at(key); }
   std::vector<ExchangedGradient>& all() { return gradients_; }
   const std::vector<ExchangedGradient>& all() const { return gradients_; }
   const std::vector<Tensor>& tensors() const { return tensors_; }

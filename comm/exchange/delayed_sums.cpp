@@ -62,9 +62,8 @@ void DelayedSums::NoteLoss(int bucket, int64_t done) {
 
 int64_t DelayedSums::Needed(int bucket) const {
   const Bucket& one = buckets_[static_cast<size_t>(bucket)];
-  const int64_t now = before_ + one.asked;  // one past this iteration
-  const int64_t end = now - one.delay;
-  return (end <= 0 ? now : end) - before_;  // nothing of this process has come of age: that of now
+  const int64_t end = End(one);
+  return end <= 0 ? one.asked : end - before_;  // nothing of this process has come of age: that of now
 }
 
 void DelayedSums::NoteSlack(int bucket, double seconds) {
@@ -73,8 +72,7 @@ void DelayedSums::NoteSlack(int bucket, double seconds) {
 }
 
 void DelayedSums::Take(int bucket, int i) {
-  const int64_t end =
-      before_ + buckets_[static_cast<size_t>(bucket)].asked - buckets_[static_cast<size_t>(bucket)].delay;
+  const int64_t end = End(buckets_[static_cast<size_t>(bucket)]);
   int64_t& taken = taken_[static_cast<size_t>(i)];
   line_.Take(i, taken, end, before_ + Needed(bucket));
   taken = std::max(taken, end);

@@ -28,6 +28,8 @@ class DelayedSums {
   };
   DelayedSums(const std::vector<Tensor>& gradients, Setting setting);
 
+  const Setting& setting() const { return setting_; }
+
   // A plan's buckets in order: gradients [first, last), late or not. What waits stays.
   struct Range {
     int first = 0;
@@ -54,8 +56,7 @@ class DelayedSums {
 
   // All ranks between iterations, every kAdaptEvery of them, with nothing on its way: a bucket that is waited for is
   // taken an iteration later, up to the delay given, and one that would have been there an iteration sooner, sooner.
-  // Errors: kPeer. Requires: is_dynamic().
-  bool is_dynamic() const { return setting_.is_dynamic; }
+  // Errors: kPeer. Requires: Setting::is_dynamic.
   static constexpr int kAdaptEvery = 16;
   void Adapt(Communicator& world);
 
@@ -75,6 +76,8 @@ class DelayedSums {
     double exposed_s = 0;             // waited for since Adapt
     double slack_s = 0;               // least time that a sum was there before it was asked for
   };
+  // One past the newest iteration of age.
+  int64_t End(const Bucket& bucket) const { return before_ + bucket.asked - bucket.delay; }
   Bucket& BucketOf(int i) { return buckets_[static_cast<size_t>(bucket_of_[static_cast<size_t>(i)])]; }
   const Bucket& BucketOf(int i) const { return buckets_[static_cast<size_t>(bucket_of_[static_cast<size_t>(i)])]; }
 

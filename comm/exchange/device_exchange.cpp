@@ -82,7 +82,8 @@ DeviceExchange::StepTimes DeviceExchange::TimesOf(int bucket) const {
   return times;
 }
 
-double DeviceExchange::ReadySeconds(int gradient) const {
+std::optional<double> DeviceExchange::ReadySeconds(int gradient) const {
+  if (!takes_times_of_gradients_) return std::nullopt;
   return SecondsSinceBegin(*ready_[static_cast<size_t>(gradient)]);
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "comm/device/device_all_reduce.h"
@@ -52,8 +53,8 @@ class DeviceExchange {
     double waited_s = 0;  // by the program
   };
   StepTimes TimesOf(int bucket) const;
-  bool takes_times_of_gradients() const { return takes_times_of_gradients_; }
-  double ReadySeconds(int gradient) const;
+  // The gradient's moment in the same step; none where these are not taken.
+  std::optional<double> ReadySeconds(int gradient) const;
 
   DeviceAllReduce& all_reduce() { return *all_reduce_; }
   Stream& stream() { return *stream_; }

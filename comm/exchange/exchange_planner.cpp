@@ -198,12 +198,14 @@ void ExchangePlanner::Plan(GradientExchange& exchange) {
 
 std::string ExchangePlanner::Explain(const GradientExchange& exchange) const {
   const ExchangeTimes times = exchange.Times();
-  return ExplainExchange({.plan = plan_,
-                          .input = input_,
-                          .costs = costs_,
-                          .times = times.buckets,
-                          .iterations = times.iterations,
-                          .exposed_s = times.exposed_s});
+  std::string text = ExplainExchange({.plan = plan_,
+                                      .input = input_,
+                                      .costs = costs_,
+                                      .times = times.buckets,
+                                      .iterations = times.iterations,
+                                      .exposed_s = times.exposed_s});
+  if (exchange.delays() != nullptr) text += exchange.delays()->Describe() + "\n";
+  return text;
 }
 
 std::string ExchangePlanner::Describe() const {

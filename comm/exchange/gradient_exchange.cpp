@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "comm/transport/same_on_all.h"
@@ -59,6 +60,16 @@ void GradientExchange::AnnounceParts(int64_t key, std::string_view layer, const 
   Require(!device_, "parts are exchanged on CPUs");
   Require(!thread_.joinable(), "gradients are announced before the first plan");
   announced_.AddParts(key, layer, parts);
+}
+
+void GradientExchange::SetCompression(std::unique_ptr<GradientCompression> compression) {
+  Require(announced_.all().empty(), "compression is set before gradients are announced");
+  announced_.SetCompression(std::move(compression));
+}
+
+void GradientExchange::SetRoute(int64_t key, GradientRoute route) {
+  Require(buckets_.empty(), "ways are set before the first plan");
+  announced_.SetRoute(key, route);
 }
 
 // All ranks must have announced the same gradients in the same order, or their buckets would sum different layers.
@@ -288,10 +299,11 @@ void GradientExchange::TakeDeviceTimes() {
     ++buckets_[b].done;
     exposed_s_ += times.waited_s;
   }
-  if (!device_->takes_times_of_gradients()) return;
   for (size_t i = 0; i < announced_.all().size(); ++i) {
+    const std::optional<double> ready_s = device_->ReadySeconds(static_cast<int>(i));
+    if (!ready_s) return;
     double& mean = announced_.all()[i].ready_s;
-    mean += (device_->ReadySeconds(static_cast<int>(i)) - mean) / static_cast<double>(iterations_);
+    mean += (*ready_s - mean) / static_cast<double>(iterations_);
   }
 }
 

@@ -4,7 +4,8 @@
 // no other program. A GPU's buckets are summed in a stream (comm/exchange/device_exchange.h).
 //
 // A program announces, begins and ends gradients by way of Collectives; what is public here is for whoever runs it,
-// between iterations and by the same thread.
+// between iterations and by the same thread. Place may be called at any time by any thread, and Check and Cancel also
+// while an exchange is under way.
 #pragma once
 
 #include <atomic>
@@ -36,11 +37,12 @@ class GradientExchange : public Collectives {
   explicit GradientExchange(Communicator& communicator, std::unique_ptr<DeviceExchange> device = nullptr);
   ~GradientExchange() override;
 
-  // The collectives that a program sums its gradients by.
-  Collectives& program() { return *this; }
-  // The gradients that are exchanged. Their ways, delays and compression are set before the first plan.
-  AnnouncedGradients& announced() { return announced_; }
+  // The gradients that are exchanged.
   const AnnouncedGradients& announced() const { return announced_; }
+  // Before anything is announced: some gradients cross compressed (comm/compression), from an iteration on.
+  void SetCompression(std::unique_ptr<GradientCompression> compression);
+  // The way of a gradient that was announced, before the first plan.
+  void SetRoute(int64_t key, GradientRoute route);
   // All gradients are announced: compares them among the ranks. Errors: kConfig naming the first that differs; those of
   // DeviceAllReduce::Connect.
   void CheckAnnounced();
@@ -142,5 +144,8 @@ class GradientExchange : public Collectives {
   std::unique_ptr<DeviceExchange> device_;
   std::jthread thread_;  // last: it uses all else
 };
+
+// The collectives that a program sums its gradients by.
+inline Collectives& ProgramSide(GradientExchange& exchange) { return exchange; }
 
 }  // namespace moka

@@ -36,8 +36,7 @@ ValueId SumOverGradients(const GraphBuilder& b, std::span<const ValueId> gradien
     for (int axis = 0; axis < b.shape(g).rank(); ++axis) axes.push_back(axis);
     std::vector<ValueId> inputs = {g};
     if (scalar != kNoId) inputs.push_back(scalar);
-    const ValueId sum = b.Add1("reduce_sum", inputs, {{"expr", term.text()}, {"axes", std::move(axes)}});
-    sums.push_back(b.Reshape(sum, Shape{}));
+    sums.push_back(b.Reshape(Summed(b, term, std::move(axes), std::move(inputs)), Shape{}));
   }
   return sums.empty() ? kNoId : SumOfTerms(b, std::move(sums));
 }

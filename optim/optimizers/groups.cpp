@@ -15,8 +15,7 @@ namespace {
 
 // Sums of squares over `axes` of w in the shape `split`, each repeated for all elements of its group.
 ValueId Squares(const GraphBuilder& b, ValueId w, const Shape& split, const Ints& axes) {
-  const ValueId sums =
-      b.Add1("reduce_sum", {b.Reshape(w, split)}, {{"expr", Square(Term::Input(0)).text()}, {"axes", axes}});
+  const ValueId sums = Summed(b, Square(Term::Of(b.Reshape(w, split))), axes);
   const Ints whole(split.dims().begin(), split.dims().end());
   return b.Reshape(b.Add1("expand", {sums}, {{"shape", whole}}), Shape(b.shape(w)));
 }

@@ -1,5 +1,4 @@
-// Builds a parameter's update as terms: weight decay, clipping and momentum are the same steps for all optimisers, and
-// a row adds only its own formula.
+// The rows in order of their names, and the search among them.
 #include "optim/optimizers/optimizer.h"
 
 #include <algorithm>

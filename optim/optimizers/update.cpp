@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <set>
 
 #include "core/error.h"
 #include "core/text.h"
 #include "graph/term.h"
-#include "layers/ops/ranks/rank_parts.h"
 #include "optim/optimizers/gradient_sums.h"
 #include "optim/optimizers/lr_policy.h"
 #include "optim/optimizers/optimizer.h"
@@ -104,6 +104,13 @@ std::vector<NetBlob> TrainedBlobs(std::span<const NetBlob> blobs) {
     if (seen.insert(blob.name).second) trained.push_back(blob);
   }
   return trained;
+}
+
+std::vector<NetBlob> StatisticBlobs(std::span<const NetBlob> blobs) {
+  std::vector<NetBlob> statistics;
+  std::ranges::copy_if(blobs, std::back_inserter(statistics),
+                       [](const NetBlob& blob) { return blob.role == ParameterRole::kStatistic && !blob.shared; });
+  return statistics;
 }
 
 Updates AddUpdates(Graph& graph, const UpdateSpec& spec) {

@@ -40,6 +40,8 @@ void CheckOptimizer(const SolverParameter& solver);
 
 // The blobs an optimiser trains, each once: not shared, lr_mult > 0, no statistics.
 std::vector<NetBlob> TrainedBlobs(std::span<const NetBlob> blobs);
+// Running statistics that are not shared.
+std::vector<NetBlob> StatisticBlobs(std::span<const NetBlob> blobs);
 
 // Adds slots, updates and assignments. Requires: CheckOptimizer passed.
 Updates AddUpdates(Graph& graph, const UpdateSpec& spec);

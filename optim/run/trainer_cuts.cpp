@@ -16,7 +16,7 @@ namespace {
 // Ranks ask each other in a test about as often as this: the exchange of a few bytes is nothing beside it.
 constexpr double kAskSeconds = 0.25;
 
-// The message from a rank to the others between the batches of a test: "REQUEST STRIDE".
+// The message from a rank to the others between the batches of a test: "WISH STRIDE".
 struct TestWord {
   int wish = 0;  // 0: to go on; else the end as a number, and one
   int64_t stride = 1;
@@ -33,7 +33,7 @@ TestWord TestWordOf(const std::string& text) {
 }  // namespace
 
 std::optional<TrainEnd> Trainer::AskedEnd() const {
-  // A request that was heard as the iteration began is told to the others only behind the tests.
+  // A wish that was heard as the iteration began is told to the others only behind the tests.
   if (wants_stop_ || (options_.take_signals && SignalRequests::WantsStop())) return TrainEnd::kInterrupted;
   if (IsTimeUp()) return TrainEnd::kTimeUp;
   return std::nullopt;

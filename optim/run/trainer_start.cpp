@@ -299,7 +299,7 @@ void Trainer::ChooseMetrics() {
     best_metric_ = solver_.best_metric();
   } else if (is_tested) {
     if (!tests_[0]->EvaluatedOutputs().empty()) best_metric_ = tests_[0]->EvaluatedOutputs()[0];
-    for (const std::string& top : tests_[0]->AccuracyTops()) {
+    for (const std::string& top : AccuracyTops(tests_[0]->param())) {
       if (best_metric_.empty() && std::ranges::find(names, top) != names.end()) best_metric_ = top;
     }
     for (const BuiltNet::Output& output : tests_[0]->outputs()) {
@@ -322,16 +322,16 @@ void Trainer::StartWeights() {
   if (!options_.caffe_snapshot.empty()) RestoreCaffe(options_.caffe_snapshot);
   if (is_first()) WarnOfUnmadeStatistics(turns_->WholeNet(), turns_->blobs(), store_);
   train_->states().TakeParts(store_);
-  turns_->StartMeans(store_);
+  StartMeans(*turns_, store_);
 }
 
 void Trainer::Restore(const Checkpoint& checkpoint) {
   CheckResume(checkpoint, GivenSolver(), turns_->WholeNet());
   const std::string file = checkpoint.path.string();
   LoadWeights(checkpoint.weights, file + ".safetensors", turns_->blobs(), store_);
-  std::vector<std::string> missing = turns_->OwnSlots();
+  std::vector<std::string> missing = OwnSlots(*turns_);
   for (const auto& [name, tensor] : checkpoint.slots) {
-    const std::optional<std::string> own = turns_->SetSlot(name, tensor, store_);
+    const std::optional<std::string> own = SetSlot(*turns_, name, tensor, store_);
     if (!own) {
       throw Error(ErrorKind::kBadData, StrCat(file, ".state: slot \"", name, "\" of shape ", tensor.shape.ToString(),
                                               " is not one of this net and solver"));
@@ -348,7 +348,7 @@ void Trainer::Restore(const Checkpoint& checkpoint) {
     LogWarning(StrCat(file, ".state: what ranks kept back for compression is left out, as this run has none"));
   }
   state_ = checkpoint.trainer;
-  turns_->Seek(state_.positions);
+  Seek(*turns_, state_.positions);
   last_checkpoint_ = checkpoint.path;
   if (!state_.is_test_due) last_checkpoint_iteration_ = state_.iteration;  // else it is written anew after the test
 }
@@ -410,7 +410,7 @@ void Trainer::WriteSnapshot(bool is_best) {
   }
   options_.run->CheckStanding();
   state_.positions.clear();
-  turns_->SavePositions(state_.positions);
+  SavePositions(*turns_, state_.positions);
   train_->states().SaveWaiting(store_);
   state_.waiting_ranks = train_->exchange() != nullptr && train_->exchange()->delays() != nullptr ? ranks() : 0;
   CheckpointContent content;
@@ -419,7 +419,7 @@ void Trainer::WriteSnapshot(bool is_best) {
   content.solver_text = SolverToText(GivenSolver());
   content.net_text = NetToText(turns_->WholeNet());
   content.store = &slots;
-  content.slots = turns_->AllSlots();
+  content.slots = AllSlots(*turns_);
   content.rank_states = std::move(rank_states);
   const CheckpointPolicy policy{.keep_last = solver_.keep_last(), .keep_best = solver_.keep_best()};
   last_checkpoint_ = WriteCheckpoint(options_.run->checkpoints(), content, is_best, policy);

@@ -1,5 +1,4 @@
-// A table of layer types and what they need of their bottoms; a negative output of one is told once, with the layer's
-// place.
+// Finds by the layers' traits which outputs may not be negative; a negative one is told once, with the layer's place.
 #include "optim/step/loss_signs.h"
 
 #include "core/log.h"

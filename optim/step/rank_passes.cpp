@@ -97,7 +97,7 @@ void ChooseCompression(TrainingGraph& step) {
   const StepRanks& ranks = step.spec.ranks;
   std::unique_ptr<GradientCompression> wanted =
       CompressionOf(step.spec.solver, step.spec.scaling, ranks.seed, *ranks.world);
-  if (ranks.exchange != nullptr) ranks.exchange->announced().SetCompression(std::move(wanted));
+  if (ranks.exchange != nullptr) ranks.exchange->SetCompression(std::move(wanted));
 }
 
 void SumOverAllRanks(TrainingGraph& step) {
@@ -170,11 +170,7 @@ void UpdateApart(TrainingGraph& step) {
   OverRanks over_ranks;
   if (spec.ranks.exchange != nullptr) {
     over_ranks = [&step](Graph& graph, std::vector<ValueId>& sums, ValueId& loss) {
-      std::vector<NetBlob> statistics;
-      for (const NetBlob& blob : step.net.blobs) {
-        if (blob.role == ParameterRole::kStatistic && !blob.shared) statistics.push_back(blob);
-      }
-      SumOverAll(step, graph, sums, loss, statistics);
+      SumOverAll(step, graph, sums, loss, StatisticBlobs(step.net.blobs));
       AllowWeights(graph, step.reached, sums, CompressionIn(step));
     };
   }
@@ -192,17 +188,16 @@ void SetWays(const TrainingGraph& step) {
   if (const int delay = step.spec.delay(); delay > 0) {
     exchange.SetDelay(delay, distributed.dynamic_delay(), summed.exact, summed.exact[1]);
   }
-  AnnouncedGradients& ways = exchange.announced();
   for (size_t rank = 0; rank < step.owned.size(); ++rank) {
     for (const NetBlob& blob : step.owned[rank]) {
       const auto i = std::ranges::find(step.reached, blob.name, &NetBlob::name) - step.reached.begin();
       const int owner = static_cast<int>(rank);
-      ways.SetRoute(summed.gradients[static_cast<size_t>(i)], {GradientWay::kToOwner, owner});
-      ways.SetRoute(summed.next_key + i, {GradientWay::kFromOwner, owner});
+      exchange.SetRoute(summed.gradients[static_cast<size_t>(i)], {GradientWay::kToOwner, owner});
+      exchange.SetRoute(summed.next_key + i, {GradientWay::kFromOwner, owner});
     }
   }
   if (WireOf(distributed.wire()) == Wire::kFloat32) return;
-  for (const int64_t key : summed.exact) ways.SetRoute(key, {GradientWay::kExactToAll});
+  for (const int64_t key : summed.exact) exchange.SetRoute(key, {GradientWay::kExactToAll});
 }
 
 }  // namespace moka

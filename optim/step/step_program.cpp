@@ -1,8 +1,6 @@
 // The key of a step's draws by Philox, its scalars by the solver's rules, and its outputs by their names.
 #include "optim/step/step_program.h"
 
-#include <algorithm>
-
 #include "core/rng.h"
 #include "optim/optimizers/loss_scale.h"
 #include "optim/optimizers/update.h"
@@ -48,9 +46,8 @@ void StepInputs::Set(const StepMoment& moment) const {
 }
 
 void StepProgram::BindOutputs() {
-  const std::vector<std::string> outputs = updating().OutputNames();
   const auto bind = [&](std::string_view name, Tensor& tensor) {
-    if (std::ranges::find(outputs, name) != outputs.end()) tensor = updating().output(name);
+    if (HasOutput(updating(), name)) tensor = updating().output(name);
   };
   loss = batch->output(kLossOutput);
   if (update) bind(kLossOutput, loss_of_all);

@@ -19,12 +19,25 @@
 #include "optim/step/output_files.h"
 
 namespace moka {
+namespace {
+
+std::vector<std::string> FirstTops(const NetParameter& net, bool LayerTraits::*trait) {
+  std::vector<std::string> tops;
+  for (const LayerParameter& layer : net.layer()) {
+    if (TraitsOf(layer).*trait && layer.top_size() > 0) tops.push_back(layer.top(0));
+  }
+  return tops;
+}
+
+}  // namespace
 
 bool GivesShares(const NetParameter& net) {
   return std::any_of(net.layer().begin(), net.layer().end(), [&](const LayerParameter& layer) {
     return TraitsOf(layer).is_accuracy && (layer.top_size() > 1 || IgnoresLabels(net, layer.accuracy_param()));
   });
 }
+
+std::vector<std::string> AccuracyTops(const NetParameter& net) { return FirstTops(net, &LayerTraits::is_accuracy); }
 
 TestNet::TestNet(const NetParameter& param, const TestOptions& options, ParameterStore& store)
     : given_(param),
@@ -240,16 +253,8 @@ void TestNet::AddBatch(const TestNet& net, double weight, std::vector<BatchSum>&
   }
 }
 
-std::vector<std::string> TestNet::FirstTops(bool LayerTraits::*trait) const {
-  std::vector<std::string> tops;
-  for (const LayerParameter& layer : param_.layer()) {
-    if (TraitsOf(layer).*trait && layer.top_size() > 0) tops.push_back(layer.top(0));
-  }
-  return tops;
-}
-
 std::vector<std::string> TestNet::DetectionOutputs() const {
-  std::vector<std::string> names = FirstTops(&LayerTraits::gives_detections);
+  std::vector<std::string> names = FirstTops(param_, &LayerTraits::gives_detections);
   std::erase_if(names, [&](const std::string& name) { return !IsOutput(name); });
   return names;
 }

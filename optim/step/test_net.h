@@ -37,6 +37,9 @@ struct WatchedBlob {
 // the size of its batches makes no difference.
 bool GivesShares(const NetParameter& net);
 
+// Tops of Accuracy layers, in layer order.
+std::vector<std::string> AccuracyTops(const NetParameter& net);
+
 struct TestOptions {
   std::string name = "test0";  // of the feed's positions
   PipelineOptions data;
@@ -72,8 +75,6 @@ class TestNet {
   double loss() const { return loss_; }
 
   const std::vector<BuiltNet::Output>& outputs() const { return outputs_; }
-  // Tops of Accuracy layers, in layer order.
-  std::vector<std::string> AccuracyTops() const { return FirstTops(&LayerTraits::is_accuracy); }
   // Outputs that are rows of DetectionEvaluate layers.
   std::vector<std::string> DetectionOutputs() const;
   // Outputs that an evaluator makes a number of, in layer order: the first ranks a run.
@@ -95,7 +96,6 @@ class TestNet {
     std::optional<double> labels = {};
   };
 
-  std::vector<std::string> FirstTops(bool LayerTraits::*trait) const;
   void AddEvaluators(const EvaluatorOptions& options);
   // Adds to the outputs of the graph how many labels each share of an Accuracy layer is of.
   void AddCounts(BuiltNet& net);

@@ -1,4 +1,4 @@
-// Builds the graph in one order: net, gradients, sums over ranks, update. Pipelines and split updates have own files.
+// Builds the net as this rank trains it, compiles its step's programs, and runs an iteration of them.
 #include "optim/step/train_net.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ void RefuseUntrainable(const NetParameter& net) {
     throw ErrorAt(layer, "type",
                   StrCat("layer \"", layer.name(), "\": training ", layer.type(), ", which ",
                          TraitsOf(layer).untrainable, ", is not part of Moka"),
-                  "test the net, or take the layer without INQ to train it in full precision");
+                  "test the net, or put a layer that gradients train in its place");
   }
 }
 
@@ -96,7 +96,9 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   if (!ranks_.splits.empty()) SetParts(ranks_.splits, *ranks_.world, store);
   AddKept(net, ProgramNameOf(turn_), store);
   CheckTurnLayers(solver_, turn_, blobs_);
-  MakeStep(net, options.compile, whole_);
+  const CompileOptions compile = StepOptions(options.compile);
+  const TrainingSpec spec = SpecOf(compile);
+  JoinRanks(MakeStep(net, spec, compile, whole_), compile);
   feed_.Bind(*whole_.batch, net.data);
   if (!pipeline_) AddBuckets(param, net_options, options);
 }
@@ -148,12 +150,16 @@ void TrainNet::RefuseForRanks(const BuiltNet& net, const CompileOptions& compile
   }
 }
 
-void TrainNet::MakeStep(BuiltNet& net, const CompileOptions& compile, StepProgram& made) {
+CompileOptions TrainNet::StepOptions(const CompileOptions& compile) const {
   CompileOptions options = compile;
   options.name = ProgramNameOf(turn_);
   options.inference = false;
   options.compute = PrecisionOf(solver_, param_, compile.compute);
   options.keep32_layers = LayersInFloat32(param_);
+  return options;
+}
+
+TrainingSpec TrainNet::SpecOf(const CompileOptions& options) const {
   TrainingSpec spec{.solver = solver_,
                     .param = param_,
                     .turn = turn_,
@@ -162,14 +168,19 @@ void TrainNet::MakeStep(BuiltNet& net, const CompileOptions& compile, StepProgra
   if (stage_world_ != nullptr)
     spec.stages.emplace(
         StepStages{.of_layer = stage_of_layer_, .own = stage_world_->rank(), .count = stage_world_->size()});
-  Pulse(compile);
+  return spec;
+}
+
+TrainingGraph TrainNet::MakeStep(BuiltNet& net, const TrainingSpec& spec, const CompileOptions& options,
+                                 StepProgram& made) {
+  Pulse(options);
   TrainingGraph step = BuildTrainingGraph(net, spec, store_);
-  Pulse(compile);
+  Pulse(options);
   made.data = net.data;
   CompilePrograms(step, options, made);
   made.inputs = StepInputs(solver_, seed_, ranks_.world == nullptr ? 0 : ranks_.world->rank(), *made.batch,
                            made.updating(), step.updates.inputs);
-  if (&made == &whole_) JoinRanks(step, options);
+  return step;
 }
 
 void TrainNet::CompilePrograms(TrainingGraph& step, const CompileOptions& options, StepProgram& made) {
@@ -216,20 +227,21 @@ void TrainNet::AddBuckets(const NetParameter& param, const NetOptions& net_optio
   buckets_.Add(param, whole_, can_shorten, [&](const NetParameter& text, const DataTypes& types) {
     NetOptions shorter = net_options;
     shorter.data_types = types;
+    shorter.tells_fields = false;  // the whole net has told them
     BuiltNet net = BuildNet(WithSyncedNorms(text, 1), shorter);
     AddBlobs(net.blobs, options.seed, store_);
     AddKept(net, ProgramNameOf(turn_), store_);
     StepProgram made;
-    MakeStep(net, options.compile, made);
+    const CompileOptions compile = StepOptions(options.compile);
+    const TrainingSpec spec = SpecOf(compile);
+    MakeStep(net, spec, compile, made);
     return made;
   });
 }
 
 std::vector<std::string> TrainNet::Statistics() const {
   std::vector<std::string> names;
-  for (const NetBlob& blob : blobs_) {
-    if (blob.role == ParameterRole::kStatistic && !blob.shared) names.push_back(blob.name);
-  }
+  for (const NetBlob& blob : StatisticBlobs(blobs_)) names.push_back(blob.name);
   return names;
 }
 
@@ -289,7 +301,7 @@ std::optional<double> TrainNet::RunBatches(int64_t iteration, int plateau_step, 
 
 void TrainNet::AgreeOnDelayed(int64_t iteration, bool must_agree) {
   const bool agrees = must_agree || wishes_.is_any_counted();
-  const bool adapts = exchange_->delays()->is_dynamic() && (iteration + 1) % DelayedSums::kAdaptEvery == 0;
+  const bool adapts = exchange_->delays()->setting().is_dynamic && (iteration + 1) % DelayedSums::kAdaptEvery == 0;
   if (agrees || adapts) exchange_->Drain();
   if (agrees) MeanOverRanks(*ranks_.world, store_, Statistics());
   if (adapts) exchange_->delays()->Adapt(*ranks_.world);

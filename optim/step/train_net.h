@@ -75,8 +75,10 @@ class TrainNet {
   // The net as this rank trains it. Errors: those of BuildNet, and of what several ranks cannot do together.
   BuiltNet BuildOwnPart(const NetParameter& param, const NetOptions& net_options, const CompileOptions& compile);
   void RefuseForRanks(const BuiltNet& net, const CompileOptions& compile) const;
+  CompileOptions StepOptions(const CompileOptions& compile) const;
+  TrainingSpec SpecOf(const CompileOptions& options) const;
   // Makes the step of a net whose states are in the store: of the net's text, or of a length bucket.
-  void MakeStep(BuiltNet& net, const CompileOptions& compile, StepProgram& made);
+  TrainingGraph MakeStep(BuiltNet& net, const TrainingSpec& spec, const CompileOptions& options, StepProgram& made);
   void CompilePrograms(TrainingGraph& step, const CompileOptions& options, StepProgram& made);
   // Makes what only the step of the net's text has: the states of all ranks, and how they agree.
   void JoinRanks(const TrainingGraph& step, const CompileOptions& options);
@@ -86,14 +88,14 @@ class TrainNet {
   // Delayed sums: what ranks keep apart becomes one where they must agree, and delays follow what was waited for.
   void AgreeOnDelayed(int64_t iteration, bool must_agree);
   std::vector<std::string> Statistics() const;
-  int delay() const { return ranks_.kind == StrategyKind::kDelayed ? solver_.distributed().delay() : 0; }
+  int delay() const { return exchange_ && exchange_->delays() != nullptr ? exchange_->delays()->setting().delay : 0; }
 
   const SolverParameter& solver_;
   const TrainTurn turn_;
   const uint64_t seed_;
   Communicator* stage_world_;  // of ranks that have parts of the layers; null: this one has all
   StepRanks ranks_;
-  std::map<std::string, int> stage_of_layer_;  // empty unless layers are on several ranks
+  std::map<std::string, int> stage_of_layer_;  // empty unless layers have stages
   NetParameter param_;
   std::vector<NetBlob> blobs_;
   std::vector<BuiltNet::Output> outputs_;

@@ -20,11 +20,9 @@ TrainPipeline::TrainPipeline(Communicator& world, TrainingGraph& step, const Com
   other.name = "update";
   forward.update = Compile(std::move(step.apart->graph), store, other);
   stage_ = std::make_unique<PipelineStage>(world, *step.stages, *forward.batch, *backward_, micro_batches_);
-  const std::vector<std::string> names = forward.batch->OutputNames();
-  const auto has = [&](std::string_view name) { return std::ranges::find(names, name) != names.end(); };
-  if (has(kLossOutput)) loss_ = forward.batch->output(kLossOutput);
+  if (HasOutput(*forward.batch, kLossOutput)) loss_ = forward.batch->output(kLossOutput);
   for (Output& output : outputs_) {
-    if (has(output.name)) output.values = forward.batch->output(output.name);
+    if (HasOutput(*forward.batch, output.name)) output.values = forward.batch->output(output.name);
   }
 }
 

@@ -150,51 +150,51 @@ std::vector<OutputValue> TrainTurns::Outputs() const {
   return all;
 }
 
-std::vector<std::string> TrainTurns::AllSlots() const {
+NetParameter TrainTurns::WholeNet() const {
+  if (!alternates()) return turns_.front().net->param();
+  std::vector<std::pair<std::string, const NetParameter*>> nets;
+  for (const Turn& turn : turns_) nets.emplace_back(turn.rule.name(), &turn.net->param());
+  return Joined(nets);
+}
+
+std::vector<std::string> AllSlots(const TrainTurns& turns) {
   std::vector<std::string> names;
-  for (const Turn& turn : turns_) {
-    for (std::string& name : turn.net->states().AllSlots()) {
+  for (size_t i = 0; i < turns.size(); ++i) {
+    for (std::string& name : turns.net(i).states().AllSlots()) {
       if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
     }
   }
   return names;
 }
 
-std::vector<std::string> TrainTurns::OwnSlots() const {
+std::vector<std::string> OwnSlots(const TrainTurns& turns) {
   std::vector<std::string> names;
-  for (const Turn& turn : turns_) {
-    for (const SlotState& slot : turn.net->states().slots()) {
+  for (size_t i = 0; i < turns.size(); ++i) {
+    for (const SlotState& slot : turns.net(i).states().slots()) {
       if (std::ranges::find(names, slot.name) == names.end()) names.push_back(slot.name);
     }
   }
   return names;
 }
 
-std::optional<std::string> TrainTurns::SetSlot(const std::string& name, const StateTensor& whole,
-                                               ParameterStore& store) const {
-  for (const Turn& turn : turns_) {
-    if (std::optional<std::string> own = turn.net->states().SetSlot(name, whole, store)) return own;
+std::optional<std::string> SetSlot(const TrainTurns& turns, const std::string& name, const StateTensor& whole,
+                                   ParameterStore& store) {
+  for (size_t i = 0; i < turns.size(); ++i) {
+    if (std::optional<std::string> own = turns.net(i).states().SetSlot(name, whole, store)) return own;
   }
   return std::nullopt;
 }
 
-void TrainTurns::StartMeans(ParameterStore& store) const {
-  for (const Turn& turn : turns_) turn.net->states().StartMeans(store);
+void StartMeans(const TrainTurns& turns, ParameterStore& store) {
+  for (size_t i = 0; i < turns.size(); ++i) turns.net(i).states().StartMeans(store);
 }
 
-void TrainTurns::SavePositions(std::map<std::string, int64_t>& positions) const {
-  for (const Turn& turn : turns_) turn.net->feed().SavePositions(positions);
+void SavePositions(const TrainTurns& turns, std::map<std::string, int64_t>& positions) {
+  for (size_t i = 0; i < turns.size(); ++i) turns.net(i).feed().SavePositions(positions);
 }
 
-void TrainTurns::Seek(const std::map<std::string, int64_t>& positions) {
-  for (const Turn& turn : turns_) turn.net->feed().Seek(positions);
-}
-
-NetParameter TrainTurns::WholeNet() const {
-  if (!alternates()) return turns_.front().net->param();
-  std::vector<std::pair<std::string, const NetParameter*>> nets;
-  for (const Turn& turn : turns_) nets.emplace_back(turn.rule.name(), &turn.net->param());
-  return Joined(nets);
+void Seek(const TrainTurns& turns, const std::map<std::string, int64_t>& positions) {
+  for (size_t i = 0; i < turns.size(); ++i) turns.net(i).feed().Seek(positions);
 }
 
 NetParameter WholeTrainNet(const SolverParameter& solver, const SolverNets& nets) {

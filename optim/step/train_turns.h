@@ -45,12 +45,6 @@ class TrainTurns {
   std::vector<OutputValue> Outputs() const;
   // Returns the blobs of all nets, each layer's once.
   const std::vector<NetBlob>& blobs() const { return blobs_; }
-  std::vector<std::string> AllSlots() const;
-  std::vector<std::string> OwnSlots() const;
-  std::optional<std::string> SetSlot(const std::string& name, const StateTensor& whole, ParameterStore& store) const;
-  void StartMeans(ParameterStore& store) const;
-  void SavePositions(std::map<std::string, int64_t>& positions) const;
-  void Seek(const std::map<std::string, int64_t>& positions);
   // The train net as it stands in checkpoints: of several turns one net with a stage each.
   NetParameter WholeNet() const;
 
@@ -67,7 +61,19 @@ class TrainTurns {
   size_t failed_ = 0;
 };
 
-// The same of nets that are not built yet.
+// The slots of all turns, each once: those of all ranks, and this rank's own (optim/step/trained_states.h). SetSlot and
+// StartMeans do of all turns what those of TrainedStates do of one.
+std::vector<std::string> AllSlots(const TrainTurns& turns);
+std::vector<std::string> OwnSlots(const TrainTurns& turns);
+std::optional<std::string> SetSlot(const TrainTurns& turns, const std::string& name, const StateTensor& whole,
+                                   ParameterStore& store);
+void StartMeans(const TrainTurns& turns, ParameterStore& store);
+
+// The positions of all turns' data, as of Feed.
+void SavePositions(const TrainTurns& turns, std::map<std::string, int64_t>& positions);
+void Seek(const TrainTurns& turns, const std::map<std::string, int64_t>& positions);
+
+// As TrainTurns::WholeNet, for nets that are not built yet.
 NetParameter WholeTrainNet(const SolverParameter& solver, const SolverNets& nets);
 
 // Refuses what turns cannot be combined with; `processes` train together, `compute` is what the run was asked for.

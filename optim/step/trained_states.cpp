@@ -17,7 +17,6 @@ TrainedStates::TrainedStates(const TrainingGraph& step, Communicator* stage_worl
       shards_(step.spec.ranks.shards_updates),
       owned_(step.owned),
       all_slots_(step.all_slots),
-      delay_(step.spec.delay()),
       reached_(step.reached),
       gradient_keys_(step.summed.gradients),
       stage_world_(stage_world) {
@@ -113,21 +112,23 @@ void TrainedStates::StartMeans(ParameterStore& store) const {
 }
 
 void TrainedStates::SaveWaiting(ParameterStore& store) const {
-  for (size_t i = 0; delay_ > 0 && i < reached_.size(); ++i) {
+  const DelayedSums* delays = Delays();
+  for (size_t i = 0; delays != nullptr && i < reached_.size(); ++i) {
     std::vector<float> values(static_cast<size_t>(reached_[i].shape.Count()));
-    for (int age = 1; age <= delay_; ++age) {
-      exchange_->delays()->Save(exchange_->announced().IndexOf(gradient_keys_[i]), age, values);
+    for (int age = 1; age <= delays->setting().delay; ++age) {
+      delays->Save(exchange_->announced().IndexOf(gradient_keys_[i]), age, values);
       store.Set(SlotName(reached_[i].name, StrCat(kWaitingSlot, age)), values);
     }
   }
 }
 
 void TrainedStates::LoadWaiting(const ParameterStore& store, float scale) const {
-  for (size_t i = 0; delay_ > 0 && i < reached_.size(); ++i) {
-    for (int age = 1; age <= delay_; ++age) {
+  DelayedSums* delays = Delays();
+  for (size_t i = 0; delays != nullptr && i < reached_.size(); ++i) {
+    for (int age = 1; age <= delays->setting().delay; ++age) {
       std::vector<float> values = store.Values(SlotName(reached_[i].name, StrCat(kWaitingSlot, age)));
       for (float& value : values) value *= scale;
-      exchange_->delays()->Load(exchange_->announced().IndexOf(gradient_keys_[i]), age, values);
+      delays->Load(exchange_->announced().IndexOf(gradient_keys_[i]), age, values);
     }
   }
 }

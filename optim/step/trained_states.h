@@ -51,6 +51,8 @@ class TrainedStates {
 
  private:
   std::vector<SlotState> WholeSlots() const;
+  // Null unless sums are delayed.
+  DelayedSums* Delays() const { return exchange_ == nullptr ? nullptr : exchange_->delays(); }
 
   Communicator* world_ = nullptr;
   GradientExchange* exchange_ = nullptr;
@@ -60,7 +62,6 @@ class TrainedStates {
   std::vector<std::vector<NetBlob>> owned_;      // by rank; empty unless updates are sharded
   std::vector<SlotState> all_slots_;             // the same
   std::unique_ptr<ParameterStore> whole_slots_;  // as they were gathered last
-  int delay_ = 0;
   std::vector<NetBlob> reached_;
   std::vector<int64_t> gradient_keys_;  // of these in the exchange
   Communicator* stage_world_ = nullptr;

@@ -13,6 +13,7 @@
 #include "graph/parameter_store.h"
 #include "graph/program.h"
 #include "layers/net/layer.h"
+#include "optim/optimizers/update_slots.h"
 #include "optim/strategies/strategy.h"
 
 namespace moka {

@@ -5,16 +5,13 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "comm/exchange/gradient_exchange.h"
 #include "comm/transport/communicator.h"
 #include "graph/parameter_store.h"
-#include "optim/optimizers/update.h"
 #include "proto/moka.pb.h"
 
 namespace moka {
@@ -75,7 +72,7 @@ class Strategy {
   virtual void Begin(int64_t iteration) = 0;
   // After them: `loss` is this rank's mean over its batches; returns what is to be reported of all ranks. Where
   // `must_agree`, a test, a checkpoint or the end follows: then all ranks hold the same values in their stores, nothing
-  // is under way and the communicator is free. The same after an iteration in which a request is counted. Errors:
+  // is under way and the communicator is free. The same after an iteration in which a wish is counted. Errors:
   // kPeer.
   virtual double Finish(int64_t iteration, double loss, bool must_agree, Wishes& wishes) = 0;
   // Ends what is under way because of an error of this rank, and tells the others.

@@ -137,17 +137,17 @@ TEST(GatherArrivals, NamesTheRankThatSleepsThoughItsClockIsAnother) {
     GradientExchange exchange(world);
     for (size_t i = 0; i < values.size(); ++i) {
       const TensorType type{DType::kFloat32, Shape{static_cast<int64_t>(values[i].size())}, {}};
-      exchange.program().Announce(static_cast<int64_t>(i), StrCat("layer", i), Tensor(type, values[i].data()));
+      ProgramSide(exchange).Announce(static_cast<int64_t>(i), StrCat("layer", i), Tensor(type, values[i].data()));
     }
     const Schedule schedule = FindAllReduce("direct").make({.ranks = world.size()}, world.rank());
     exchange.SetPlan({1, 2}, {schedule, schedule}, Wire::kFloat32);
     constexpr int kIterations = 8;
     for (int i = 0; i < kIterations; ++i) {
-      exchange.program().Begin(0);
+      ProgramSide(exchange).Begin(0);
       std::this_thread::sleep_for(milliseconds(world.rank() == 2 ? 24 : 4));
-      exchange.program().Begin(1);
-      exchange.program().End(0);
-      exchange.program().End(1);
+      ProgramSide(exchange).Begin(1);
+      ProgramSide(exchange).End(0);
+      ProgramSide(exchange).End(1);
     }
     exchange.Check();
     EXPECT_EQ(exchange.arrivals().iterations(), kIterations);

@@ -31,12 +31,12 @@ TEST(Compression, GoesThroughTheExchange) {
       options.start_iter = 1;
       auto compression = std::make_unique<GradientCompression>(options, rank, kRanks);
       compression->Allow(1, "w");
-      exchange.announced().SetCompression(std::move(compression));
+      exchange.SetCompression(std::move(compression));
       std::vector<Floats> values = {Floats(5), Floats(kCount), Floats(kCount)};
       for (size_t i = 0; i < values.size(); ++i) {
         const Shape shape{static_cast<int64_t>(values[i].size())};
-        exchange.program().Announce(static_cast<int64_t>(i), "layer",
-                                    Tensor({DType::kFloat32, shape, {}}, values[i].data()));
+        ProgramSide(exchange).Announce(static_cast<int64_t>(i), "layer",
+                                       Tensor({DType::kFloat32, shape, {}}, values[i].data()));
       }
       exchange.CheckAnnounced();
       const Schedule direct = FindAllReduce("direct").make({.ranks = kRanks}, rank);
@@ -45,9 +45,9 @@ TEST(Compression, GoesThroughTheExchange) {
         exchange.SetIteration(iteration);
         for (size_t i = 0; i < values.size(); ++i) {
           std::ranges::copy(Gradient(rank, iteration, values[i].size()), values[i].begin());
-          exchange.program().Begin(static_cast<int64_t>(i));
+          ProgramSide(exchange).Begin(static_cast<int64_t>(i));
         }
-        for (int64_t i = 0; i < 3; ++i) exchange.program().End(i);
+        for (int64_t i = 0; i < 3; ++i) ProgramSide(exchange).End(i);
         exchange.Check();
         Floats sum(kCount);
         for (int r = 0; r < kRanks; ++r) {

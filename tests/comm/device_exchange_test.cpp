@@ -27,7 +27,7 @@ struct Program {
       gradients.emplace_back(static_cast<size_t>(1000 * i + 1));
       sums.emplace_back(gradients.back().size());
       const TensorType type{DType::kFloat32, Shape{static_cast<int64_t>(gradients.back().size())}, {}};
-      exchange.program().Announce(i, StrCat("layer", i), Tensor(type, gradients.back().data()));
+      ProgramSide(exchange).Announce(i, StrCat("layer", i), Tensor(type, gradients.back().data()));
     }
     exchange.CheckAnnounced();
   }
@@ -38,10 +38,10 @@ struct Program {
   void Queue() {
     for (size_t i = 0; i < kGradients; ++i) {
       stream->Rehearse([this, i] { std::ranges::fill(gradients[i], input + static_cast<float>(i)); });
-      exchange.program().Begin(static_cast<int64_t>(i), *stream);
+      ProgramSide(exchange).Begin(static_cast<int64_t>(i), *stream);
     }
     for (size_t i = 0; i < kGradients; ++i) {
-      exchange.program().End(static_cast<int64_t>(i), *stream);
+      ProgramSide(exchange).End(static_cast<int64_t>(i), *stream);
       stream->Rehearse([this, i] { std::ranges::copy(gradients[i], sums[i].begin()); });
     }
   }
@@ -54,7 +54,7 @@ struct Program {
   void Step(float value) {
     input = value;
     recording ? recording->Launch(*stream) : Queue();
-    exchange.program().Await(*stream);
+    ProgramSide(exchange).Await(*stream);
   }
   void ExpectSums(float of_inputs) const {
     exchange.Check();
@@ -84,11 +84,11 @@ TEST(DeviceExchange, SumsInStepsThatAreQueuedOrRecorded) {
   RunWorld([](Communicator& world) {
     Program program(world);
     const std::vector<std::vector<int>> plans = {{kGradients}, {2, 5}, {1, 2, 3, 4, 5}};
-    int64_t number = program.exchange.program().plan_number();
+    int64_t number = ProgramSide(program.exchange).plan_number();
     for (const std::vector<int>& ends : plans) {
       program.SetPlan(ends);
-      EXPECT_GT(program.exchange.program().plan_number(), number);
-      number = program.exchange.program().plan_number();
+      EXPECT_GT(ProgramSide(program.exchange).plan_number(), number);
+      number = ProgramSide(program.exchange).plan_number();
       program.recording.reset();
       for (int step = 0; step < 6; ++step) {
         if (step == 2) program.Record();
@@ -109,7 +109,7 @@ TEST(DeviceExchange, SumsInStepsThatAreQueuedOrRecorded) {
     }
     EXPECT_GE(world.place().collective, 6 * (1 + 2 + 5));
     program.exchange.device()->TakeTimesOfGradients(false);
-    EXPECT_GT(program.exchange.program().plan_number(), number);
+    EXPECT_GT(ProgramSide(program.exchange).plan_number(), number);
     program.recording.reset();
     program.Record();
     program.Step(1);

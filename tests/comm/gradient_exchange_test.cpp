@@ -29,16 +29,16 @@ struct Rank {
     for (size_t i = 0; i < kCounts.size(); ++i) {
       values.emplace_back(static_cast<size_t>(kCounts[i]));
       const TensorType type{DType::kFloat32, Shape{kCounts[i]}, {}};
-      exchange.program().Announce(static_cast<int64_t>(i), StrCat("layer", i), Tensor(type, values.back().data()));
+      ProgramSide(exchange).Announce(static_cast<int64_t>(i), StrCat("layer", i), Tensor(type, values.back().data()));
     }
   }
   void Iterate(int rank, int iteration) {
     for (size_t i = 0; i < values.size(); ++i) {
       std::fill(values[i].begin(), values[i].end(),
                 static_cast<float>((rank + 1) * (iteration + 1)) + static_cast<float>(i));
-      exchange.program().Begin(static_cast<int64_t>(i));
+      ProgramSide(exchange).Begin(static_cast<int64_t>(i));
     }
-    for (size_t i = 0; i < values.size(); ++i) exchange.program().End(static_cast<int64_t>(i));
+    for (size_t i = 0; i < values.size(); ++i) ProgramSide(exchange).End(static_cast<int64_t>(i));
   }
   std::vector<std::vector<float>> values;
   GradientExchange exchange;
@@ -90,11 +90,11 @@ TEST(GradientExchange, ABucketIsSummedWhileLaterGradientsAreComputed) {
     const Schedule schedule = direct.make({.ranks = kRanks}, world.rank());
     rank.exchange.SetPlan({2, 5}, {schedule, schedule}, Wire::kFloat32);
     for (std::vector<float>& values : rank.values) std::fill(values.begin(), values.end(), 1.0F);
-    for (int64_t key = 0; key < 4; ++key) rank.exchange.program().Begin(key);
-    rank.exchange.program().End(0);  // does not wait for what has not begun
+    for (int64_t key = 0; key < 4; ++key) ProgramSide(rank.exchange).Begin(key);
+    ProgramSide(rank.exchange).End(0);  // does not wait for what has not begun
     EXPECT_EQ(rank.values[0][0], 3.0F);
-    rank.exchange.program().Begin(4);
-    for (int64_t key = 1; key < 5; ++key) rank.exchange.program().End(key);
+    ProgramSide(rank.exchange).Begin(4);
+    for (int64_t key = 1; key < 5; ++key) ProgramSide(rank.exchange).End(key);
     EXPECT_EQ(rank.values[4][0], 3.0F);
   });
 }
@@ -105,13 +105,13 @@ TEST(GradientExchange, WhatIsNoGradientIsNotRounded) {
   for (const Wire wire : {Wire::kFloat16, Wire::kBFloat16}) {
     RunWorld([&](Communicator& world) {
       Rank rank(world);
-      for (const int64_t key : {0, 4}) rank.exchange.announced().SetRoute(key, {GradientWay::kExactToAll, 0});
+      for (const int64_t key : {0, 4}) rank.exchange.SetRoute(key, {GradientWay::kExactToAll, 0});
       EXPECT_EQ(CutsOf(rank.exchange.announced()), (std::vector<int>{1, 4, 5}));
       const Schedule schedule = FindAllReduce("ring").make({.ranks = kRanks}, world.rank());
       rank.exchange.SetPlan({1, 4, 5}, {schedule, schedule, schedule}, wire);
       for (std::vector<float>& values : rank.values) std::ranges::fill(values, kFine);
-      for (int64_t key = 0; key < 5; ++key) rank.exchange.program().Begin(key);
-      for (int64_t key = 0; key < 5; ++key) rank.exchange.program().End(key);
+      for (int64_t key = 0; key < 5; ++key) ProgramSide(rank.exchange).Begin(key);
+      for (int64_t key = 0; key < 5; ++key) ProgramSide(rank.exchange).End(key);
       for (const size_t exact : {0, 4}) EXPECT_EQ(rank.values[exact][0], 3 * kFine);
       EXPECT_EQ(rank.values[3][0], 3.0F);
     });
@@ -124,24 +124,24 @@ TEST(GradientExchange, AWeightIsThereBeforeLaterOnesHaveBegun) {
   RunWorld([&](Communicator& world) {
     Rank rank(world);
     const int me = world.rank();
-    rank.exchange.announced().SetRoute(3, {GradientWay::kFromOwner, 0});
-    rank.exchange.announced().SetRoute(4, {GradientWay::kFromOwner, 1});
+    rank.exchange.SetRoute(3, {GradientWay::kFromOwner, 0});
+    rank.exchange.SetRoute(4, {GradientWay::kFromOwner, 1});
     EXPECT_EQ(rank.exchange.announced().first_gathered(), 3);
     const Schedule schedule = FindAllReduce("direct").make({.ranks = kRanks}, me);
     rank.exchange.SetPlan({3, 4, 5}, {schedule, schedule, schedule}, Wire::kFloat32);
-    for (const int64_t key : {3, 4}) rank.exchange.program().End(key);  // nothing is on its way yet
+    for (const int64_t key : {3, 4}) ProgramSide(rank.exchange).End(key);  // nothing is on its way yet
     for (int iteration = 0; iteration < 4; ++iteration) {
       for (std::vector<float>& values : rank.values)
         std::fill(values.begin(), values.end(), static_cast<float>(10 * iteration + me));
-      for (int64_t key = 0; key < 4; ++key) rank.exchange.program().Begin(key);
-      for (int64_t key = 0; key < 3; ++key) rank.exchange.program().End(key);
+      for (int64_t key = 0; key < 4; ++key) ProgramSide(rank.exchange).Begin(key);
+      for (int64_t key = 0; key < 3; ++key) ProgramSide(rank.exchange).End(key);
       EXPECT_EQ(rank.values[0][0], static_cast<float>(30 * iteration + 3));
-      rank.exchange.program().End(3);
+      ProgramSide(rank.exchange).End(3);
       EXPECT_EQ(rank.values[3].back(), static_cast<float>(10 * iteration)) << "what rank 0 has";
       ++has_first;
       while (has_first < kRanks * (iteration + 1)) std::this_thread::yield();
-      rank.exchange.program().Begin(4);
-      rank.exchange.program().End(4);  // of the next iteration
+      ProgramSide(rank.exchange).Begin(4);
+      ProgramSide(rank.exchange).End(4);  // of the next iteration
       EXPECT_EQ(rank.values[4].back(), static_cast<float>(10 * iteration + 1)) << "what rank 1 has";
     }
     EXPECT_EQ(rank.exchange.arrivals().buckets(), 1) << "those that are summed";
@@ -152,15 +152,15 @@ TEST(GradientExchange, AWeightIsThereBeforeLaterOnesHaveBegun) {
 TEST(GradientExchange, KnowsWhenWeightsAreRead) {
   RunWorld([](Communicator& world) {
     Rank rank(world);
-    for (const int64_t key : {2, 3, 4}) rank.exchange.announced().SetRoute(key, {GradientWay::kFromOwner, 0});
+    for (const int64_t key : {2, 3, 4}) rank.exchange.SetRoute(key, {GradientWay::kFromOwner, 0});
     const Schedule schedule = FindAllReduce("direct").make({.ranks = kRanks}, world.rank());
     rank.exchange.SetPlan({2, 3, 5}, {schedule, schedule, schedule}, Wire::kFloat32);
     for (int iteration = 0; iteration < 3; ++iteration) {
-      rank.exchange.program().End(2);
-      rank.exchange.program().End(3);
+      ProgramSide(rank.exchange).End(2);
+      ProgramSide(rank.exchange).End(3);
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      rank.exchange.program().End(4);
-      for (int64_t key = 0; key < 5; ++key) rank.exchange.program().Begin(key);
+      ProgramSide(rank.exchange).End(4);
+      for (int64_t key = 0; key < 5; ++key) ProgramSide(rank.exchange).Begin(key);
     }
     rank.exchange.Drain();
     const std::vector<ExchangedGradient>& gradients = rank.exchange.announced().all();
@@ -187,17 +187,17 @@ TEST(PartsExchange, PartsGoToTheirRanksBesideSums) {
     for (size_t i = 0; i < columns.size(); ++i) columns[i] = static_cast<float>(100 * rank + static_cast<int>(i));
     std::vector<float> rows(7, -1.0F);
     std::vector<float> gradient(40, 1.0F);
-    exchange.program().AnnounceParts(10, "fc", {own, gathered, {0, 2}, {0, 2, 4, 6}, 6});
-    exchange.program().AnnounceParts(11, "fc", {columns, rows, {0, width, 2 * width, 3 * width}, {0, 3, 5, 7}, 7});
-    exchange.program().Announce(0, "conv", Tensor({DType::kFloat32, Shape{40}, {}}, gradient.data()));
-    exchange.program().AnnounceParts(12, "fc", {sent, sums, {0, 2, 4, 6}, {0, 2}, 6});
+    ProgramSide(exchange).AnnounceParts(10, "fc", {own, gathered, {0, 2}, {0, 2, 4, 6}, 6});
+    ProgramSide(exchange).AnnounceParts(11, "fc", {columns, rows, {0, width, 2 * width, 3 * width}, {0, 3, 5, 7}, 7});
+    ProgramSide(exchange).Announce(0, "conv", Tensor({DType::kFloat32, Shape{40}, {}}, gradient.data()));
+    ProgramSide(exchange).AnnounceParts(12, "fc", {sent, sums, {0, 2, 4, 6}, {0, 2}, 6});
     exchange.CheckAnnounced();
     ExchangePlanner plans(world, {.fusion = "single"});
     plans.Measure(1 << 10);
     plans.Plan(exchange);
     for (const int64_t key : {10, 11, 0, 12}) {
-      exchange.program().Begin(key);
-      exchange.program().End(key);
+      ProgramSide(exchange).Begin(key);
+      ProgramSide(exchange).End(key);
     }
     exchange.Check();
     for (int from = 0; from < kRanks; ++from) {
@@ -321,9 +321,9 @@ TEST(DelayedExchange, GradientsOfALossThatIsNotFiniteAreLeftOut) {
         for (size_t i = 0; i < rank.values.size(); ++i) {
           std::ranges::fill(rank.values[i], 1.0F);
           if (iteration == 1 && world.rank() == 1) rank.values[i][0] = std::nanf("");
-          rank.exchange.program().Begin(static_cast<int64_t>(i));
+          ProgramSide(rank.exchange).Begin(static_cast<int64_t>(i));
         }
-        for (int64_t key = 0; key < 5; ++key) rank.exchange.program().End(key);
+        for (int64_t key = 0; key < 5; ++key) ProgramSide(rank.exchange).End(key);
         const float expected = iteration == 0 || iteration == 2 ? 0.0F : 3.0F;
         EXPECT_EQ(rank.values[static_cast<size_t>(4 - loss)][0], expected) << iteration;
         EXPECT_EQ(std::isnan(rank.values[static_cast<size_t>(loss)][0]), iteration == 2) << "the loss itself is told";
@@ -347,9 +347,9 @@ TEST(DelayedExchange, ADynamicDelayGrowsWhereItIsWaitedForAndLosesNothing) {
         std::ranges::fill(rank.values[i], static_cast<float>(iteration + 1));
         // One rank is slow in its last gradient, so the others wait.
         if (i + 1 == rank.values.size() && world.rank() == 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        rank.exchange.program().Begin(static_cast<int64_t>(i));
+        ProgramSide(rank.exchange).Begin(static_cast<int64_t>(i));
       }
-      for (int64_t key = 0; key < 5; ++key) rank.exchange.program().End(key);
+      for (int64_t key = 0; key < 5; ++key) ProgramSide(rank.exchange).End(key);
       given += 3.0 * (iteration + 1);
       taken += double{rank.values[2][0]};
       if ((iteration + 1) % DelayedSums::kAdaptEvery != 0) continue;
@@ -372,7 +372,7 @@ TEST(GradientExchange, RanksOfDifferentProgramsAreTold) {
     Rank rank(world);
     std::vector<float> more(7);
     if (world.rank() == 2) {
-      rank.exchange.program().Announce(99, "extra", Tensor({DType::kFloat32, Shape{7}, {}}, more.data()));
+      ProgramSide(rank.exchange).Announce(99, "extra", Tensor({DType::kFloat32, Shape{7}, {}}, more.data()));
     }
     try {
       rank.exchange.CheckAnnounced();
@@ -391,7 +391,7 @@ TEST(GradientExchange, ARankThatEndsInTheMiddleEndsTheOthers) {
     const Schedule schedule = FindAllReduce("direct").make({.ranks = kRanks}, world.rank());
     rank.exchange.SetPlan({1, 5}, {schedule, schedule}, Wire::kFloat32);
     if (world.rank() == 1) {
-      rank.exchange.program().Begin(0);
+      ProgramSide(rank.exchange).Begin(0);
       rank.exchange.Cancel("record 17 is damaged");
       return;
     }
@@ -432,10 +432,10 @@ TEST(GradientExchange, EndsWheneverItIsTold) {
   std::vector<float> values(1);
   for (int i = 0; i < 3000; ++i) {
     GradientExchange exchange(world);
-    exchange.program().Announce(0, "layer", Tensor({DType::kFloat32, Shape{1}, {}}, values.data()));
+    ProgramSide(exchange).Announce(0, "layer", Tensor({DType::kFloat32, Shape{1}, {}}, values.data()));
     exchange.SetPlan({1}, {schedule}, Wire::kFloat32);
-    if (i % 2 == 1) exchange.program().Begin(0);
-    if (i % 2 == 1) exchange.program().End(0);
+    if (i % 2 == 1) ProgramSide(exchange).Begin(0);
+    if (i % 2 == 1) ProgramSide(exchange).End(0);
   }
 }
 

@@ -116,7 +116,7 @@ TEST_F(CutTest, TheClockLeavesAnAccumulation) {
   EXPECT_EQ(second.iteration, 3);
   EXPECT_EQ(Everything(*left), Everything(*until3)) << "the batches of the accumulation have left nothing";
   std::map<std::string, int64_t> positions;
-  left->turns().SavePositions(positions);
+  SavePositions(left->turns(), positions);
   EXPECT_EQ(positions, until3->state().positions);
   const auto resumed = Continue(run, solver, Nets(), nullptr);
   EXPECT_EQ(resumed->Run().end, TrainEnd::kFinished);

@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "data/import/import.h"
+#include "data/pipeline/memory_pipeline.h"
 #include "optim/run/trainer.h"
 #include "optim_fixture.h"
 #include "proto/nets/net_file.h"

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "comm/device/nccl_all_reduce.h"
+#include "data/pipeline/memory_pipeline.h"
 #include "ranks_fixture.h"
 
 namespace moka {

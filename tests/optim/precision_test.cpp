@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/half.h"
+#include "data/pipeline/memory_pipeline.h"
 #include "optim/precision.h"
 #include "trainer_fixture.h"
 

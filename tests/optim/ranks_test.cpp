@@ -1,5 +1,6 @@
 // Training by several ranks, as threads of one process: what they compute together is what one computes alone, all of
 // them hold the same bits, and they stop, resume and fail together.
+#include "data/pipeline/memory_pipeline.h"
 #include "ranks_fixture.h"
 
 namespace moka {

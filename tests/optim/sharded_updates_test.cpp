@@ -2,6 +2,7 @@
 // bit for bit what every rank computes for itself, whoever reads weights between two steps, and failures meanwhile.
 #include <atomic>
 
+#include "data/pipeline/memory_pipeline.h"
 #include "ranks_fixture.h"
 
 namespace moka {

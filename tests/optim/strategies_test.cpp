@@ -1,5 +1,6 @@
 // How ranks come to the same weights by other ways than summing every gradient: each way against one rank, against
 // itself resumed, and against what its paper says.
+#include "data/pipeline/memory_pipeline.h"
 #include "optim/strategies/strategy.h"
 
 #include "ranks_fixture.h"

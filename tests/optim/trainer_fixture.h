@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "core/rng.h"
+#include "data/pipeline/memory_pipeline.h"
 #include "optim/run/trainer.h"
 #include "optim_fixture.h"
 #include "proto/nets/net_file.h"

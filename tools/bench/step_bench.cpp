@@ -61,8 +61,8 @@ class Rank {
     for (const ReadyGradient& gradient : input.gradients) {
       const int64_t count = gradient.bytes / 4;
       values_.emplace_back(static_cast<size_t>(count));
-      exchange_.program().Announce(static_cast<int64_t>(values_.size()), gradient.name,
-                                   Tensor(TensorType{DType::kFloat32, Shape{count}, {}}, values_.back().data()));
+      ProgramSide(exchange_).Announce(static_cast<int64_t>(values_.size()), gradient.name,
+                                      Tensor(TensorType{DType::kFloat32, Shape{count}, {}}, values_.back().data()));
     }
   }
 
@@ -95,10 +95,10 @@ class Rank {
     };
     for (size_t i = 0; i < values_.size(); ++i) {
       std::this_thread::sleep_until(at(input_.gradients[i].ready_s));
-      exchange_.program().Begin(static_cast<int64_t>(i) + 1);
+      ProgramSide(exchange_).Begin(static_cast<int64_t>(i) + 1);
     }
     std::this_thread::sleep_until(at(input_.backward_s));
-    for (size_t i = 0; i < values_.size(); ++i) exchange_.program().End(static_cast<int64_t>(i) + 1);
+    for (size_t i = 0; i < values_.size(); ++i) ProgramSide(exchange_).End(static_cast<int64_t>(i) + 1);
     const double taken = std::chrono::duration<double>(Clock::now() - begin).count();
     exchange_.Check();
     const int ranks = communicator_.size();

@@ -174,16 +174,16 @@ struct Gradients {
     for (int64_t i = 0; i < 4; ++i) {
       values.emplace_back(static_cast<size_t>(100 + i));
       const TensorType type{DType::kFloat32, Shape{100 + i}, {}};
-      exchange.program().Announce(i, StrCat("layer", i), Tensor(type, values.back().data()));
+      ProgramSide(exchange).Announce(i, StrCat("layer", i), Tensor(type, values.back().data()));
     }
     exchange.CheckAnnounced();
   }
   void Queue(float value) {
     for (int64_t i = 0; i < 4; ++i) {
       std::ranges::fill(values[static_cast<size_t>(i)], value);
-      exchange.program().Begin(i, *stream);
+      ProgramSide(exchange).Begin(i, *stream);
     }
-    for (int64_t i = 0; i < 4; ++i) exchange.program().End(i, *stream);
+    for (int64_t i = 0; i < 4; ++i) ProgramSide(exchange).End(i, *stream);
   }
   std::vector<std::vector<float>> values;
   GradientExchange exchange;
@@ -200,7 +200,7 @@ TEST_F(NcclTest, GradientsAreExchangedByAPlan) {
     for (int step = 1; step < 5; ++step) {
       if (step == 3) planner.Plan(gradients.exchange);
       gradients.Queue(static_cast<float>(world.rank() + step));
-      gradients.exchange.program().Await(*gradients.stream);
+      ProgramSide(gradients.exchange).Await(*gradients.stream);
       gradients.exchange.Check();
       for (const auto& values : gradients.values) {
         for (const float v : values) ASSERT_EQ(v, static_cast<float>(3 + 3 * step));
@@ -226,7 +226,7 @@ TEST_F(NcclTest, AGpuThatDoesNotEndIsGivenUpAfterTheDeadline) {
           return gradients.exchange.Cancel("it ended after rank 0 did");
         }
         gradients.stream->Rehearse([] { std::this_thread::sleep_for(std::chrono::milliseconds(500)); });
-        gradients.exchange.program().Await(*gradients.stream);
+        ProgramSide(gradients.exchange).Await(*gradients.stream);
         const Error error = ErrorOf([&] { gradients.exchange.Check(); });
         EXPECT_EQ(error.kind(), ErrorKind::kPeer);
         EXPECT_THAT(error.text(), HasSubstr("rank 0 has waited 0.2 s for its GPU"));

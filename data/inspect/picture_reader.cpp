@@ -31,7 +31,7 @@ bool ReadsBoxes(const LayerParameter& layer) {
   return DataRowOf(layer).database == RecordKind::kAnnotated || layer.transform_param().resize_param_size() > 0;
 }
 
-bool ReadsRecords(const LayerParameter& layer) {
+bool ReadsSamples(const LayerParameter& layer) {
   return DataRowOf(layer).database == RecordKind::kSample || layer.record_data_param().canvas_height() > 0 ||
          layer.record_data_param().height() > 0;
 }
@@ -95,8 +95,7 @@ ImageSize PictureSizeOf(std::string_view wire, const LayerParameter& layer, Imag
 // Lists have is_color.
 bool ForcesChannels(const LayerParameter& layer) {
   const TransformationParameter fields = PictureFieldsOf(layer);
-  return (FindDataLayer(layer.type()) == nullptr || IsOfDatabase(layer)) &&
-         (fields.force_color() || fields.force_gray());
+  return (DataRowOf(layer).open == nullptr || IsOfDatabase(layer)) && (fields.force_color() || fields.force_gray());
 }
 
 bool NeedsRecordChannels(const LayerParameter& layer) {
@@ -203,7 +202,7 @@ PictureReader::PictureReader(const LayerParameter& layer, const Shape& sample, c
   crop_height_ = crop.height;
   crop_width_ = crop.width;
   pad_ = fields.pad();
-  if (ReadsRecords(layer)) {
+  if (ReadsSamples(layer)) {
     records_.emplace(whole, TEST, kReaderSeed, RecordTransform::Wanted{});
   } else if (ReadsBoxes(layer)) {
     AnnotatedDataParameter sampling = layer.annotated_data_param();

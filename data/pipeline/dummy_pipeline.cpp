@@ -6,6 +6,9 @@
 
 #include "core/size.h"
 #include "core/text.h"
+#include "data/data_layers.h"
+#include "data/layer_fields.h"
+#include "data/pipeline/sampling_fields.h"
 #include "proto/nets/filler.h"
 #include "proto/text/places.h"
 
@@ -91,5 +94,16 @@ void DummyPipeline::FillRows(size_t top, uint64_t stream, std::span<float> out) 
     std::copy_n(whole_.data() + (n * options_.world + options_.rank) * row, row, out.data() + n * row);
   }
 }
+
+namespace {
+
+std::unique_ptr<Pipeline> OpenDummyData(const LayerParameter& layer, const PipelineOptions& options) {
+  RefuseSampling(layer);
+  return std::make_unique<DummyPipeline>(layer, options, DataSeed(options.seed, layer.name()));
+}
+
+}  // namespace
+
+DataLayerRow DummyDataRow() { return {.type = "DummyData", .open = OpenDummyData, .has_records = false}; }
 
 }  // namespace moka

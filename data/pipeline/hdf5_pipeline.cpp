@@ -1,7 +1,6 @@
 // One file is open at a time and read in blocks of rows. A shuffled file is kept whole if it is small, as Caffe does; a
 // larger one is read row by row.
 #include "data/pipeline/hdf5_pipeline.h"
-#include "data/transform/pixel_mean.h"
 
 #include <algorithm>
 #include <array>
@@ -16,9 +15,13 @@
 #include "core/rng.h"
 #include "core/size.h"
 #include "core/text.h"
+#include "data/data_layers.h"
 #include "data/files/list_text.h"
 #include "data/files/non_finite.h"
+#include "data/layer_fields.h"
 #include "data/pipeline/open_layers.h"
+#include "data/pipeline/sampling_fields.h"
+#include "data/transform/pixel_mean.h"
 #include "proto/text/places.h"
 
 namespace moka {
@@ -331,5 +334,16 @@ void Hdf5Pipeline::Deliver(std::span<const Tensor> tops, PipelineStatistics& /*s
     }
   }
 }
+
+namespace {
+
+std::unique_ptr<Pipeline> OpenHdf5Data(const LayerParameter& layer, const PipelineOptions& options) {
+  RefuseSampling(layer);
+  return std::make_unique<Hdf5Pipeline>(layer, options, DataSeed(options.seed, "order"));
+}
+
+}  // namespace
+
+DataLayerRow Hdf5DataRow() { return {.type = "HDF5Data", .open = OpenHdf5Data}; }
 
 }  // namespace moka

@@ -10,10 +10,6 @@
 #include "core/text.h"
 #include "data/augment/augment_fields.h"
 #include "data/data_layers.h"
-#include "data/layer_fields.h"
-#include "data/pipeline/dummy_pipeline.h"
-#include "data/pipeline/hdf5_pipeline.h"
-#include "data/pipeline/sampling_fields.h"
 #include "proto/text/places.h"
 #include "proto/text/text_slips.h"
 
@@ -45,21 +41,6 @@ std::optional<std::pair<std::string, std::string>> MissingSource(const LayerPara
       return std::pair(StrCat(field->name(), ".source"), path);
   }
   return std::nullopt;
-}
-
-std::unique_ptr<Pipeline> OpenDummyData(const LayerParameter& layer, const PipelineOptions& options) {
-  RefuseSampling(layer);
-  return std::make_unique<DummyPipeline>(layer, options, DataSeed(options.seed, layer.name()));
-}
-
-std::unique_ptr<Pipeline> OpenHdf5Data(const LayerParameter& layer, const PipelineOptions& options) {
-  RefuseSampling(layer);
-  return std::make_unique<Hdf5Pipeline>(layer, options, DataSeed(options.seed, "order"));
-}
-
-std::unique_ptr<Pipeline> OpenMemoryData(const LayerParameter& layer, const PipelineOptions& /*options*/) {
-  RefuseSampling(layer);
-  return std::make_unique<MemoryPipeline>(layer);
 }
 
 }  // namespace
@@ -97,11 +78,5 @@ std::unique_ptr<Pipeline> OpenPipeline(const LayerParameter& layer, const Pipeli
     throw placed;
   }
 }
-
-DataLayerRow DummyDataRow() { return {.type = "DummyData", .open = OpenDummyData, .has_records = false}; }
-
-DataLayerRow Hdf5DataRow() { return {.type = "HDF5Data", .open = OpenHdf5Data}; }
-
-DataLayerRow MemoryDataRow() { return {.type = "MemoryData", .open = OpenMemoryData, .has_records = false}; }
 
 }  // namespace moka

@@ -127,7 +127,7 @@ std::unique_ptr<Pipeline> OpenAnnotatedData(const LayerParameter& layer, const P
   BoxTransform transform(PictureFieldsOf(layer), layer.annotated_data_param(), options.phase,
                          DataSeed(options.seed, "augment"));
   auto reader = OpenDatabase(param, options);
-  if (IsToForceColor(layer, *reader, RecordKind::kAnnotated)) transform.ForceColor();
+  if (IsToForceColor(layer, *reader)) transform.ForceColor();
   return OpenPrefetch(layer, options, batch,
                       std::make_unique<AnnotatedMaker>(std::move(reader), transform, std::move(labels)));
 }
@@ -143,7 +143,7 @@ std::unique_ptr<Pipeline> OpenRecordData(const LayerParameter& layer, const Pipe
   const int64_t batch = CheckedBatch(layer, "data_param.batch_size", param.batch_size());
   auto reader = OpenDatabase(param, options);
   LayerParameter forced = layer;
-  if (IsToForceColor(layer, *reader, RecordKind::kSample)) forced.mutable_transform_param()->set_force_color(true);
+  if (IsToForceColor(layer, *reader)) forced.mutable_transform_param()->set_force_color(true);
   return OpenPrefetch(layer, options, batch,
                       std::make_unique<RecordDataMaker>(forced, options.base_folder, std::move(reader), options.phase,
                                                         DataSeed(options.seed, "augment")));
@@ -182,7 +182,7 @@ std::unique_ptr<Pipeline> OpenData(const LayerParameter& layer, const PipelineOp
   }
   auto reader = OpenDatabase(param, options);
   TellMissingLabels(layer, *reader);
-  if (IsToForceColor(layer, *reader, RecordKind::kDatum)) transform.ForceColor();
+  if (IsToForceColor(layer, *reader)) transform.ForceColor();
   auto source = std::make_unique<LmdbSource>(std::move(reader), transform.channels(), int64_t{param.cache_mb()} << 20U);
   return OpenPrefetch(layer, options, batch, std::make_unique<LabelledMaker>(std::move(source), transform));
 }

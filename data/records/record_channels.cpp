@@ -8,8 +8,10 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "data/data_layers.h"
 #include "data/image/image_formats.h"
 #include "data/layer_fields.h"
+#include "data/record_kind.h"
 #include "data/records/annotated_record.h"
 #include "data/records/datum_view.h"
 #include "proto/record.pb.h"
@@ -46,7 +48,8 @@ int64_t ChannelsOfRecord(std::string_view wire, RecordKind kind, ImageDecoder& d
 
 }  // namespace
 
-bool IsToForceColor(const LayerParameter& layer, const LmdbReader& reader, RecordKind kind) {
+bool IsToForceColor(const LayerParameter& layer, const LmdbReader& reader) {
+  const RecordKind kind = DataRowOf(layer).database.value();
   const TransformationParameter fields = PictureFieldsOf(layer);
   if (fields.force_color() || fields.force_gray()) return false;
   const auto begin = std::chrono::steady_clock::now();

@@ -1,6 +1,7 @@
 // DummyData and MemoryData: batches without files.
 #include <algorithm>
 
+#include "data/pipeline/memory_pipeline.h"
 #include "tests/data/pipeline/pipelines_fixture.h"
 
 namespace moka {

@@ -56,18 +56,6 @@ void CheckTraceFile(const std::string& file) {
   if (!file.empty()) const AtomicFile written(file);  // never committed, so it goes again
 }
 
-// Words that the verb has no place for are told before its work, not behind it.
-void RefuseMoreWords(const Verb& verb, const std::string& path, const Arguments& arguments) {
-  if (!verb.takes_fields && !arguments.overrides.empty()) {
-    throw Error(ErrorKind::kUsage,
-                StrCat("nothing here takes key=value, found \"", Printable(arguments.overrides[0]), "\""));
-  }
-  if (!verb.most_words || arguments.positionals.size() <= *verb.most_words) return;
-  throw Error(ErrorKind::kUsage, {},
-              StrCat("\"", Printable(arguments.positionals[*verb.most_words]), "\" has no use here: nothing reads it"),
-              StrCat("see moka ", path, " --help"));
-}
-
 int RunVerb(const Verb& verb, const std::string& path, std::vector<std::string> words, bool& colour) {
   if (!verb.subverbs.empty()) {
     if (!words.empty() && !words.front().starts_with("-")) {
@@ -98,7 +86,7 @@ int RunVerb(const Verb& verb, const std::string& path, std::vector<std::string> 
   if (arguments.Has("verbose")) SetStderrLevel(LogLevel::kDebug);
   ConfineOutputs(arguments.Get("allow-outputs"));
   CheckTraceFile(arguments.Peek("trace"));
-  RefuseMoreWords(verb, path, arguments);
+  RefuseMoreWords(verb, arguments);
   SetUpTeam(arguments, verb.computes);
   const int code = verb.run(arguments);
   if (code == 0) arguments.RefuseUnread();  // a verb that knows it earlier says it before its work

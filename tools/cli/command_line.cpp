@@ -132,13 +132,23 @@ void CheckFlagValues(const Verb& verb, const std::vector<std::string>& words) {
   }
 }
 
-// Whether a verb takes words that set fields: its usage says so.
-bool TakesOverrides(const Verb& verb) { return verb.usage.find("key=value") != std::string::npos; }
+// "data import" for the verb that is typed so.
+std::string PathOf(const Verb& verb) { return verb.under.empty() ? verb.name : StrCat(verb.under, " ", verb.name); }
+
+[[noreturn]] void RefuseOverride(const std::string& path, const std::string& word) {
+  throw Error(ErrorKind::kUsage, {}, StrCat("moka ", path, " takes no key=value, found \"", Printable(word), "\""),
+              "a file of that name is given as ./FILE");
+}
+
+[[noreturn]] void RefuseUselessWord(const std::string& path, const std::string& word) {
+  throw Error(ErrorKind::kUsage, {}, StrCat("\"", Printable(word), "\" has no use here: nothing reads it"),
+              StrCat("see moka ", path, " --help"));
+}
 
 // A word that was meant to set a field and does not: as a file it would only be told not to be there.
 void RefuseMeantOverride(const Verb& verb, const std::string& word) {
   std::error_code code;
-  if (!TakesOverrides(verb) || std::filesystem::exists(word, code)) return;
+  if (verb.takes_fields == TakenFields::kNone || std::filesystem::exists(word, code)) return;
   if (const std::optional<std::string> hint = HintForMeantOverride(word)) {
     throw Error(ErrorKind::kUsage, {},
                 StrCat("\"", Printable(word), "\" is no file, nor does it set a field (FIELD=VALUE)"), *hint);
@@ -179,7 +189,8 @@ void RefuseUnknownFlags(const Verb& verb, const std::vector<std::string>& words)
     if (!word.starts_with("--") || word.size() == 2) continue;
     const std::string name = word.substr(0, word.find('='));
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-    const std::string meant = OtherToolsFlag(std::string_view(name).substr(2), TakesOverrides(verb));
+    const bool sets_solver = verb.takes_fields == TakenFields::kOfSolver;
+    const std::string meant = OtherToolsFlag(std::string_view(name).substr(2), sets_solver);
     throw Error(ErrorKind::kUsage, {}, StrCat("moka ", verb.name, " has no flag ", Printable(name)),
                 meant.empty() ? DidYouMean(name, names) : meant);
   }
@@ -224,7 +235,8 @@ struct Arguments::Read {
   std::set<std::string> options;
 };
 
-Arguments::Arguments(const Verb& verb) : read_(std::make_shared<Read>()), verb_(verb.name), specs_(OptionsOf(verb)) {}
+Arguments::Arguments(const Verb& verb)
+    : read_(std::make_shared<Read>()), verb_(PathOf(verb)), specs_(OptionsOf(verb)) {}
 
 bool Arguments::Has(const std::string& name) const {
   if (read_ != nullptr) {
@@ -250,14 +262,8 @@ void Arguments::RefuseUnread(std::initializer_list<const char*> later) const {
                     ? StrCat("leave it out; moka ", verb_, " --help says what it goes with")
                     : StrCat("it needs ", spec->needs));
   }
-  if (const std::optional<std::string> word = overrides.Unread()) {
-    throw Error(ErrorKind::kUsage, {}, StrCat("moka ", verb_, " takes no key=value, found \"", Printable(*word), "\""),
-                "a file of that name is given as ./FILE");
-  }
-  if (const std::optional<std::string> word = positionals.Unread()) {
-    throw Error(ErrorKind::kUsage, {}, StrCat("\"", Printable(*word), "\" has no use here: nothing reads it"),
-                StrCat("see moka ", verb_, " --help"));
-  }
+  if (const std::optional<std::string> word = overrides.Unread()) RefuseOverride(verb_, *word);
+  if (const std::optional<std::string> word = positionals.Unread()) RefuseUselessWord(verb_, *word);
 }
 
 std::string Arguments::Peek(const std::string& name) const {
@@ -397,6 +403,13 @@ Arguments ParseArguments(const Verb& verb, const std::vector<std::string>& words
     (is_override ? arguments.overrides : arguments.positionals).push_back(word);
   }
   return arguments;
+}
+
+void RefuseMoreWords(const Verb& verb, const Arguments& arguments) {
+  if (verb.takes_fields == TakenFields::kNone && !arguments.overrides.empty())
+    RefuseOverride(PathOf(verb), arguments.overrides[0]);
+  if (verb.most_words && arguments.positionals.size() > *verb.most_words)
+    RefuseUselessWord(PathOf(verb), arguments.positionals[*verb.most_words]);
 }
 
 std::string HelpText(const Verb& verb, std::string_view path) {

@@ -2,6 +2,7 @@
 // does the splitting inside the .cpp. Caffe's single-dash spelling (-solver=x) is equal to the double-dash one.
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -84,7 +85,7 @@ class Arguments {
  private:
   struct Read;
   std::shared_ptr<Read> read_;
-  std::string verb_;
+  std::string verb_;  // "data import"
   std::vector<OptionSpec> specs_;
 };
 
@@ -106,6 +107,9 @@ auto ValueOfFlag(const std::string& flag, Read&& read) {
   }
 }
 
+// Words key=value set, for a verb, fields of the net that it reads, or of a solver and its nets.
+enum class TakenFields : uint8_t { kNone, kOfNet, kOfSolver };
+
 struct Verb {
   std::string name;
   std::string under = {};             // of a subverb in a file of its own: the verb that it belongs to
@@ -120,7 +124,7 @@ struct Verb {
   bool is_caffe_tool = false;  // one of Caffe's programs by its name: the overview has them in one line
   std::vector<std::pair<std::string, std::string>> operands = {};  // forms of what `usage` names, and what they are
   std::optional<size_t> most_words = {};  // beside flags and fields, if there is a limit: more are refused at once
-  bool takes_fields = true;               // key=value; false: they are refused at once
+  TakenFields takes_fields = TakenFields::kNone;  // key=value; kNone: they are refused at once
 };
 
 // The rows of this build in no order that matters: every function `Verb NAME()` of tools/verbs
@@ -137,6 +141,8 @@ const std::vector<OptionSpec>& CommonOptions();
 
 // Splits what follows the verb. Errors: kUsage with the nearest flag or subverb.
 Arguments ParseArguments(const Verb& verb, const std::vector<std::string>& words);
+// Tells words that the verb's row has no place for before its work, not behind it. Errors: kUsage naming the first.
+void RefuseMoreWords(const Verb& verb, const Arguments& arguments);
 
 // The text of --help: under 40 lines, examples first.
 std::string HelpText(const Verb& verb, std::string_view path);

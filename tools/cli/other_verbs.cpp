@@ -95,12 +95,12 @@ std::string OtherToolsVerb(std::string_view name) {
   return here.empty() ? std::string() : StrCat("other tools' \"", name, "\" is here ", here);
 }
 
-std::string OtherToolsFlag(std::string_view name, bool sets_fields) {
+std::string OtherToolsFlag(std::string_view name, bool sets_solver) {
   std::string flag(name);
   std::ranges::replace(flag, '_', '-');
   const std::string_view here = MeaningIn(kFlagMeanings, flag);
   if (!here.empty()) return StrCat("other tools' --", name, " is here ", here);
-  return sets_fields ? OtherToolsField(name) : std::string();
+  return sets_solver ? OtherToolsField(name) : std::string();
 }
 
 }  // namespace moka

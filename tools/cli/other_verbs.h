@@ -8,8 +8,8 @@ namespace moka {
 
 // "moka infer" for "predict"; empty for a word that no tool is known to use.
 std::string OtherToolsVerb(std::string_view name);
-// The same for a flag, without its dashes. `sets_fields`: the verb takes key=value, as which fields of the solver are
-// set that are flags elsewhere.
-std::string OtherToolsFlag(std::string_view name, bool sets_fields);
+// The same for a flag, without its dashes. `sets_solver`: the verb takes key=value of a solver, whose fields are flags
+// elsewhere.
+std::string OtherToolsFlag(std::string_view name, bool sets_solver);
 
 }  // namespace moka

@@ -1,8 +1,9 @@
 // Runs the layer's pipeline without a net behind it, and compares its batches with those of one worker.
 #include "tools/measure/data_bench.h"
-#include "data/pipeline/open_pipeline.h"
 
 #include <chrono>
+
+#include "data/pipeline/open_pipeline.h"
 
 namespace moka {
 

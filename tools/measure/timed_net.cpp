@@ -166,10 +166,7 @@ std::vector<std::pair<Tensor, Tensor>> TakeFeeds(Program& program, std::vector<F
   std::vector<std::pair<Tensor, Tensor>> feeds;
   std::erase_if(inputs, [&](const Filling& input) {
     const std::string name = StrCat("@feed/", input.name);
-    const auto source = std::ranges::find_if(earlier, [&](const Program* each) {
-      const std::vector<std::string> outputs = each->OutputNames();
-      return std::ranges::find(outputs, name) != outputs.end();
-    });
+    const auto source = std::ranges::find_if(earlier, [&](const Program* each) { return HasOutput(*each, name); });
     if (source == earlier.end() || !program.HasInput(input.name)) return false;
     if (program.stream() == nullptr) {
       feeds.emplace_back((*source)->output(name), program.input(input.name));

@@ -41,8 +41,8 @@ std::string Label(const std::vector<std::string>& lines) {
   return s + "\"";
 }
 
-const char* ColourOf(DrawnAs drawn_as) {
-  switch (drawn_as) {
+const char* ColourOf(const LayerTraits& traits) {
+  switch (traits.is_loss || traits.is_accuracy ? DrawnAs::kScores : traits.drawn_as) {
     case DrawnAs::kWeights: return "#f4b183";
     case DrawnAs::kPooling: return "#a9d18e";
     case DrawnAs::kScaling: return "#ffe699";
@@ -137,7 +137,7 @@ std::string NetToDot(const NetParameter& net, const DrawingOptions& options) {
   for (int i = 0; i < net.layer_size(); ++i) {
     const LayerParameter& layer = net.layer(i);
     s += StrCat("  l", i, " [label=", NodeLabel(layer, options.show_lr_mult), ", fillcolor=\"",
-                ColourOf(TraitsOf(layer).drawn_as), "\"];\n");
+                ColourOf(TraitsOf(layer)), "\"];\n");
     for (const std::string& bottom : layer.bottom()) {
       const auto shape = options.shapes.find(bottom);
       const std::string text = shape == options.shapes.end() ? bottom : StrCat(bottom, " ", shape->second);

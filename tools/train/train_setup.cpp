@@ -203,6 +203,8 @@ std::vector<std::string> OverridesOfRun(const fs::path& run) {
   return overrides;
 }
 
+fs::path OwnSolverOf(const fs::path& run_folder) { return run_folder / "config" / "solver.prototxt"; }
+
 // Returns the solver that a resumed run goes on with. The run's own, in its config/, has its overrides in it already.
 // One that the words name is read as the run once read it, so that what has changed in it or in its nets since either
 // may change on resume and does, or is refused with its lines (CheckResume).
@@ -211,7 +213,7 @@ fs::path SolverOfResumed(const fs::path& named, std::vector<std::string>& overri
   const std::vector<std::string> all = Layered(before, overrides);
   // Those of a later session hold for it, and for what the run's own solver was made to say.
   setup.overrides = setup.resume ? before : all;
-  if (named.empty()) return setup.run_folder / "config" / "solver.prototxt";
+  if (named.empty()) return OwnSolverOf(setup.run_folder);
   std::vector<std::string> kept = all;
   kept.resize(all.size() - overrides.size());  // those of the words stand behind
   if (!kept.empty()) LogInfo(StrCat("as the run was started: ", Printable(Join(kept, " "))));
@@ -289,16 +291,15 @@ fs::path ChooseSolver(const Arguments& arguments, std::vector<std::string>& over
   return file;
 }
 
-void ReadSolverOf(const Arguments& arguments, const fs::path& file, const std::vector<std::string>& overrides,
-                  TrainSetup& setup) {
+void ReadSolverOf(const fs::path& file, const std::vector<std::string>& overrides, TrainSetup& setup) {
   SolverReadOptions options;
   options.overrides = overrides;
   setup.solver = ReadSolver(file, options);
   DropRepeatedStages(setup.solver);
-  const bool is_named = !SolverFileOf(arguments).empty();
-  if (is_named && !setup.run_folder.empty() && !setup.solver.has_threads()) {
-    // Threads that KeepThreads wrote there belong to the run, not to the file.
-    const SolverParameter own = ReadSolver(setup.run_folder / "config" / "solver.prototxt");
+  const fs::path own_file = OwnSolverOf(setup.run_folder);
+  if (!setup.run_folder.empty() && file != own_file && !setup.solver.has_threads()) {
+    // Threads that KeepThreads wrote there belong to the run, not to the file that the words name.
+    const SolverParameter own = ReadSolver(own_file);
     if (own.has_threads()) setup.solver.set_threads(own.threads());
   }
   setup.solver.clear_first_solver();  // a run of its own, done by now or left out: this run's parent says which
@@ -353,7 +354,7 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
   std::vector<std::string> overrides;
   const fs::path solver_file = ChooseSolver(arguments, overrides, setup);
   const SplitOverrides split = SplitByTarget(overrides);
-  ReadSolverOf(arguments, solver_file, split.solver, setup);
+  ReadSolverOf(solver_file, split.solver, setup);
   ReadNetsOf(arguments, solver_file.parent_path(), split.net, setup);
   ReadStart(arguments, setup);
   // Last, as it reads much.

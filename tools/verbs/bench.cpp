@@ -25,7 +25,6 @@
 #include "tools/nets/net_source.h"
 #include "tools/train/overrides.h"
 #include "tools/train/program_options.h"
-#include "tools/train/train_setup.h"
 
 namespace moka {
 namespace {
@@ -280,6 +279,7 @@ Verb BenchModelVerb() {
     if (option.name != "trace") verb.options.push_back(option);
   }
   verb.run = RunModel;
+  verb.takes_fields = TakenFields::kOfSolver;
   return verb;
 }
 
@@ -300,6 +300,7 @@ Verb BenchDataVerb() {
       {"json", "", "print as JSON"},
       {"worker", "", "for tools/bench/data_compare: a line of JSON, then one for every \"run N\" read"}};
   verb.run = RunData;
+  verb.takes_fields = TakenFields::kOfNet;
   return verb;
 }
 

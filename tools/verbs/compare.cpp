@@ -13,7 +13,6 @@
 #include "tools/nets/checkpoint_source.h"
 #include "tools/nets/net_source.h"
 #include "tools/train/overrides.h"
-#include "tools/train/train_setup.h"
 
 namespace moka {
 namespace {

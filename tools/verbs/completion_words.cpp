@@ -12,7 +12,6 @@
 #include "proto/nets/solver_file.h"
 #include "tools/nets/checkpoint_source.h"
 #include "tools/nets/net_source.h"
-#include "tools/train/train_setup.h"
 #include "tools/zoo/entry.h"
 
 namespace moka {
@@ -114,10 +113,11 @@ void AddValues(const std::string& front, const FieldDescriptor& field, std::vect
     words.push_back(front + field.enum_type()->value(i)->name());
 }
 
-// The solver or net of the first word that names one; none where there is none yet.
-std::optional<NetParameter> NetOfWords(const std::vector<std::string>& rest) {
+// The net of the first word that names a net or a solver, whichever the verb takes; none where there is none yet.
+std::optional<NetParameter> NetOfWords(TakenFields takes, const std::vector<std::string>& rest) {
   for (const std::string& word : rest) {
     if (word.starts_with("-") || word.find('=') != std::string::npos) continue;
+    if (takes == TakenFields::kOfNet) return ReadNet(FindConfig(word, "train_val.prototxt"));
     const fs::path solver = FindConfig(word, "solver.prototxt");
     return ReadSolverNets(ReadSolver(solver, {}), {}).train;
   }
@@ -134,17 +134,23 @@ const Descriptor* MessageAt(const Descriptor* root, std::string_view path) {
   return root;
 }
 
-// Fields of the solver and of layers, by what is typed of a path: "ba", "layer[con", "layer[ip1].inner_product_param.".
-void AddOverrides(const std::string& current, const std::vector<std::string>& rest, std::vector<std::string>& words) {
+// Fields of the solver, where the verb takes them, and of layers, by what is typed of a path: "ba", "layer[con",
+// "layer[ip1].inner_product_param.".
+void AddOverrides(TakenFields takes, const std::string& current, const std::vector<std::string>& rest,
+                  std::vector<std::string>& words) {
   const size_t bracket = current.find("layer[");
   const size_t closed = bracket == std::string::npos ? std::string::npos : current.find(']', bracket);
   if (bracket != std::string::npos && closed == std::string::npos) {
-    const std::optional<NetParameter> net = NetOfWords(rest);
+    const std::optional<NetParameter> net = NetOfWords(takes, rest);
     for (int i = 0; net && i < net->layer_size(); ++i)
       words.push_back(StrCat(current.substr(0, bracket), "layer[", net->layer(i).name(), "]."));
     return;
   }
   const bool is_layer = closed != std::string::npos;
+  if (!is_layer && takes == TakenFields::kOfNet) {
+    words.emplace_back("layer[");
+    return;
+  }
   const Descriptor* root = is_layer ? LayerParameter::descriptor() : SolverParameter::descriptor();
   const size_t begin = is_layer ? std::min(closed + 1, current.size()) : 0;
   const size_t equals = current.find('=', begin);
@@ -207,7 +213,8 @@ std::vector<std::string> AllCandidates(const std::vector<Verb>& verbs, const Typ
   const bool has_config = !typed.rest.empty() && !typed.rest.front().starts_with("-");
   if (!has_config && Mentions(verb.usage, "RUN")) add(RunWords());
   if (!has_config && (Mentions(verb.usage, "MODEL") || Mentions(verb.usage, "SOLVER"))) add(ModelFolderWords());
-  if (has_config && Mentions(verb.usage, "key=value")) AddOverrides(line.current, typed.rest, words);
+  if (has_config && verb.takes_fields != TakenFields::kNone)
+    AddOverrides(verb.takes_fields, line.current, typed.rest, words);
   if (line.current.empty()) AddFlags(verb, words);
   return words;
 }

@@ -347,7 +347,6 @@ Verb DataImportVerb() {
                   {"json", "", "print the result as JSON"}};
   verb.run = RunImport;
   verb.most_words = 2;
-  verb.takes_fields = false;
   return verb;
 }
 
@@ -366,7 +365,6 @@ Verb DataTableVerb() {
                   {"test-every", "N", "row i is test when i mod N = N-1 (default 5; 0: none)"}};
   verb.run = RunTable;
   verb.most_words = 2;
-  verb.takes_fields = false;
   return verb;
 }
 
@@ -383,7 +381,6 @@ Verb DataInspectVerb() {
                   {"json", "", "print as JSON"}};
   verb.run = RunInspect;
   verb.most_words = 1;
-  verb.takes_fields = false;
   return verb;
 }
 
@@ -396,7 +393,6 @@ Verb DataVerifyVerb() {
   verb.examples = {"moka data verify data/mnist/train"};
   verb.run = RunVerify;
   verb.most_words = 1;
-  verb.takes_fields = false;
   return verb;
 }
 
@@ -411,7 +407,6 @@ Verb DataShuffleVerb() {
                   {"restart", "", "begin anew instead of going on after a cut copy"}};
   verb.run = RunShuffle;
   verb.most_words = 2;
-  verb.takes_fields = false;
   return verb;
 }
 
@@ -430,7 +425,6 @@ Verb DataSplitVerb() {
                   {"restart", "", "begin anew instead of going on after a cut split"}};
   verb.run = RunSplit;
   verb.most_words = 1;
-  verb.takes_fields = false;
   return verb;
 }
 
@@ -445,7 +439,6 @@ Verb DataExportVerb() {
                   {"limit", "N", "at most N records (default 10)"}};
   verb.run = RunExport;
   verb.most_words = 2;
-  verb.takes_fields = false;
   return verb;
 }
 
@@ -455,10 +448,9 @@ Verb DataMeanVerb() {
   verb.under = "data";
   verb.summary = "write the mean image for transform_param.mean_file";
   verb.usage = "DATABASE OUT.binaryproto";
-  verb.examples = {"moka data mean data/ilsvrc12/train data/ilsvrc12/verb.binaryproto"};
+  verb.examples = {"moka data mean data/ilsvrc12/train data/ilsvrc12/mean.binaryproto"};
   verb.run = RunMean;
   verb.most_words = 2;
-  verb.takes_fields = false;
   return verb;
 }
 
@@ -470,7 +462,7 @@ Verb DataPreviewVerb() {
   verb.usage = "NET [key=value ...] [--out sheet.png] [--flags]";
   verb.examples = {"moka data preview models/cifar10_full --out sheet.png",
                    "moka data preview net.prototxt --layer data --records 8 --epochs 6 --seed 3"};
-  verb.options = {{"out", "FILE", "the PNG to write (default verb.png)"},
+  verb.options = {{"out", "FILE", "the PNG to write (default preview.png)"},
                   {"layer", "NAME", "this layer only"},
                   {"records", "N", "rows: the first N records (default 4)"},
                   {"epochs", "N", "columns: the record in N epochs (default 8)"},
@@ -478,6 +470,7 @@ Verb DataPreviewVerb() {
                   {"test", "", "the TEST phase"}};
   verb.run = RunPreview;
   verb.most_words = 1;
+  verb.takes_fields = TakenFields::kOfNet;
   return verb;
 }
 

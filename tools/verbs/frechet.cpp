@@ -102,6 +102,7 @@ Verb FrechetVerb() {
     if (std::ranges::find(kNotHere, option.name) == kNotHere.end()) verb.options.push_back(option);
   }
   verb.run = RunFrechet;
+  verb.takes_fields = TakenFields::kOfNet;
   return verb;
 }
 

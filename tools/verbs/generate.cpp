@@ -30,6 +30,7 @@ Verb GenerateVerb() {
     if (option.name != "recompute") verb.options.push_back(option);  // training's
   }
   verb.run = RunGenerateVerb;
+  verb.takes_fields = TakenFields::kOfNet;
   return verb;
 }
 

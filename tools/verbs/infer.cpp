@@ -78,6 +78,7 @@ Verb InferVerb() {
     if (std::ranges::find(kElsewhere, option.name) != kElsewhere.end()) option.doc.clear();
   }
   verb.run = RunInfer;
+  verb.takes_fields = TakenFields::kOfNet;
   return verb;
 }
 

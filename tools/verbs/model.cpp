@@ -14,7 +14,6 @@
 #include "tools/nets/net_drawing.h"
 #include "tools/nets/net_source.h"
 #include "tools/train/overrides.h"
-#include "tools/train/train_setup.h"
 
 namespace moka {
 namespace {
@@ -110,6 +109,7 @@ Verb ModelShowVerb() {
                   {"shape", "SHAPES", "shapes of data layers' tops: 'data=1,3,32,32;label=1'", ';'}};
   verb.computes = false;
   verb.run = RunShow;
+  verb.takes_fields = TakenFields::kOfNet;
   verb.most_words = 1;
   return verb;
 }
@@ -123,6 +123,7 @@ Verb ModelExpandVerb() {
   verb.examples = {"moka model expand models/resnet50 > plain.prototxt"};
   verb.computes = false;
   verb.run = RunExpand;
+  verb.takes_fields = TakenFields::kOfNet;
   verb.most_words = 2;
   return verb;
 }
@@ -138,6 +139,7 @@ Verb ModelDrawVerb() {
                   {"shape", "SHAPES", "shapes of data layers' tops: 'data=1,3,32,32;label=1'", ';'}};
   verb.computes = false;
   verb.run = RunDraw;
+  verb.takes_fields = TakenFields::kOfNet;
   return verb;
 }
 

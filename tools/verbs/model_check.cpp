@@ -14,7 +14,6 @@
 #include "tools/cli/print.h"
 #include "tools/nets/net_source.h"
 #include "tools/train/overrides.h"
-#include "tools/train/train_setup.h"
 
 namespace moka {
 namespace {
@@ -173,6 +172,7 @@ Verb ModelCheckVerb() {
       {"shape", "SHAPES", "shapes of data layers' tops; others follow from the layers' fields and readers", ';'}};
   verb.computes = false;
   verb.run = RunCheck;
+  verb.takes_fields = TakenFields::kOfNet;
   return verb;
 }
 

@@ -23,7 +23,6 @@
 #include "tools/train/overrides.h"
 #include "tools/train/program_options.h"
 #include "tools/train/train_data_checks.h"
-#include "tools/train/train_setup.h"
 
 namespace moka {
 namespace {
@@ -230,6 +229,7 @@ Verb QuantiseVerb() {
     if (option.name != "recompute") verb.options.push_back(option);  // training's
   }
   verb.run = RunQuantise;
+  verb.takes_fields = TakenFields::kOfNet;
   return verb;
 }
 

@@ -288,6 +288,7 @@ Verb SimulateVerb() {
       {"json", "", "print as JSON"}};
   verb.computes = false;
   verb.run = RunSimulate;
+  verb.takes_fields = TakenFields::kOfNet;
   return verb;
 }
 

@@ -140,6 +140,7 @@ Verb TestVerb() {
       {"json", "", "print as JSON"}};
   for (const OptionSpec& option : ProgramOptionSpecs()) verb.options.push_back(option);
   verb.run = RunTest;
+  verb.takes_fields = TakenFields::kOfNet;
   return verb;
 }
 

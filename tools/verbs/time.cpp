@@ -18,7 +18,6 @@
 #include "tools/nets/net_source.h"
 #include "tools/train/overrides.h"
 #include "tools/train/program_options.h"
-#include "tools/train/train_setup.h"
 
 namespace moka {
 namespace {
@@ -216,6 +215,7 @@ Verb TimeVerb() {
                   {"json", "", "print as JSON"}};
   for (const OptionSpec& option : ProgramOptionSpecs()) verb.options.push_back(option);
   verb.run = RunTime;
+  verb.takes_fields = TakenFields::kOfSolver;
   return verb;
 }
 

@@ -277,9 +277,7 @@ TrainerOptions TrainerOptionsOf(const Arguments& arguments, const Training& trai
   options.caffe_snapshot = arguments.Get("snapshot");
   options.data_threads = arguments.Int("data-threads", 0, 0, 1024);
   options.max_time_s = AskedTime(arguments, setup.solver);
-  if (setup.solver.threads() > 0 && !arguments.Has("threads")) SetThreadCount(setup.solver.threads());
   options.baseline = training.baseline();
-  arguments.RefuseUnread({"progress", "runs", "trace", "threads"});
   return options;
 }
 
@@ -290,6 +288,8 @@ int TrainInRun(const Arguments& arguments, Training& training, Communicator* wor
   const bool is_first = world == nullptr || world->is_first();
   const std::string ranks = RanksText(world == nullptr ? 1 : world->size(), training.is_shared());
   TrainerOptions options = TrainerOptionsOf(arguments, training, world);
+  if (setup.solver.threads() > 0 && !arguments.Has("threads")) SetThreadCount(setup.solver.threads());
+  arguments.RefuseUnread({"progress", "runs", "trace", "threads"});
   if (ExplainsComm(arguments)) {
     options.world = world;
     options.resume = training.TakeResume();
@@ -474,6 +474,7 @@ Verb TrainVerb() {
   std::ranges::find(verb.options, "explain", &OptionSpec::name)->doc +=
       "; comm: how ranks exchange gradients, after 60 iterations";
   verb.run = RunTrain;
+  verb.takes_fields = TakenFields::kOfSolver;
   return verb;
 }
 

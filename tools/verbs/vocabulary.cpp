@@ -65,7 +65,6 @@ Verb VocabularyVerb() {
                   {"most", "N", "at most N words, besides the four marks"},
                   {"stories", "", "bAbI's form: sentences, questions and answers"}};
   verb.run = RunVocabulary;
-  verb.takes_fields = false;
   return verb;
 }
 

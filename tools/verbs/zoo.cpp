@@ -245,6 +245,7 @@ Verb ZooTrainVerb() {
     if (option.name != "solver") verb.options.push_back(option);
   }
   verb.run = RunZooTrain;
+  verb.takes_fields = TakenFields::kOfSolver;
   return verb;
 }
 

@@ -10,7 +10,6 @@
 #include "proto/nets/net_file.h"
 #include "proto/text/overrides.h"
 #include "tools/train/overrides.h"
-#include "tools/train/train_setup.h"
 
 namespace moka {
 namespace {

@@ -13,12 +13,12 @@ namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
-using JsonOf = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;
 
-ExpectedOutput OutputFrom(const JsonOf& json) {
+ExpectedOutput OutputFrom(const Json& json) {
   ExpectedOutput output{json.at("net").get<std::string>(), json.at("blob").get<std::string>(), {}};
   std::vector<int64_t> dims;
-  for (const JsonOf& dim : json.at("shape")) dims.push_back(JsonWhole<int64_t>(dim));
+  for (const Json& dim : json.at("shape")) dims.push_back(JsonWhole<int64_t>(dim));
   output.summary.shape = Shape(dims);
   output.summary.mean = json.at("mean").get<double>();
   output.summary.deviation = json.at("deviation").get<double>();
@@ -26,16 +26,16 @@ ExpectedOutput OutputFrom(const JsonOf& json) {
   return output;
 }
 
-Expected ExpectedFrom(const JsonOf& json) {
+Expected ExpectedFrom(const Json& json) {
   Expected expected;
   expected.parameters = JsonWhole<int64_t>(json.at("parameters"));
   expected.statistics = JsonWhole<int64_t>(json.at("statistics"));
   expected.deployed_parameters = JsonWhole<int64_t>(json.at("deployed_parameters"));
   expected.macs = JsonWhole<int64_t>(json.at("macs"));
   expected.input = json.at("input").get<std::string>();
-  for (const JsonOf& output : json.at("outputs")) expected.outputs.push_back(OutputFrom(output));
+  for (const Json& output : json.at("outputs")) expected.outputs.push_back(OutputFrom(output));
   if (json.contains("training")) {
-    const JsonOf& t = json["training"];
+    const Json& t = json["training"];
     expected.training = {JsonWhole<int64_t>(t.at("batch")), JsonWhole<int64_t>(t.at("steps")),
                          t.at("first_loss").get<double>(), t.at("last_loss").get<double>()};
   }
@@ -53,8 +53,8 @@ std::optional<Expected> ReadExpected(const fs::path& folder) {
   try {
     const std::string text = ReadFile(file);
     CheckJsonBounds(text, file.string());
-    return ExpectedFrom(JsonOf::parse(text));
-  } catch (const JsonOf::exception& error) {
+    return ExpectedFrom(Json::parse(text));
+  } catch (const Json::exception& error) {
     throw Error(ErrorKind::kBadData, {}, StrCat(file.string(), ": ", error.what()),
                 "moka zoo verify NAME --update writes it anew");
   } catch (Error& error) {
@@ -63,7 +63,7 @@ std::optional<Expected> ReadExpected(const fs::path& folder) {
 }
 
 void WriteExpected(const Expected& expected, const fs::path& folder) {
-  JsonOf outputs = JsonOf::array();
+  Json outputs = Json::array();
   for (const auto& [net, blob, summary] : expected.outputs) {
     outputs.push_back({{"net", net},
                        {"blob", blob},
@@ -72,12 +72,12 @@ void WriteExpected(const Expected& expected, const fs::path& folder) {
                        {"deviation", summary.deviation},
                        {"projection", summary.projection}});
   }
-  JsonOf json = {{"parameters", expected.parameters},
-                 {"statistics", expected.statistics},
-                 {"deployed_parameters", expected.deployed_parameters},
-                 {"macs", expected.macs},
-                 {"input", expected.input},
-                 {"outputs", std::move(outputs)}};
+  Json json = {{"parameters", expected.parameters},
+               {"statistics", expected.statistics},
+               {"deployed_parameters", expected.deployed_parameters},
+               {"macs", expected.macs},
+               {"input", expected.input},
+               {"outputs", std::move(outputs)}};
   if (expected.training) {
     json["training"] = {{"batch", expected.training->batch},
                         {"steps", expected.training->steps},

@@ -7,7 +7,6 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "tools/train/overrides.h"
 #include "tools/zoo/checks.h"
 
 namespace moka {

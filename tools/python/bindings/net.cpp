@@ -1,5 +1,4 @@
 // Nets. The methods with an underscore are what moka/caffe/pycaffe.py builds pycaffe's interface on.
-#include "layers/net/layer.h"
 #include "tools/python/bindings/bindings.h"
 
 #include <pybind11/stl.h>
@@ -12,6 +11,8 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/pipeline/memory_pipeline.h"
+#include "layers/net/layer.h"
 #include "optim/layerwise/net.h"
 #include "optim/layerwise/net_files.h"
 #include "proto/nets/net_file.h"

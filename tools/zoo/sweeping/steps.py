@@ -79,6 +79,7 @@ class Step:
     name: str
     kind: str
     words: list
+    ranks: int = 1
     holds: bool = False
 
     def done(self, holds):
@@ -130,11 +131,12 @@ def steps_of(model, maker, options):
         train = Step(f"train ranks={ranks}", kind, [
             "train", model.folder, *model.overrides(batch), *few, "max_iter=2", "test_iter=[2]", "test_interval=2",
             "snapshot=2", "display=1", "--run", run, "--ranks", str(ranks),
-            *start])
+            *start], ranks)
         if "train" in options.verbs:
             yield train
             if train.holds and "resume" in options.verbs:
-                yield Step(f"resume ranks={ranks}", kind, ["train", f"--resume=runs/{run}-0001", "max_iter=3"])
+                yield Step(f"resume ranks={ranks}", kind, ["train", f"--resume=runs/{run}-0001", "max_iter=3"],
+                           ranks)
         if ranks == options.ranks[0] and kind == (model.kind() if model.has_pictures() else "colour"):
             yield from after_training(model, maker(kind), kind, f"runs/{run}-0001" if train.holds else None, options)
 

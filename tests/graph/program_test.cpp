@@ -270,6 +270,18 @@ TEST(ProgramTest, StatesThatSwapAreCopiedNotOverwritten) {
   EXPECT_EQ(store.Values("b"), (std::vector<float>{3, 4}));
 }
 
+TEST(ProgramTest, HasTheInputsAndOutputsOfItsGraph) {
+  Graph graph(StandardCatalog());
+  ParameterStore store;
+  const GraphBuilder builder(graph, {"l", {}, "", kNoId});
+  graph.AddOutput("y", builder.Pointwise("x0*2", {graph.AddInput("x", Type(Shape{2}))}));
+  const auto program = Compile(std::move(graph), store, {});
+  EXPECT_TRUE(program->HasInput("x"));
+  EXPECT_FALSE(program->HasInput("y"));
+  EXPECT_TRUE(HasOutput(*program, "y"));
+  EXPECT_FALSE(HasOutput(*program, "x"));
+}
+
 TEST(ProgramTest, ReadersOfTheOldValueComeFirst) {
   Graph graph(StandardCatalog());
   ParameterStore store;

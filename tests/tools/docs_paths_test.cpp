@@ -5,54 +5,31 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <fstream>
 #include <regex>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "tests/tools/source_files.h"
+
 namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::FilesOf;
+using testing::FoldersWithPages;
+using testing::IsOfUsers;
+using testing::LinesOf;
+using testing::ProseLine;
+using testing::ProseOf;
 
-const std::vector<std::string>& Rooms() {
-  static const std::vector<std::string> rooms = {"core", "proto", "graph", "layers", "data",
-                                                 "comm", "optim", "tools", "models", "tests"};
-  return rooms;
-}
-
-std::vector<std::string> LinesOf(const fs::path& file) {
-  std::ifstream stream(file);
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
-
-// Without blocks of code.
-struct ProseLine {
-  size_t number = 0;
-  std::string text;
-};
-std::vector<ProseLine> ProseOf(const fs::path& page) {
-  std::vector<ProseLine> prose;
-  bool is_code = false;
-  const std::vector<std::string> lines = LinesOf(page);
-  for (size_t i = 0; i < lines.size(); ++i) {
-    if (lines[i].starts_with("```")) is_code = !is_code;
-    if (!is_code) prose.push_back({i + 1, lines[i]});
-  }
-  return prose;
-}
-
-// Relative to the repository, where the tests of this file stand.
 std::vector<fs::path> Pages() {
   std::vector<fs::path> pages = {"README.md"};
-  std::vector<std::string> folders = Rooms();
+  std::vector<std::string> folders = FoldersWithPages();
   folders.emplace_back("docs");
   for (const std::string& folder : folders) {
-    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
-      if (entry.path().extension() == ".md") pages.push_back(entry.path());
+    for (const fs::path& file : FilesOf(folder)) {
+      if (file.extension() == ".md") pages.push_back(file);
     }
   }
   return pages;
@@ -85,7 +62,7 @@ std::vector<std::string> Found(const std::string& line, const std::regex& patter
   return found;
 }
 
-class DocsPathsTest : public testing::Test {
+class DocsPathsTest : public ::testing::Test {
  protected:
   void SetUp() override { fs::current_path(MOKA_SOURCE_DIR); }
 };
@@ -142,17 +119,17 @@ TEST_F(DocsPathsTest, SourcesThatCommentsNameExist) {
   static const std::regex path(
       R"((?:^|[^\w/.])((?:core|proto|graph|layers|data|comm|optim|tools|tests)/[\w/]+\.(?:h|cpp|cu|cuh))\b)");
   int paths = 0;
-  for (const std::string& room : Rooms()) {
-    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(room)) {
-      const std::string kind = entry.path().extension().string();
+  for (const std::string& room : FoldersWithPages()) {
+    for (const fs::path& source : FilesOf(room)) {
+      const std::string kind = source.extension().string();
       if (kind != ".h" && kind != ".cpp" && kind != ".cu" && kind != ".cuh" && kind != ".proto") continue;
-      const std::vector<std::string> lines = LinesOf(entry.path());
+      const std::vector<std::string> lines = LinesOf(source);
       for (size_t i = 0; i < lines.size(); ++i) {
         const size_t comment = lines[i].find("//");
         if (comment == std::string::npos) continue;
         for (const std::string& file : Found(lines[i].substr(comment), path)) {
           ++paths;
-          EXPECT_TRUE(fs::exists(file)) << entry.path() << ":" << i + 1 << ": no " << file;
+          EXPECT_TRUE(fs::exists(file)) << source << ":" << i + 1 << ": no " << file;
         }
       }
     }
@@ -164,12 +141,12 @@ TEST_F(DocsPathsTest, SourcesThatCommentsNameExist) {
 TEST_F(DocsPathsTest, FilesThatRoomsPagesNameExist) {
   static const std::regex quoted("`([a-z0-9_/]+\\.(?:h|cpp|cuh|cu))`");
   int files = 0;
-  for (const std::string& room : Rooms()) {
+  for (const std::string& room : FoldersWithPages()) {
     std::set<std::string> there;
-    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(room)) {
-      there.insert(entry.path().filename().string());
-      there.insert(entry.path().lexically_relative(room).string());
-      there.insert(entry.path().string());
+    for (const fs::path& file : FilesOf(room)) {
+      there.insert(file.filename().string());
+      there.insert(file.lexically_relative(room).string());
+      there.insert(file.string());
     }
     for (const ProseLine& line : ProseOf(fs::path(room) / "README.md")) {
       for (const std::string& file : Found(line.text, quoted)) {
@@ -183,7 +160,7 @@ TEST_F(DocsPathsTest, FilesThatRoomsPagesNameExist) {
 }
 
 TEST_F(DocsPathsTest, RoomsHaveAPageThatNamesTheirFolders) {
-  for (const std::string& room : Rooms()) {
+  for (const std::string& room : FoldersWithPages()) {
     const fs::path page = fs::path(room) / "README.md";
     ASSERT_TRUE(fs::exists(page)) << page;
     std::string text;
@@ -198,12 +175,7 @@ TEST_F(DocsPathsTest, RoomsHaveAPageThatNamesTheirFolders) {
     for (const fs::directory_entry& entry : fs::directory_iterator(room)) {
       const std::string folder = entry.path().filename().string();
       if (!entry.is_directory() || folder == "__pycache__" || room == "models") continue;
-      // Data sets of the user lie beside the folders of sources.
-      const bool has_sources = std::ranges::any_of(fs::directory_iterator(entry), [](const fs::directory_entry& each) {
-        const std::string kind = each.path().extension().string();
-        return kind == ".cpp" || kind == ".h";
-      });
-      if (room == "data" && !has_sources) continue;
+      if (IsOfUsers(entry.path())) continue;
       EXPECT_NE(text.find("`" + folder + "/"), std::string::npos) << page << " does not name " << folder << "/";
     }
   }

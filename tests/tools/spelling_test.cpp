@@ -4,15 +4,21 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <regex>
 #include <string>
 #include <vector>
+
+#include "tests/tools/source_files.h"
 
 namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::FilesOf;
+using testing::FoldersWithPages;
+using testing::LinesOf;
+using testing::ProseLine;
+using testing::ProseOf;
 
 // The text that stands in a file for people, a block at a time: a quotation may go on in the next line of its block.
 struct Block {
@@ -20,21 +26,16 @@ struct Block {
   std::string text;
 };
 
-std::vector<std::string> LinesOf(const fs::path& file) {
-  std::ifstream stream(file);
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
-
+// The line is counted from 1.
 void Append(std::vector<Block>& blocks, const std::string& file, size_t line, const std::string& text, bool& goes_on) {
-  if (!goes_on) blocks.push_back({file + ":" + std::to_string(line + 1), ""});
+  if (!goes_on) blocks.push_back({file + ":" + std::to_string(line), ""});
   blocks.back().text += " " + text;
   goes_on = true;
 }
 
 // Comments of C++, CUDA and the schema: consecutive ones are a block.
-std::vector<Block> CommentsOf(const std::string& name, const std::vector<std::string>& lines) {
+std::vector<Block> CommentsOf(const fs::path& file) {
+  const std::vector<std::string> lines = LinesOf(file);
   std::vector<Block> blocks;
   bool goes_on = false;
   for (size_t i = 0; i < lines.size(); ++i) {
@@ -43,27 +44,27 @@ std::vector<Block> CommentsOf(const std::string& name, const std::vector<std::st
     if (at == std::string::npos || is_address) {
       goes_on = false;
     } else {
-      Append(blocks, name, i, lines[i].substr(at + 2), goes_on);
+      Append(blocks, file.string(), i + 1, lines[i].substr(at + 2), goes_on);
     }
   }
   return blocks;
 }
 
 // Paragraphs of Markdown without its blocks of code, without the tables that the zoo makes of its cards.
-std::vector<Block> ProseOf(const std::string& name, const std::vector<std::string>& lines) {
+std::vector<Block> ParagraphsOf(const fs::path& page) {
   std::vector<Block> blocks;
   bool goes_on = false;
-  bool is_code = false;
   bool is_made = false;
-  for (size_t i = 0; i < lines.size(); ++i) {
-    const std::string& line = lines[i];
-    if (line.starts_with("```")) is_code = !is_code;
-    if (line == "<!-- zoo -->" || line == "<!-- /zoo -->") is_made = !is_made;
-    if (is_code || is_made || line.empty() || line.starts_with("```") || line.starts_with("    ")) {
+  size_t last = 0;
+  for (const ProseLine& line : ProseOf(page)) {
+    const std::string& text = line.text;
+    if (line.number != last + 1 || text.starts_with("|")) goes_on = false;
+    last = line.number;
+    if (text == "<!-- zoo -->" || text == "<!-- /zoo -->") is_made = !is_made;
+    if (is_made || text.empty() || text.starts_with("    ")) {
       goes_on = false;
     } else {
-      if (line.starts_with("|")) goes_on = false;
-      Append(blocks, name, i, line, goes_on);
+      Append(blocks, page.string(), line.number, text, goes_on);
     }
   }
   return blocks;
@@ -85,26 +86,25 @@ std::string AmericanWord(const std::string& text) {
   return std::regex_search(prose, match, american) ? match[2].str() : "";
 }
 
+std::vector<Block> BlocksOf(const fs::path& file) {
+  const std::string name = file.string();
+  const std::string kind = file.extension().string();
+  // Pages of layer types are written by their fields' and papers' words.
+  const bool is_layer_page = kind == ".md" && name.starts_with("layers/") && !name.ends_with("README.md");
+  if (is_layer_page || name.starts_with("tests/golden/")) return {};
+  if (kind == ".md") return ParagraphsOf(file);
+  const bool is_code = kind == ".cpp" || kind == ".h" || kind == ".cu" || kind == ".cuh" || kind == ".proto";
+  return is_code ? CommentsOf(file) : std::vector<Block>();
+}
+
 std::vector<Block> AllBlocks() {
-  const fs::path root = MOKA_SOURCE_DIR;
-  std::vector<Block> blocks;
-  const auto take = [&](const fs::path& file) {
-    const std::string name = fs::relative(file, root).string();
-    const std::string kind = file.extension().string();
-    // Pages of layer types are written by their fields' and papers' words.
-    const bool is_layer_page = kind == ".md" && name.starts_with("layers/") && !name.ends_with("README.md");
-    if (is_layer_page || name.starts_with("tests/golden/")) return;
-    const bool is_code = kind == ".cpp" || kind == ".h" || kind == ".cu" || kind == ".cuh" || kind == ".proto";
-    if (!is_code && kind != ".md") return;
-    const std::vector<std::string> lines = LinesOf(file);
-    const std::vector<Block> found = is_code ? CommentsOf(name, lines) : ProseOf(name, lines);
-    blocks.insert(blocks.end(), found.begin(), found.end());
-  };
-  take(root / "README.md");
-  for (const char* room :
-       {"core", "proto", "graph", "layers", "data", "comm", "optim", "tools", "models", "tests", "docs"}) {
-    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / room)) {
-      if (entry.is_regular_file()) take(entry.path());
+  std::vector<Block> blocks = BlocksOf("README.md");
+  std::vector<std::string> folders = FoldersWithPages();
+  folders.emplace_back("docs");
+  for (const std::string& folder : folders) {
+    for (const fs::path& file : FilesOf(folder)) {
+      const std::vector<Block> found = BlocksOf(file);
+      blocks.insert(blocks.end(), found.begin(), found.end());
     }
   }
   return blocks;

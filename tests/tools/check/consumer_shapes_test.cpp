@@ -44,6 +44,19 @@ TEST(ConsumerShapesTest, ABatchOfTripletsHasThreeRows) {
   EXPECT_EQ(TopOf(check, "d:labels"), (Shape{3}));
 }
 
+// Messages of a layer in Python go before its parameters, which say what is left.
+TEST(ConsumerShapesTest, MessagesOfALayerInPythonSayItsPictures) {
+  const auto python = [](const std::string& parameters, const std::string& messages) {
+    return Check(StrCat("layer { name: 'd' type: 'Python' top: 'a' python_param { module: 'own' layer: 'Own' ",
+                        "param_str: \"", parameters, "\" } ", messages, " } "));
+  };
+  const std::string resized = "transform_param { resize_param { height: 300 width: 200 } } ";
+  const std::string batch = "data_param { source: 'x' batch_size: 4 } ";
+  EXPECT_EQ(TopOf(python("{}", resized), "d:a"), (Shape{1, 3, 300, 200}));
+  EXPECT_EQ(TopOf(python("{'batch_size': 2, 'imh': 64, 'imw': 32}", batch + resized), "d:a"), (Shape{4, 3, 300, 200}));
+  EXPECT_EQ(TopOf(python("{'batchsize': 2, 'imh': 64, 'imw': 32}", ""), "d:a"), (Shape{2, 3, 64, 32}));
+}
+
 TEST(ConsumerShapesTest, ImagesOfForksThatSayTheirCells) {
   const std::string boxes =
       "layer { name: 'd' type: 'AnnotatedData' top: 'data' top: 'one' top: 'two' transform_param { caffe_yolo: true "
@@ -158,6 +171,19 @@ TEST(ConsumerShapesTest, WordsOfSequencesHaveStreams) {
   EXPECT_EQ(TopOf(check, "d:cont"), (Shape{5, 2}));
   EXPECT_EQ(TopOf(check, "d:words"), (Shape{5, 2}));
   EXPECT_EQ(TopOf(check, "d:target"), (Shape{5, 2}));
+}
+
+// Sentences that are summed over their words are steps already: only their marks are open.
+TEST(ConsumerShapesTest, SumsOfWordsKeepTheirSentences) {
+  const StateCheck check = Check(
+      "layer { name: 'd' type: 'StoryData' top: 'facts' "
+      "story_data_param { output: STORY sentences: 5 words: 6 } data_param { batch_size: 8 } } "
+      "layer { name: 'm' type: 'HDF5Data' top: 'cont' hdf5_data_param { source: 'x' batch_size: 8 } } "
+      "layer { name: 'em' type: 'EmbedSum' bottom: 'facts' top: 'em' embed_sum_param { input_dim: 9 num_output: 4 } } "
+      "layer { name: 'g' type: 'GRU' bottom: 'em' bottom: 'cont' top: 'g' recurrent_param { num_output: 6 } } ");
+  EXPECT_EQ(check.error, "");
+  EXPECT_EQ(TopOf(check, "d:facts"), (Shape{8, 5, 6}));
+  EXPECT_EQ(TopOf(check, "m:cont"), (Shape{8, 5}));
 }
 
 TEST(ConsumerShapesTest, ABatchOfSequencesIsAllTheirSteps) {

@@ -33,6 +33,11 @@ TEST_F(CliTest, CompletionKnowsRunsFieldsLayersAndValues) {
   EXPECT_EQ(completed(lenet + "solver_mode="), "solver_mode=CPU\nsolver_mode=GPU\n");
   EXPECT_EQ(completed(lenet + "test_initialization="), "test_initialization=true\ntest_initialization=false\n");
   EXPECT_EQ(completed("train /nowhere layer["), "");
+  // A verb that reads a net alone is offered its layers and no field of a solver.
+  const std::string shown = StrCat("model show ", MOKA_SOURCE_DIR, "/models/lenet ");
+  EXPECT_EQ(completed(shown + "layer[ip"), "layer[ip1].\nlayer[ip2].\n");
+  EXPECT_EQ(completed(shown + "base_"), "");
+  EXPECT_EQ(completed("data inspect db layer"), "");
 }
 
 // As a person types it: bash breaks words at "=", which the candidates must not repeat.

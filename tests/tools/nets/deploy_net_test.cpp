@@ -93,5 +93,11 @@ TEST(DeployNet, ARegressionGivesItsNumbers) {
   }
 }
 
+// Nets of other Caffes: a type that Moka does not have is a loss by its name.
+TEST(DeployNet, AnUnknownLossHasScores) {
+  EXPECT_EQ(Answer(Fc("a") + Loss("loss", "a", "", "WingLossOfAFork")), "loss: a of InnerProduct(data)");
+  EXPECT_EQ(Answer(Fc("a") + Loss("odd", "a", "", "Odd")), "none");
+}
+
 }  // namespace
 }  // namespace moka

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <set>
@@ -20,6 +21,7 @@
 #include "graph/graph.h"
 #include "layers/net/field_sentences.h"
 #include "layers/net/field_variants.h"
+#include "layers/net/fork_types.h"
 #include "layers/net/manual_page.h"
 #include "layers/net/moot_fields.h"
 #include "layers/net/net.h"
@@ -154,7 +156,7 @@ TEST(LayerFields, EveryFieldChangesWhatIsBuiltOrIsReadElsewhereOrIsSaidToBeIgnor
       }
     }
   }
-  EXPECT_GT(read, 900);
+  EXPECT_GT(read, 3 * std::ssize(AllLayers()));
 }
 
 // The shapes of the bottoms of the example's layer; none where it does not build.
@@ -234,7 +236,7 @@ TEST(LayerFields, AFieldThatChangesNothingInAnExampleIsSaidThere) {
       }
     }
   }
-  EXPECT_GT(said, 150);
+  EXPECT_GT(2 * said, std::ssize(AllLayers()));
 }
 
 TEST(LayerFields, MessagesThatALayerDoesNotNameChangeNothing) {
@@ -270,7 +272,7 @@ TEST(LayerFields, TheTablesNameFieldsOfTheSchema) {
       EXPECT_NE(message->FindFieldByName(field), nullptr) << row.owner << field;
   }
   for (const UnreadFields& row : FieldsLayersDoNotRead()) {
-    ASSERT_NE(FindLayer(row.owner), nullptr) << row.owner;
+    EXPECT_TRUE(FindLayer(row.owner) != nullptr || IsLeftOut(row.owner)) << row.owner;
     const Field* param = LayerParameter::descriptor()->FindFieldByName(row.param);
     ASSERT_NE(param, nullptr) << row.param;
     for (const std::string& field : row.fields) {

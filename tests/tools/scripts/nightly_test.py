@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,12 +29,23 @@ class NightlyTest(unittest.TestCase):
         self.folder = pathlib.Path(self.scratch.name)
 
     def write_target(self, name, text):
-        file = self.folder / f"{name}_fuzz"
+        self.write_program(self.folder / f"{name}_fuzz", text)
+
+    def write_program(self, file, text):
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
         os.chmod(file, 0o755)
 
-    def run_nightly(self, *words):
-        done = subprocess.run([NIGHTLY, "--no-build", f"--out={self.folder}/out", f"--moka={MOKA}",
+    def copied_nightly(self):
+        """In a tree of its own, which the test fills."""
+        tree = self.folder / "tree"
+        for name in ("tools/nightly", "tests/fuzz/CMakeLists.txt"):
+            (tree / name).parent.mkdir(parents=True)
+            shutil.copy(pathlib.Path(NIGHTLY).parent.parent / name, tree / name)
+        return tree, str(tree / "tools/nightly")
+
+    def run_nightly(self, *words, nightly=NIGHTLY):
+        done = subprocess.run([nightly, "--no-build", f"--out={self.folder}/out", f"--moka={MOKA}",
                                f"--fuzz-folder={self.folder}", *words], capture_output=True, text=True, timeout=600)
         report = self.folder / "out/report.json"
         return done, json.loads(report.read_text()) if report.exists() else None
@@ -74,6 +86,18 @@ class NightlyTest(unittest.TestCase):
         self.assertGreaterEqual(kills["figures"]["trainings"], 1)
         self.assertGreaterEqual(memory["figures"]["samples"], 3)
         self.assertGreater(memory["figures"]["resident_mib"], 5)
+
+    def test_additions_without_a_table_fail(self):
+        tree, nightly = self.copied_nightly()
+        done, report = self.run_nightly("--parts=stranger", nightly=nightly)
+        self.assertEqual(done.returncode, 66, done.stdout + done.stderr)
+        self.assertIn("missing: build/release", done.stderr)
+        self.assertIsNone(report)
+        self.write_program(tree / "build/release/build.ninja", "")
+        self.write_program(tree / "tools/stranger/run", "#!/bin/sh\n")
+        done, report = self.run_nightly("--parts=stranger", nightly=nightly)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertEqual(report["rows"][0]["why"], "it wrote no results")
 
     def test_a_dry_run_names_every_part_and_runs_nothing(self):
         done, report = self.run_nightly("--dry-run")

@@ -69,7 +69,7 @@ uint64_t Take(std::string_view& bytes) {
   return word;
 }
 
-void InitialiseSodium() {
+void InitializeSodium() {
   static const bool ok = sodium_init() >= 0;
   Require(ok, "libsodium initialises");
 }
@@ -104,14 +104,14 @@ uint64_t Hash64(std::string_view bytes, uint64_t seed) {
 }
 
 std::string Sha256(std::string_view bytes) {
-  InitialiseSodium();
+  InitializeSodium();
   std::array<unsigned char, crypto_hash_sha256_BYTES> digest{};
   crypto_hash_sha256(digest.data(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
   return Hex(digest);
 }
 
 std::string Sha256OfFile(const std::filesystem::path& path) {
-  InitialiseSodium();
+  InitializeSodium();
   const OpenFile file = OpenFile::ForReading(path);
   crypto_hash_sha256_state state{};
   crypto_hash_sha256_init(&state);

@@ -53,7 +53,8 @@ int64_t ReadAt(int fd, int64_t offset, char* data, int64_t bytes, const std::fil
 // symbolic link".
 std::string_view KindOfFile(unsigned mode);
 
-// A file that is about to take a name by a rename may take no device's. Errors: kCantCreate.
+// A file that is about to take a name by a rename may take no device's, nor one in /dev or /proc (/dev/shm excepted).
+// Errors: kCantCreate.
 void CheckReplaceable(const std::filesystem::path& path);
 
 // Whether the path is the folder or lies in it or in its folders. Both are canonical.
@@ -63,8 +64,9 @@ bool IsBelow(const std::filesystem::path& path, const std::filesystem::path& fol
 // target.
 std::filesystem::path TargetInFolder(const std::filesystem::path& link);
 
-// Everything in a folder that Moka goes on writing must be a regular file or a folder of this user, or a link that
-// stays inside. Errors: kNotAllowed naming the path and what it is.
+// Everything in a folder that Moka goes on writing must be a regular file or a folder of this user or root, or a link
+// that stays inside. Errors: kNoInput if it is missing, kIo if it cannot be listed, kNotAllowed naming the path and
+// what it is.
 void CheckOwnFolder(const std::filesystem::path& folder);
 
 }  // namespace moka

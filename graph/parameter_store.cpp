@@ -1,5 +1,5 @@
-// Values are in plain float32 on the store's device; other layouts and half types are mirrors, which follow every Set.
-// On a GPU all copies are staged through pinned memory.
+// Values are float32 on the store's device, plain until a program fixes another layout (FixLayout); further layouts and
+// half types are mirrors, which follow every Set. On a GPU all copies are staged through pinned memory.
 #include "graph/parameter_store.h"
 
 #include <malloc.h>

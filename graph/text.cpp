@@ -1,4 +1,4 @@
-// The dump of a graph for --explain and tests, one node a line in topological order, and Verify, which proves after
+// The dump of a graph for --dump-after and tests, one node a line in topological order, and Verify, which proves after
 // each pass what the next one relies on.
 #include <set>
 

@@ -44,7 +44,7 @@ size_t VarintLength(std::string_view head, size_t i) {
 }
 
 // Protobuf messages of this schema by the fields that begin them.
-Content RecogniseMessage(std::string_view head) {
+Content RecognizeMessage(std::string_view head) {
   const auto byte = [&](size_t i) { return i < head.size() ? static_cast<unsigned char>(head[i]) : 0; };
   if (byte(0) == 0x08) {  // an integer field 1: SolverState.iter, BlobProto.num or Datum.channels
     const size_t next = 1 + VarintLength(head, 1);
@@ -65,7 +65,7 @@ Content RecogniseMessage(std::string_view head) {
 
 }  // namespace
 
-Content RecogniseContent(std::string_view head) {
+Content RecognizeContent(std::string_view head) {
   if (head.empty()) return Content::kEmpty;
   if (head.starts_with("\x89HDF\r\n\x1a\n"sv)) return Content::kHdf5;
   if (head.starts_with("\x93NUMPY"sv)) return Content::kNumpy;
@@ -80,16 +80,16 @@ Content RecogniseContent(std::string_view head) {
   if (StartsWithIgnoringCase(text, "<!doctype html") || StartsWithIgnoringCase(text, "<html")) return Content::kHtml;
   if (head.find_first_not_of('\0') == std::string_view::npos) return Content::kZeros;
   if (IsText(head)) return Content::kText;
-  return RecogniseMessage(head);
+  return RecognizeMessage(head);
 }
 
-Content RecogniseFile(const std::filesystem::path& path) {
+Content RecognizeFile(const std::filesystem::path& path) {
   std::error_code code;
   if (!std::filesystem::is_regular_file(path, code)) return Content::kEmpty;
   try {
     std::string head(kHeadBytes, '\0');
     head.resize(static_cast<size_t>(OpenFile::ForReading(path).ReadAt(0, head.data(), std::ssize(head), path)));
-    return RecogniseContent(head);
+    return RecognizeContent(head);
   } catch (const Error&) {
     return Content::kEmpty;  // whoever reads the file says what is wrong with it
   }
@@ -120,7 +120,7 @@ std::string_view Describe(Content content) {
 
 void ReadAs(Content kind, std::string_view bytes, const std::string& file, std::string_view expected,
             const std::function<void()>& read) {
-  const Content content = RecogniseContent(bytes.substr(0, kHeadBytes));
+  const Content content = RecognizeContent(bytes.substr(0, kHeadBytes));
   const Error other(ErrorKind::kBadData, SourcePlace{.file = file},
                     StrCat("expected ", expected, ", but this is ", Describe(content)));
   // A small message may look like text: the reader decides.

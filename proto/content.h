@@ -29,9 +29,9 @@ enum class Content {
 };
 
 // From the first 4 KiB or more of a file.
-Content RecogniseContent(std::string_view head);
+Content RecognizeContent(std::string_view head);
 // The same of a file; kEmpty also when there is no regular file to read.
-Content RecogniseFile(const std::filesystem::path& path);
+Content RecognizeFile(const std::filesystem::path& path);
 // "an HDF5 file", "a Git LFS pointer (fetch the file itself with `git lfs pull`)", ...
 std::string_view Describe(Content content);
 

@@ -1,4 +1,5 @@
-// Memory: a Buffer owns bytes on a device (move-only), a Tensor borrows them: a pointer and a TensorType.
+// Where memory lies (Device) and memory itself: a Buffer owns bytes of the host (a device's: DeviceBuffer,
+// core/device/device.h), a Tensor borrows a pointer with its TensorType, an OwnedTensor has its own.
 #pragma once
 
 #include <cstddef>

@@ -26,7 +26,8 @@ constexpr double kSpinMicros = 200;
 // Spins, as the runtime counts them, of about `micros` microseconds on this CPU.
 int64_t SpinsFor(double micros);
 
-// Whether the environment says how threads wait (OMP_WAIT_POLICY, GOMP_SPINCOUNT, KMP_BLOCKTIME).
+// Whether the user's environment says how threads wait (OMP_WAIT_POLICY, GOMP_SPINCOUNT, KMP_BLOCKTIME); false where
+// Restart has set it.
 bool IsWaitSetByUser();
 
 // Looks, a few times a second at most, whether the calling thread is descheduled for others, and makes the runtime spin

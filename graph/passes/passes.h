@@ -1,4 +1,4 @@
-// The passes' functions; each file's header comment states Requires and Ensures.
+// The passes' functions; the first lines of each pass's source state Requires and Ensures.
 #pragma once
 
 #include "graph/pass.h"

@@ -77,7 +77,7 @@ std::optional<LayoutProposal> ProposeFirstLayout(const KernelQuery& query) {
 int64_t PlaneView::LanesOf(int64_t outer_index) const {
   if (inner == 1) return 1;
   const int64_t blocks = (lanes + inner - 1) / inner;
-  return std::min(inner, lanes - outer_index / neighbours % blocks * inner);
+  return std::min(inner, lanes - outer_index / neighbors % blocks * inner);
 }
 
 // Plain memory is planes of one lane each; blocks are planes of as many lanes as the block has; channels last is one
@@ -105,7 +105,7 @@ std::optional<PlaneView> ViewPlanes(const TensorType& type) {
     view.outer = layout.Padded(shape).Count(0, 2) / view.inner;
     if (layout.blocks[0].axis == 0) {
       view.lanes = shape[0];
-      view.neighbours = shape[1];
+      view.neighbors = shape[1];
     }
     return view;
   }

@@ -49,7 +49,7 @@ class BoundKernel : public Kernel {
 };
 
 // "" or why not: every floating tensor must be float32; every tensor plain; every tensor of the first input's rank laid
-// out as the first input.
+// out as the first input, the others plain.
 std::string RefuseUnlessFloat32(const KernelQuery& query);
 std::string RefuseUnlessPlain(const KernelQuery& query);
 std::string RefuseUnlessSameLayout(const KernelQuery& query);
@@ -75,8 +75,8 @@ struct PlaneView {
   int64_t height = 1;
   int64_t width = 1;
   int64_t inner = 1;
-  int64_t lanes = 1;       // that the blocks of a run of planes have together, without padding
-  int64_t neighbours = 1;  // planes of the same block
+  int64_t lanes = 1;      // channels (images where these are blocked), without padding
+  int64_t neighbors = 1;  // planes in a row with the same block: C where images are blocked, else 1
   int64_t PlaneCount() const { return depth * height * width * inner; }
   // Lanes of plane `outer_index` that are not padding.
   int64_t LanesOf(int64_t outer_index) const;

@@ -135,7 +135,7 @@ class LayerBuilder {
   ValueId MeanOverRanks(ValueId count, std::string_view use = "count") const;
   // Several ranks do not compute here what one does, which is told before the training. Nothing for one rank.
   void NoteUnequal(std::string why) const;
-  // A value with as many rows as there can be: rows that are left are -1 in every column. Losses and accuracies whose
+  // A value with as many rows as there can be: rows left over are -1 in every column. Losses and accuracies whose
   // labels or weights are made of such a value, through any layers between, leave those rows out.
   void MarkPadded(ValueId value);
   bool IsPadded(ValueId value) const;

@@ -1,5 +1,5 @@
-// Finds what is written in a net and changes nothing: a parameter message of another layer's type, a field that this
-// layer passes over, what forks have and Moka does not need. All of it is said, with its place, before a net is used.
+// Finds the fields of a net that have no effect here: a parameter message of another layer's type, a field that this
+// layer passes over, what forks do and Moka does not. All of it is said, with its place, before a net is used.
 #pragma once
 
 #include <string>

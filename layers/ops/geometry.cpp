@@ -1,5 +1,5 @@
-// Sizes are computed with checked arithmetic, rounded down for convolutions and up for poolings unless the layer says
-// otherwise, with Caffe's rule that the last window begins inside the image or its padding.
+// Sizes are computed with checked arithmetic and rounded down. A layer whose sizes round up (Caffe's pooling) asks for
+// it by a larger pad_end; a pooling window that would hold padding only is refused.
 #include "layers/ops/geometry.h"
 
 #include <algorithm>

@@ -17,7 +17,7 @@ struct Geometry {
   Ints dilation;
 
   int rank() const { return static_cast<int>(kernel.size()); }
-  // Positions inside one window.
+  // Elements of one window.
   int64_t WindowSize() const;
 };
 
@@ -49,7 +49,7 @@ Shape ConvolutionOutput(std::string_view op, const Attributes& attributes, const
 Shape DeconvolutionOutput(std::string_view op, const Attributes& attributes, const Shape& dy, const Shape& w);
 // y [N,C,out..] of a pooling of x [N,C,in..]. Errors: also when a window would hold no element of x.
 Shape PoolOutput(std::string_view op, const Attributes& attributes, const Shape& x);
-// The dtype of max pooling's argmax: uint8 for windows of at most 255 positions, otherwise int32 (oneDNN's workspace).
+// The dtype of max pooling's argmax: uint8 for windows of at most 255 elements, otherwise int32 (oneDNN's workspace).
 DType ArgmaxType(const Geometry& geometry);
 
 // Average pooling's divisor is the product over the axes of the window positions inside [-count_begin, input +

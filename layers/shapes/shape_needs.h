@@ -37,7 +37,7 @@ class ShapeNeeds {
 
   // Layer `reader` needs `blob` to have this shape. Whether that asks anything of a data top.
   bool Require(int reader, const std::string& blob, const Shape& shape);
-  // A data top of another shape; false if that touches what is stated of the top.
+  // Gives a data top another shape; false if it may not change so, has that shape or has been changed already.
   bool Change(const std::string& name, const Shape& shape);
   // `want` items for every `have` from the layers whose first dimension is free and that a reader's bottom comes from.
   bool Rebatch(int reader, int64_t have, int64_t want);
@@ -60,7 +60,7 @@ class ShapeNeeds {
   Shape FirstOf(const DataTop& top, const Shape& otherwise) const;
   // Needs of tops of Slice, which wait until all parts have been asked.
   const std::map<std::string, Shape>& parts() const { return parts_; }
-  // Streams of sequences: as many as pictures, where a net has pictures too.
+  // Streams of sequences: as many as pictures, where a net has pictures too; else 2.
   int64_t streams() const { return streams_; }
 
  private:

@@ -122,8 +122,8 @@ void FillBilinear(std::span<float> values, const Shape& shape, const std::string
   const int64_t half = (width + 1) / 2;
   const auto f = static_cast<double>(half);
   const int64_t twice = type == "bilinear" ? width - 1 : 2 * half - 1 - half % 2;
-  const double centre = static_cast<double>(twice) / (2 * f);
-  const auto slope = [&](int64_t i) { return 1 - std::abs(static_cast<double>(i) / f - centre); };
+  const double center = static_cast<double>(twice) / (2 * f);
+  const auto slope = [&](int64_t i) { return 1 - std::abs(static_cast<double>(i) / f - center); };
   for (size_t i = 0; i < values.size(); ++i) {
     const auto at = static_cast<int64_t>(i);
     values[i] = static_cast<float>(slope(at % width) * slope(at / width % width));
@@ -136,8 +136,8 @@ void FillTrilinear(std::span<float> values, const Shape& shape) {
   const int64_t side = shape[4];
   const int64_t half = (side + 1) / 2;
   const auto f = static_cast<double>(half);
-  const double centre = static_cast<double>(2 * half - 1 - half % 2) / (2 * f);
-  const auto slope = [&](int64_t i) { return 1 - std::abs(static_cast<double>(i) / f - centre); };
+  const double center = static_cast<double>(2 * half - 1 - half % 2) / (2 * f);
+  const auto slope = [&](int64_t i) { return 1 - std::abs(static_cast<double>(i) / f - center); };
   for (size_t i = 0; i < values.size(); ++i) {
     const auto at = static_cast<int64_t>(i);
     values[i] = static_cast<float>(slope(at % side) * slope(at / side % side) * slope(at / (side * side) % side));

@@ -22,7 +22,7 @@ struct Gabor {
   double omega = 0;
   double theta = 0;
   double phi = 0;
-  std::array<double, 3> colour = {1, 1, 1};
+  std::array<double, 3> color = {1, 1, 1};
 };
 
 // Filters up to `end` that differ in their direction alone: theta = (k mod period) * step + offset. Their omega is
@@ -36,7 +36,7 @@ struct Fan {
   double step;
   double offset;
   double phi;
-  std::array<double, 3> colour;
+  std::array<double, 3> color;
 };
 
 // Grey waves, eight a direction, whose frequency falls and width grows; then blobs of two signs.
@@ -126,7 +126,7 @@ std::optional<Gabor> Opened(const Opening& opening, double half, int64_t k) {
                .sigma = 1 / (2.5 - size / 2),
                .omega = 0.25,
                .phi = real(sign % 2),
-               .colour = {0.25, -1, 1}};
+               .color = {0.25, -1, 1}};
 }
 
 Gabor FilterOf(const Family& family, int64_t k) {
@@ -141,7 +141,7 @@ Gabor FilterOf(const Family& family, int64_t k) {
              .omega = half / fan.slowness,
              .theta = static_cast<double>(k % fan.period) * fan.step + fan.offset,
              .phi = fan.phi,
-             .colour = fan.colour};
+             .color = fan.color};
   }
   if (family.sigma) gabor.sigma = *family.sigma;
   return gabor;
@@ -153,14 +153,14 @@ void FillGabor(const Shape& shape, std::span<float> values) {
   auto value = values.begin();
   for (int64_t k = 0; k < family.filters; ++k) {
     const Gabor g = FilterOf(family, k);
-    for (const double colour : g.colour) {
+    for (const double color : g.color) {
       for (int64_t i = 0; i < side * side; ++i) {
         const double x = 2 * static_cast<double>(i % side) / static_cast<double>(side - 1) - 1;
         const int64_t row = i / side;
         const double y = 2 * static_cast<double>(row) / static_cast<double>(side - 1) - 1;
         const double along = x * std::cos(g.theta * pi) - y * std::sin(g.theta * pi);
         const double bell = std::exp(-(x * x + y * y) / (2 * g.sigma * g.sigma));
-        *value++ = static_cast<float>(colour * g.lambda * bell * std::cos((along * g.omega + g.phi) * pi));
+        *value++ = static_cast<float>(color * g.lambda * bell * std::cos((along * g.omega + g.phi) * pi));
       }
     }
   }
@@ -169,10 +169,10 @@ void FillGabor(const Shape& shape, std::span<float> values) {
 // The Laplacian of a Gaussian, in Garg's sign and with his pi.
 void FillLaplacianOfGaussian(double sigma, int64_t side, std::span<float> values) {
   const int64_t middle = (side - 1) / 2;
-  const auto centre = static_cast<double>(middle);
+  const auto center = static_cast<double>(middle);
   for (size_t i = 0; i < values.size(); ++i) {
-    const double x = static_cast<double>(static_cast<int64_t>(i) % side) - centre;
-    const double y = static_cast<double>(static_cast<int64_t>(i) / side % side) - centre;
+    const double x = static_cast<double>(static_cast<int64_t>(i) % side) - center;
+    const double y = static_cast<double>(static_cast<int64_t>(i) / side % side) - center;
     const double distance = (x * x + y * y) / (2 * sigma * sigma);
     values[i] = static_cast<float>(-std::exp(-distance) * (1 - distance) / (3.1415 * std::pow(sigma, 4)));
   }

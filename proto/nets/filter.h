@@ -22,7 +22,7 @@ NetParameter FilterNet(const NetParameter& net, const NetState& state);
 // The same with no level and no stage.
 NetParameter FilterNet(const NetParameter& net, Phase phase);
 
-// The layers that filters have left out of the net: of each the name, type, tops, rules and place.
+// The layers with tops that filters have left out of the net: of each the name, type, tops, rules and place.
 std::vector<LayerParameter> LayersLeftOut(const NetParameter& filtered);
 // "phase TRAIN, level 0, no stage".
 std::string StateText(const NetState& state);

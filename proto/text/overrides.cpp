@@ -163,13 +163,13 @@ std::vector<AppliedOverride> ApplyOverride(std::string_view text, SolverParamete
 }
 
 std::vector<std::string> Layered(const std::vector<std::string>& under, const std::vector<std::string>& over) {
-  std::vector<std::string> layers;
+  std::vector<std::string> joined;
   for (const std::string& text : under) {
     const auto is_set_anew = [&](const std::string& later) { return PathOfOverride(later) == PathOfOverride(text); };
-    if (std::ranges::none_of(over, is_set_anew)) layers.push_back(text);
+    if (std::ranges::none_of(over, is_set_anew)) joined.push_back(text);
   }
-  layers.insert(layers.end(), over.begin(), over.end());
-  return layers;
+  joined.insert(joined.end(), over.begin(), over.end());
+  return joined;
 }
 
 std::vector<AppliedOverride> ApplyOverrides(const std::vector<std::string>& texts, SolverParameter& solver) {

@@ -58,8 +58,8 @@ std::string_view ValueOfOverride(std::string_view text);
 // Whether an override's path begins at a field that nets have and solvers have not.
 bool SpeaksOfNet(std::string_view text);
 
-// Two layers of overrides, a recipe's and a person's, a run's and those it goes on with: those of `under` whose path
-// none of `over` sets anew, then those of `over`.
+// Joins two lists of overrides, of which the second wins (a recipe's and a person's, a run's and those with which it
+// goes on): those of `under` whose path none of `over` sets, then those of `over`.
 std::vector<std::string> Layered(const std::vector<std::string>& under, const std::vector<std::string>& over);
 
 // Applies one override, or several in order. Errors: kUsage naming the override, with the nearest known name.

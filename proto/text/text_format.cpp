@@ -151,7 +151,7 @@ void CheckRequired(const Message& message) {
 }
 
 void RefuseUnlessText(std::string_view bytes, const std::string& file, std::string_view expected) {
-  const Content content = RecogniseContent(bytes);
+  const Content content = RecognizeContent(bytes);
   if (content == Content::kText || content == Content::kEmpty) return;
   throw Error(ErrorKind::kBadData, SourcePlace{.file = file},
               StrCat("expected ", expected, " as text (prototxt), but this is ", Describe(content)));

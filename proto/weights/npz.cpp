@@ -63,7 +63,7 @@ T NumberAt(std::string_view bytes, size_t i, bool is_big_endian) {
   return std::bit_cast<T>(number);
 }
 
-// Numbers that are floats as they are.
+// Numbers of types whose every value a float holds.
 template <class T>
 void ConvertValues(std::string_view bytes, bool is_big_endian, const std::string& /*what*/,
                    std::vector<float>& values) {
@@ -82,7 +82,7 @@ void ConvertHalf(std::string_view bytes, bool is_big_endian, const std::string& 
   for (size_t i = 0; i < values.size(); ++i) values[i] = FloatOfHalf(NumberAt<uint16_t>(bytes, i, is_big_endian));
 }
 
-// A member type as NumPy writes it behind the mark of the byte order.
+// A number type as NumPy names it behind the mark of the byte order.
 struct NumberType {
   std::string_view name;
   int64_t bytes;

@@ -149,7 +149,7 @@ void BlobToProto(const Shape& shape, std::span<const float> values, BlobProto* p
 }
 
 Weights WeightsFromBytes(std::string_view bytes, const std::string& file) {
-  const Content content = RecogniseContent(bytes.substr(0, kHeadBytes));
+  const Content content = RecognizeContent(bytes.substr(0, kHeadBytes));
   if (content == Content::kSafetensors) return Checked(ReadSafetensors(bytes, file), file);
   if (content == Content::kHdf5) return Checked(WeightsFromHdf5(Hdf5Reader(bytes, file), file), file);
   Weights weights;
@@ -162,7 +162,7 @@ Weights WeightsFromBytes(std::string_view bytes, const std::string& file) {
 
 Weights ReadWeights(const fs::path& path) {
   const std::string file = path.string();
-  const Content content = RecogniseFile(path);
+  const Content content = RecognizeFile(path);
   if (content == Content::kHdf5) return Checked(WeightsFromHdf5(Hdf5Reader(path), file), file);
   // Said before gigabytes are read.
   std::error_code code;
@@ -226,7 +226,7 @@ NamedBlob ReadBlobProtoFile(const fs::path& path) {
   const std::string file = path.string();
   const std::string bytes = ReadFile(path, kWireLimitBytes);
   NamedBlob blob;
-  if (RecogniseContent(bytes) == Content::kNumpy) {
+  if (RecognizeContent(bytes) == Content::kNumpy) {
     NumpyArray array = ParseNpy(bytes, file);
     blob = {{}, 0, array.shape, std::move(array.values)};
   } else {

@@ -12,7 +12,7 @@
 namespace moka {
 namespace {
 
-// The work that a row does in a millisecond of one thread with AVX-512 (GFLOP/s times a thousand, counted as the direct
+// The work that a row does in a millisecond of one thread with AVX-512 (GFLOP/s times a million, counted as the direct
 // algorithm does), and the axes that it pads to whole vectors. Measured on the convolutions of LeNet, ResNet-20,
 // ResNet-18 and GoogLeNet; only the rates' ratios matter, and those with AVX2 are alike.
 struct Rate {
@@ -29,11 +29,11 @@ constexpr std::array<Rate, 6> kRates = {{
     {"batch_lanes_winograd", 3.0e8, false, true},
     {"narrow", 1.0e8, false, false},
 }};
-// The rate of rows of products, which are as fast as each other, so that the first listed is taken.
+// The rate of every kernel of a matrix product: they are as fast as each other, so the first listed is taken.
 constexpr double kProductFlopsPerMs = 1.65e8;
 // Images in lanes read all of x for each of few products where a kernel has one tap.
 constexpr double kOneTapShare = 0.4;
-// oneDNN takes images of so few channels plainly.
+// oneDNN takes images of fewer channels than this in plain layout.
 constexpr int64_t kFewChannels = 4;
 
 int64_t Rounded(int64_t count, int64_t lanes) { return (count + lanes - 1) / lanes * lanes; }

@@ -8,8 +8,8 @@
 
 namespace moka {
 
-// Milliseconds of one thread on a processor with vectors as wide as this one's; infinite for a library's plain loops.
-// Requires: the row accepts the query.
+// Milliseconds of one thread with AVX-512, good for comparing rows only (ratios with AVX2 are alike); infinite for a
+// library's plain loops. Requires: the row accepts the query.
 double MillisecondsByRule(const KernelDef& row, const KernelQuery& query);
 
 }  // namespace moka

@@ -27,7 +27,7 @@ struct BatchStatistics : cuda::Statistics<T> {
 
 // Elements of y, and of x where they come from. R: the residual's type.
 template <class T, class R>
-struct Normalise {
+struct Normalize {
   using W = cuda::Wide<T>;
   cuda::SampledPlanes sampled;
   cuda::Coefficients<W> coefficients;
@@ -144,7 +144,7 @@ class BatchNormKernel final : public BoundKernel {
   void MakeResult(const cuda::Coefficients<cuda::Wide<T>>& coefficients) {
     const R* residual = has_residual_ ? in<R>(input_count() - 1) : nullptr;
     cuda::ForEachOfChannels<V>(stream(), y_,
-                               Normalise<T, R>{sampled_, coefficients, is_relu_, in<T>(0), residual, out<T>(0)});
+                               Normalize<T, R>{sampled_, coefficients, is_relu_, in<T>(0), residual, out<T>(0)});
   }
 
   cuda::ChannelMap x_;

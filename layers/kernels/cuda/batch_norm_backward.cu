@@ -154,9 +154,9 @@ struct InputGradient {
   __host__ __device__ void Store(const Context<V>& context, int64_t i, const Loaded<V>& loaded) const {
     cuda::Pack<T, V> pack;
     for (int k = 0; k < V; ++k) {
-      const W centred = cuda::ToWide(loaded.x.values[k]) - context.c.mean.values[k];
+      const W centered = cuda::ToWide(loaded.x.values[k]) - context.c.mean.values[k];
       pack.values[k] = cuda::Narrow<T>(context.c.factor.values[k] *
-                                       (loaded.g[k] - context.a.values[k] - centred * context.b.values[k]));
+                                       (loaded.g[k] - context.a.values[k] - centered * context.b.values[k]));
     }
     cuda::StorePack<V>(dx + i, pack);
   }

@@ -13,7 +13,7 @@ namespace moka {
 namespace {
 
 // The window around an element: channels, or pixels of its plane (formulas in layers/ops/normalisation/lrn.cpp).
-struct Neighbours {
+struct Neighbors {
   cuda::Planes planes;
   int64_t half;
   bool is_across;
@@ -50,7 +50,7 @@ struct LrnFactors {
 };
 
 template <class T>
-__host__ __device__ cuda::Wide<T> LrnScale(const Neighbours& near, const LrnFactors& factors, const T* x, int64_t i) {
+__host__ __device__ cuda::Wide<T> LrnScale(const Neighbors& near, const LrnFactors& factors, const T* x, int64_t i) {
   cuda::Wide<T> squares = 0;
   near.Visit(i, [&](int64_t j) { squares += cuda::ToWide(x[j]) * cuda::ToWide(x[j]); });
   return static_cast<cuda::Wide<T>>(factors.k) + static_cast<cuda::Wide<T>>(factors.a) * squares;
@@ -58,7 +58,7 @@ __host__ __device__ cuda::Wide<T> LrnScale(const Neighbours& near, const LrnFact
 
 template <class T>
 struct LrnEach {
-  Neighbours near;
+  Neighbors near;
   LrnFactors factors;
   const T* x;
   T* y;
@@ -72,7 +72,7 @@ struct LrnEach {
 // neighbour.
 template <class T>
 struct LrnScaleEach {
-  Neighbours near;
+  Neighbors near;
   LrnFactors factors;
   const T* x;
   cuda::Wide<T>* scale;
@@ -81,7 +81,7 @@ struct LrnScaleEach {
 
 template <class T>
 struct LrnBackwardEach {
-  Neighbours near;
+  Neighbors near;
   LrnFactors factors;
   const T* x;
   const T* dy;
@@ -122,7 +122,7 @@ class LrnKernel final : public BoundKernel {
   }
 
  private:
-  Neighbours near_;
+  Neighbors near_;
   LrnFactors factors_;
   DType dtype_;
   int64_t count_;

@@ -77,7 +77,6 @@ std::vector<OpCase> ConvolutionInt8Cases() {
     c.attributes.Set("sum_scale", 0.5);
     c.inputs.push_back({*summand, ConvolutionOutput(kConvolutionInt8Name, c.attributes, x, w), {}});
     c.ranges.push_back({3, *summand == DType::kUInt8 ? 0.0 : -100.0, 100});
-    // The attributes a node gets by default are not there yet.
     return c;
   };
   const Attributes same = ConvolutionCase({1, 1}, {1, 1}, {1, 1}, {1, 1});

@@ -148,7 +148,7 @@ std::vector<OpCase> MakeCases(bool backward) {
 
 std::vector<AttributeSpec> SplitLossFields() {
   std::vector<AttributeSpec> fields = RankAttributes();
-  fields.push_back({"columns", {}, "of all ranks: classes"});
+  fields.push_back({"columns", {}, "classes: columns of the whole matrix"});
   fields.push_back({"has_ignore", false, "whether ignore_label is used"});
   fields.push_back({"ignore_label", int64_t{0}, "labels with this value count for nothing"});
   return fields;

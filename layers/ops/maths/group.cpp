@@ -1,4 +1,5 @@
-// A group's attributes are lists with an entry a member; the checks here are what lets kernels index them without any.
+// A group's attributes are those of one member (expressions, element types) and counts; the checks here let kernels
+// index inputs and outputs without any.
 #include "layers/ops/maths/group.h"
 
 #include "core/error.h"

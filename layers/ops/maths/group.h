@@ -51,11 +51,11 @@ std::vector<TensorType> InferGroup(std::string_view op, const Attributes& attrib
                                    std::vector<TensorType> (*results_of)(const Attributes& attributes,
                                                                          std::span<const TensorType> own));
 
-// A case: `members` are their shapes, each with `tensors` of it and `scalars`.
+// A case: `members` are their shapes, each with `tensors` of it and `scalars`; `shared` scalars follow.
 OpCase GroupCase(std::string name, Strings exprs, const std::vector<Shape>& members, int tensors, int scalars,
                  int shared);
 
-// exprs, members, scalars, shared.
+// exprs, members, scalars, shared, dtypes.
 std::vector<AttributeSpec> GroupAttributes();
 
 }  // namespace moka

@@ -57,7 +57,7 @@ double Factor(const Attributes& attributes, const Shape& x) {
 
 // Calls f(i, j) for each element i and each j of its window (the relation is symmetric: size is odd).
 template <class F>
-void VisitNeighbours(const Attributes& attributes, const Shape& x, F&& f) {
+void VisitNeighbors(const Attributes& attributes, const Shape& x, F&& f) {
   const int64_t half = attributes.Int("size") / 2;
   VisitElements(x, [&](const Index& i, int64_t i_offset) {
     VisitElements(x, [&](const Index& j, int64_t j_offset) {
@@ -75,7 +75,7 @@ void VisitNeighbours(const Attributes& attributes, const Shape& x, F&& f) {
 std::vector<double> Scales(const Attributes& attributes, const RefTensor& x) {
   std::vector<double> s(x.values.size(), attributes.Float("k"));
   const double a = Factor(attributes, x.type.shape);
-  VisitNeighbours(attributes, x.type.shape, [&](size_t i, size_t j) { s[i] += a * x.values[j] * x.values[j]; });
+  VisitNeighbors(attributes, x.type.shape, [&](size_t i, size_t j) { s[i] += a * x.values[j] * x.values[j]; });
   return s;
 }
 
@@ -92,7 +92,7 @@ void LrnReferenceBackward(const Attributes& attributes, std::span<const RefTenso
   const double beta = attributes.Float("beta");
   const double factor = 2 * Factor(attributes, in[0].type.shape) * beta;
   for (size_t j = 0; j < s.size(); ++j) out[0].values[j] = dy[j] * std::pow(s[j], -beta);
-  VisitNeighbours(attributes, in[0].type.shape, [&](size_t j, size_t i) {
+  VisitNeighbors(attributes, in[0].type.shape, [&](size_t j, size_t i) {
     out[0].values[j] -= factor * x[j] * dy[i] * x[i] * std::pow(s[i], -beta - 1);
   });
 }

@@ -78,7 +78,7 @@ std::vector<OpCase> ExchangeColumnsCases() {
 template <bool kIsToRows>
 OpDef ExchangeColumnsRow(std::string doc) {
   std::vector<AttributeSpec> attributes = RankAttributes();
-  attributes.push_back({"columns", {}, "of all ranks"});
+  attributes.push_back({"columns", {}, "columns of the whole matrix"});
   return {.name = ExchangeColumnsName<kIsToRows>(),
           .doc = std::move(doc),
           .attributes = std::move(attributes),

@@ -29,8 +29,8 @@ inline constexpr int64_t kBackwardKey = 2;  // added to a node's key in its grad
 
 inline std::vector<AttributeSpec> RankAttributes() {
   return {{"key", int64_t{0}, "tells the tensors of a program apart; its gradient's is 2 more"},
-          {"rank", int64_t{0}, "which one this is"},
-          {"ranks", int64_t{1}, "how many there are"}};
+          {"rank", int64_t{0}, "this rank's number, from 0"},
+          {"ranks", int64_t{1}, "number of ranks"}};
 }
 
 // A rank, and of how many.

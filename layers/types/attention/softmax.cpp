@@ -51,7 +51,7 @@ void BuildSoftmax(LayerBuilder& l) {
     inputs.insert(inputs.end(), masks.begin(), masks.end());
     return b.Pointwise(Select(hidden, instead, Term::Of(value)), inputs);
   };
-  // The lowest number that a half-precision type has too; its exponential beside any other is 0.
+  // Near the lowest number of float16 (-65504); its exponential beside a score of usual size is 0.
   const ValueId x = masks.empty() ? l.bottom(0) : shown(l.bottom(0), -60000);
   const ValueId y = b.Add1("softmax", {x}, {{"axis", int64_t{axis}}});
   l.SetTop(0, masks.empty() ? y : shown(y, 0));

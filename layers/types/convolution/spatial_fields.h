@@ -55,7 +55,7 @@ struct WindowFields {
   Ints pad_end;  // after the last: the same unless a side has a field of its own
 };
 
-// A repeated field's values; an optional field's value; a BlobShape's dims.
+// The values of a repeated field, or a BlobShape's dims.
 template <class Values>
 Ints IntsOf(const Values& values) {
   return Ints(values.begin(), values.end());

@@ -14,8 +14,8 @@ namespace {
 GuessedTypes GuessVideoDataSeg(const LayerParameter& layer) {
   const auto tops = [](const LayerParameter& /*layer*/, const DataFields& fields, const GuessedPicture& picture,
                        std::string& /*assumed*/) {
-    const Shape grey{fields.batch, 1, std::max<int64_t>(fields.frames, 1), picture.h, picture.w};
-    return std::vector<Shape>{grey, grey};
+    const Shape gray{fields.batch, 1, std::max<int64_t>(fields.frames, 1), picture.h, picture.w};
+    return std::vector<Shape>{gray, gray};
   };
   return GuessPictures(layer, {.tops = tops});
 }

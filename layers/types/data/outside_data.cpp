@@ -1,4 +1,5 @@
-// One build function for all: the tops become graph inputs of the types that the data room tells.
+// One build function for all: the tops become graph inputs of the types that the data room tells. Holds the rows of
+// HDF5Data, VideoData and WindowData.
 #include "layers/types/data/outside_data.h"
 
 #include <algorithm>
@@ -20,7 +21,8 @@ void BuildOutsideData(LayerBuilder& l) {
   l.AddData(l.AskDataTypes());
 }
 
-// Volumes in grey where their crop is given. Whatever else is cropped, files say what rows are.
+// Volumes [N,1,L,H,W] of one channel where crop_size_w is given; otherwise the guess of other picture layers. Either is
+// marked as assumed.
 GuessedTypes GuessHdf5Data(const LayerParameter& layer) {
   const auto tops = [](const LayerParameter& data, const DataFields& fields, const GuessedPicture& /*picture*/,
                        std::string& assumed) -> std::vector<Shape> {

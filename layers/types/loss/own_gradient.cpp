@@ -1,5 +1,5 @@
-// The graph computes value and gradient as two results; the loss is the first, and the gradient rule returns the
-// second.
+// The loss has the given value; each gradient enters as a sum of dx * (x - x), which is 0 and of which the derivative
+// sees the first x alone.
 #include "layers/types/loss/own_gradient.h"
 
 #include "core/text.h"

@@ -30,14 +30,14 @@ Ints AllAxes(int rank);
 // Bottom i must have the batch and the count of bottom 0; gives it with bottom 0's shape.
 ValueId Like0(const LayerBuilder& l, int i);
 
-// Bottom i must be [N,C] with all later dimensions 1 and bottom 0's batch and count; gives it as [N,C].
+// Bottom i must be [N,C] with bottom 0's N and C and all later dimensions 1; gives it as [N,C].
 ValueId Vectors(const LayerBuilder& l, int i);
 
 // Bottom 0 as [N, D], one row an item, and the mask [N, D] with 1 at bottom 1's labels.
 struct LabelledRows {
   ValueId rows;
   ValueId mask;
-  int64_t count;
+  int64_t count;  // N
 };
 LabelledRows RowsWithLabels(const LayerBuilder& l);
 

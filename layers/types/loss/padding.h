@@ -1,5 +1,5 @@
 // Rows of padding (LayerBuilder::MarkPadded). Where the blobs of other Caffes have as many rows as there are regions,
-// Moka's have the most there can be; the rows that are left are -1 in every column: image, label and weights. Losses
+// Moka's have the most there can be; the rows left over are -1 in every column: image, label and weights. Losses
 // and accuracies over regions leave them out, so that they are what they are there.
 #pragma once
 

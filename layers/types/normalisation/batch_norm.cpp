@@ -100,10 +100,10 @@ Normalized NormalizeTogether(const LayerBuilder& l, ValueId x, double eps) {
     return b.Add1("mean_over_ranks", {own}, {{"key", key + number}, {"ranks", ranks}});
   };
   const ValueId middle = mean(Term::Of(x), 0);
-  const Term centred = Term::Of(x) - Term::Of(middle);
-  const ValueId variance = mean(Square(centred), 1);
+  const Term centered = Term::Of(x) - Term::Of(middle);
+  const ValueId variance = mean(Square(centered), 1);
   const Shape channels{shape[1]};
-  return {Computed(b, centred / Sqrt(Term::Of(variance) + Decimal(eps))), b.Reshape(middle, channels),
+  return {Computed(b, centered / Sqrt(Term::Of(variance) + Decimal(eps))), b.Reshape(middle, channels),
           b.Reshape(variance, channels), count * ranks};
 }
 

@@ -19,11 +19,11 @@ void BuildMvn(LayerBuilder& l) {
   const auto mean = [&](const Term& term) {
     return Term::Of(Computed(b, Term::Of(Summed(b, term, axes)) / Decimal(count)));
   };
-  const Term centred = l.Bottom(0) - mean(l.Bottom(0));
-  if (!p.normalize_variance()) return l.SetTop(0, centred);
-  const Term variance = mean(Square(centred));
+  const Term centered = l.Bottom(0) - mean(l.Bottom(0));
+  if (!p.normalize_variance()) return l.SetTop(0, centered);
+  const Term variance = mean(Square(centered));
   // Where nothing varies the root has no slope; like Caffe's the gradient is then that of (x - mean) / eps.
-  l.SetTop(0, centred / (Select(variance > 0, Sqrt(variance), 0) + Decimal(eps)));
+  l.SetTop(0, centered / (Select(variance > 0, Sqrt(variance), 0) + Decimal(eps)));
 }
 
 }  // namespace

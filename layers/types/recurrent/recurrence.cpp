@@ -22,7 +22,7 @@ void CheckCounts(const LayerBuilder& l, const RecurrentFields& fields, int state
                  ", found ", l.top_count()));
 }
 
-// DSCLRCN's fields, of which RNN has none here.
+// The fields of DSCLRCN's fork: LSTM has two of them, GRU and RNN none.
 void CheckForkFields(const LayerBuilder& l, const RecurrentParameter& p) {
   l.Check(!p.has_rnn_recweight_filler(), "recurrent_param.rnn_recweight_filler",
           "a filler of the recurrent weights alone is not part of Moka; leave it out");

@@ -6,9 +6,11 @@
 
 namespace moka {
 
-// A Reshape whose dims are all given counts its bottom: so many items, or values an item.
+// A Reshape that could not be built: with one open dim it needs rows or items that the dims divide, with none as many
+// values as they name.
 void NeedsOfReshape(const ShapeReader& reader);
-// Items in rows, if the fields leave the top's shape open.
+// The bottom as [items, values an item], with as many values as the top; nothing unless one dim is -1 and the items are
+// known.
 BottomShapes BottomsOfReshape(const TopNeed& need);
 
 }  // namespace moka

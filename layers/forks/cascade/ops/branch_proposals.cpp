@@ -215,7 +215,7 @@ OpDef BranchProposalsOp() {
   return {.name = "branch_proposals",
           .doc =
               "(scores [images*A,classes,H,W], offsets [images*A,4,H,W], for each branch) -> rois [rows,5] (image, x1, "
-              "y1, x2, y2), and the same with the score [rows,6]; rows that are left are -1.",
+              "y1, x2, y2), and the same with the score [rows,6]; rows left over are -1.",
           .attributes = std::move(specs),
           .infer = InferBranchProposals,
           .reference = BranchProposalsReference,

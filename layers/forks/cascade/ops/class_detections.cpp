@@ -144,7 +144,7 @@ OpDef ClassDetectionsOp() {
   return {.name = "class_detections",
           .doc =
               "(probabilities [R,classes], offsets [R,4*classes] or [R,8], rois [R,5 or 6], sizes [1,2]) -> detections "
-              "(image, x1, y1, x2, y2, class, score) [D+1,7]; rows that are left are -1.",
+              "(image, x1, y1, x2, y2, class, score) [D+1,7]; rows left over are -1.",
           .attributes = std::move(specs),
           .infer = InferClassDetections,
           .reference = ClassDetectionsReference,

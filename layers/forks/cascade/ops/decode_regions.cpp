@@ -72,17 +72,16 @@ OpDef DecodeRegionsOp() {
                                       {"gt_overlap", 0.95, "overlap from which a region is found already"},
                                       {"rows", int64_t{0}, "rows of y, if fewer than R; 0: R"}};
   for (AttributeSpec& spec : OffsetAttributes()) specs.push_back(std::move(spec));
-  return {
-      .name = "decode_regions",
-      .doc =
-          "(offsets [R,8], rois [R,5][, objects [R,6]]) -> rois [rows,5] moved by the last four offsets; rows that are "
-          "left are -1.",
-      .attributes = std::move(specs),
-      .infer = InferDecodeRegions,
-      .reference = DecodeRegionsReference,
-      .precision = Precision::kKeep32,
-      .on_host = on_host::kChooses,
-      .cases = DecodeRegionsCases};
+  return {.name = "decode_regions",
+          .doc =
+              "(offsets [R,8], rois [R,5][, objects [R,6]]) -> rois [rows,5] moved by the last four offsets; "
+              "rows left over are -1.",
+          .attributes = std::move(specs),
+          .infer = InferDecodeRegions,
+          .reference = DecodeRegionsReference,
+          .precision = Precision::kKeep32,
+          .on_host = on_host::kChooses,
+          .cases = DecodeRegionsCases};
 }
 
 }  // namespace moka

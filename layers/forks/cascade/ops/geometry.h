@@ -117,7 +117,8 @@ inline Box<double> MovedRegion(const Box<double>& region, const std::array<doubl
 
 inline Box<double> BoxAt(const double* row) { return {row[0], row[1], row[2], row[3]}; }
 
-// Errors: kConfig unless the value is [R,columns] (or [R,columns,1,1]) for one of the numbers of columns.
+// Returns the columns. Errors: kConfig unless the value is [R,columns] (or [R,columns,1,1]) with `least` to `most`
+// columns.
 inline int64_t CheckRows(std::string_view op, std::string_view name, const TensorType& type, int64_t least,
                          int64_t most) {
   CheckFloat(op, name, type);

@@ -276,7 +276,7 @@ OpDef RegionTargetsOp() {
       .doc =
           "(rois [R,5], objects [G,7 or 8] of (image, x1, y1, x2, y2, class, ignored, ..), key) -> rois [rows,5], "
           "labels [rows,1], offsets, inside and outside weights [rows,4*classes or 8], objects [rows,6] (class, x1, "
-          "y1, x2, y2, overlap), weights [rows,1]; rows that are left are -1.",
+          "y1, x2, y2, overlap), weights [rows,1]; rows left over are -1.",
       .attributes = std::move(specs),
       .infer = InferRegionTargets,
       .reference = RegionTargetsReference,

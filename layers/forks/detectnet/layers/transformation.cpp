@@ -131,10 +131,10 @@ void BuildTransformation(LayerBuilder& l) {
   const DetectNetAugmentationParameter& a = l.param().detectnet_augmentation_param();
   const bool is_random = l.phase() == TRAIN;
   const ValueId choices = is_random ? Choices(l, x, height, width) : ResizeOnly(l, x[0], height, width);
-  const bool has_colour = is_random && (a.hue_rotation_prob() > 0 || a.desaturation_prob() > 0);
-  const ValueId colours = has_colour ? b.Add1("augment_colour", {l.bottom(0), choices}) : l.bottom(0);
+  const bool has_color = is_random && (a.hue_rotation_prob() > 0 || a.desaturation_prob() > 0);
+  const ValueId colors = has_color ? b.Add1("augment_colour", {l.bottom(0), choices}) : l.bottom(0);
   const Attributes size{{"height", height}, {"width", width}};
-  l.SetTop(0, b.Add1("augment_place", {WithoutMean(l, colours, x), choices}, size));
+  l.SetTop(0, b.Add1("augment_place", {WithoutMean(l, colors, x), choices}, size));
   l.SetTop(1, b.Add1("box_coverage", {l.bottom(1), choices}, Coverage(l, x)));
 }
 

@@ -16,16 +16,16 @@
 namespace moka {
 namespace {
 
-constexpr std::string_view kAugmentColourOp = "augment_colour";
+constexpr std::string_view kAugmentColorOp = "augment_colour";
 
-std::vector<TensorType> InferAugmentColour(const Attributes&, std::span<const TensorType> in) {
-  CheckInputCount(kAugmentColourOp, in, 2, 2);
-  CheckFloat(kAugmentColourOp, "x", in[0]);
+std::vector<TensorType> InferAugmentColor(const Attributes&, std::span<const TensorType> in) {
+  CheckInputCount(kAugmentColorOp, in, 2, 2);
+  CheckFloat(kAugmentColorOp, "x", in[0]);
   const Shape& x = in[0].shape;
   if (x.rank() != 4 || x[1] != 3) {
-    throw Error(ErrorKind::kConfig, StrCat(kAugmentColourOp, ": x must be [N,3,H,W], found ", x.ToString()));
+    throw Error(ErrorKind::kConfig, StrCat(kAugmentColorOp, ": x must be [N,3,H,W], found ", x.ToString()));
   }
-  CheckAugmentations(kAugmentColourOp, in[1], x[0]);
+  CheckAugmentations(kAugmentColorOp, in[1], x[0]);
   return {PlainType(in[0].dtype, x)};
 }
 
@@ -63,7 +63,7 @@ Pixel Changed(const Pixel& pixel, const PictureChange& augmentation) {
   }
 }
 
-void AugmentColourReference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void AugmentColorReference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& x = in[0].type.shape;
   const auto plane = static_cast<size_t>(x[2] * x[3]);
   for (int64_t n = 0; n < x[0]; ++n) {
@@ -79,7 +79,7 @@ void AugmentColourReference(const Attributes&, std::span<const RefTensor> in, st
   }
 }
 
-std::vector<OpCase> AugmentColourCases() {
+std::vector<OpCase> AugmentColorCases() {
   return {
       {.name = "bytes", .inputs = {Float32({3, 3, 4, 5}), Float32({3, 8})}, .attributes = {}, .low = 0, .high = 255},
       {.name = "signed",
@@ -97,17 +97,17 @@ std::vector<OpCase> AugmentColourCases() {
 
 }  // namespace
 
-OpDef AugmentColourOp() {
+OpDef AugmentColorOp() {
   return {.name = "augment_colour",
           .doc =
               "(x [N,3,H,W] in the order B,G,R, augmentations [N,8]) -> y like x: the hue turned by a row's first "
               "number, in degrees, the saturation times its second.",
           .attributes = {},
-          .infer = InferAugmentColour,
-          .reference = AugmentColourReference,
+          .infer = InferAugmentColor,
+          .reference = AugmentColorReference,
           .precision = Precision::kKeep32,
           .on_host = on_host::kAugments,
-          .cases = AugmentColourCases};
+          .cases = AugmentColorCases};
 }
 
 }  // namespace moka

@@ -149,7 +149,7 @@ OpDef ClusterBoxesOp() {
   return {.name = "cluster_boxes",
           .doc =
               "(coverage [N,classes,H,W], boxes [N,4,H,W]: corners from each cell's) -> [N,50,5]: x1, y1, x2, y2 and "
-              "the logarithm of how many cells agree (0 for the truth), of one class; rows that are left are 0.",
+              "the logarithm of how many cells agree (0 for the truth), of one class; rows left over are 0.",
           .attributes = {{"image_height", {}, "of the image the grid lies over, pixels"},
                          {"image_width", {}, "as image_height"},
                          {"stride", {}, "side of a cell, pixels"},

@@ -14,9 +14,9 @@ struct GroupedRectangle {
 };
 
 // Two rectangles are similar if each side of the one lies within eps times half the sum of the smaller width and height
-// from the other's; groups are what similarity connects. A group counts if it has more than `threshold` members, and
-// unless its mean lies inside that of a group that has more members and more than 3 (or it has fewer than 3 itself).
-// In order of the groups' first members. A threshold of 0 or less groups nothing.
+// from the other's; groups are what similarity connects. A group counts if it has more than `threshold` members and its
+// mean does not lie inside that of another such group: one of more members and more than 3, or any where it has fewer
+// than 3 itself. In order of the groups' first members. A threshold of 0 or less returns every rectangle by itself.
 std::vector<GroupedRectangle> GroupedRectangles(const std::vector<std::array<int64_t, 4>>& rectangles,
                                                 int64_t threshold, double eps);
 

@@ -97,7 +97,7 @@ OpDef ScoreBoxesOp() {
   return {.name = "score_boxes",
           .doc =
               "(truth [N,T,5], detections [N,D,5]: x1, y1, x2, y2, ..) -> [N,50,5]: detections that match a true box "
-              "(mark 1), those that do not (2), true boxes that none matches (3); rows that are left are 0.",
+              "(mark 1), those that do not (2), true boxes that none matches (3); rows left over are 0.",
           .attributes = {},
           .infer = InferScoreBoxes,
           .reference = ScoreBoxesReference,

@@ -12,7 +12,8 @@
 namespace moka {
 namespace {
 
-// The six numbers of the map: of an input of an expression, [N,1,1,1] each, or as text where st_param gives them.
+// The six numbers of the map: each an input of the expression ([N,1,1,1], from the second bottom) or the constant that
+// st_param gives.
 struct Theta {
   std::vector<ValueId> columns;  // the second bottom's
   std::vector<Term> numbers;     // the six: columns, or given
@@ -67,7 +68,7 @@ void BuildTransformer(LayerBuilder& l) {
   const int64_t height = p.has_output_h() ? p.output_h() : x[2];
   const int64_t width = p.has_output_w() ? p.output_w() : x[3];
   l.Check(height >= 1 && width >= 1 && height <= 1 << 20 && width <= 1 << 20, "st_param.output_H",
-          StrCat("output_H and output_W must be at least 1, found ", height, " and ", width));
+          StrCat("output_H and output_W must be from 1 to 1048576, found ", height, " and ", width));
   const Theta theta = ReadTheta(l);
   std::vector<ValueId> inputs = theta.columns;
   const Term row = Term::Input(inputs.size());

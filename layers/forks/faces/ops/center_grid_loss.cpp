@@ -129,10 +129,10 @@ class GridLoss {
 
   // A place in cells, x for even channels, and what the map says of it.
   double AddPlace(int64_t image, int64_t channel, int64_t at, double place) {
-    const double centre = static_cast<double>(channel % 2 == 0 ? at % shape_[3] : at / shape_[3]) + 0.5;
+    const double center = static_cast<double>(channel % 2 == 0 ? at % shape_[3] : at / shape_[3]) + 0.5;
     const double scale = (form_.softmax ? 1 : 2) * stride_ / std::trunc(attributes_.Float("box"));
     const size_t i = At(image, channel, at);
-    const double error = x_[i] - (centre - place) * scale;
+    const double error = x_[i] - (center - place) * scale;
     const double size = std::abs(error);
     slope_[i] = size < 1 ? error : error > 0 ? 1 : -1;
     return size < 1 ? error * error / 2 : size - 0.5;

@@ -42,19 +42,19 @@ FoundFace FaceAt(const RefTensor& x, int64_t image, int64_t cell, int64_t marks)
     return x.values[static_cast<size_t>((image * shape[1] + channel) * plane + cell)];
   };
   const double bounds[] = {kCell * static_cast<double>(shape[3]), kCell * static_cast<double>(shape[2])};
-  const double centre[] = {(static_cast<double>(cell % shape[3]) + value(0)) * kCell,
+  const double center[] = {(static_cast<double>(cell % shape[3]) + value(0)) * kCell,
                            (static_cast<double>(cell / shape[3]) + value(1)) * kCell};
   const double sides[] = {std::exp(value(2)) * kCell, std::exp(value(3)) * kCell};
   FoundFace face;
   face.area = sides[0] * sides[1];
   for (size_t k = 0; k < 2; ++k) {
-    face.places[k] = std::clamp(centre[k] - sides[k] / 2, 0.0, bounds[k]);
-    face.places[2 + k] = std::clamp(centre[k] + sides[k] / 2, 0.0, bounds[k]);
+    face.places[k] = std::clamp(center[k] - sides[k] / 2, 0.0, bounds[k]);
+    face.places[2 + k] = std::clamp(center[k] + sides[k] / 2, 0.0, bounds[k]);
   }
   const double box[] = {face.places[2] - face.places[0], face.places[3] - face.places[1]};
   for (int64_t k = 0; k < marks; ++k) {
     face.places[static_cast<size_t>(4 + k)] =
-        std::clamp((centre[k % 2] + value(4 + k) * box[k % 2]) * kCell, 0.0, bounds[k % 2]);
+        std::clamp((center[k % 2] + value(4 + k) * box[k % 2]) * kCell, 0.0, bounds[k % 2]);
   }
   return face;
 }

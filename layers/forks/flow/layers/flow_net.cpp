@@ -16,7 +16,7 @@ void CheckMaps(const LayerBuilder& l, int bottom) {
           StrCat("bottom \"", l.param().bottom(bottom), "\" must be [N,C,H,W], found ", x.ToString()));
 }
 
-// Displacements first, first + step, ..., `count` of them.
+// `count` displacements: first * step, (first + 1) * step, ...
 Ints Moves(int64_t first, int64_t count, int64_t step) {
   Ints moves;
   for (int64_t i = 0; i < count; ++i) moves.push_back((first + i) * step);

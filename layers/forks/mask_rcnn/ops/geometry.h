@@ -104,16 +104,17 @@ inline std::array<double, 4> CodeOfBox(const Box<double>& from, const Box<double
   return code;
 }
 
-// The box that a code says; sides grow by 1000/16 at most, so that no exponential overflows early in a training.
+// The box that a code says; sides grow by a factor of 1000/16 at most, so that no exponential overflows early in a
+// training.
 inline Box<double> BoxOfCode(const Box<double>& from, const std::array<double, 4>& code, std::span<const double> stds) {
   static const double kMostLog = std::log(1000.0 / 16);
   Box<double> box{};
   for (size_t axis = 0; axis < 2; ++axis) {
     const double side = from[axis + 2] - from[axis];
-    const double centre = from[axis] + side / 2 + code[axis] * stds[axis] * side;
+    const double center = from[axis] + side / 2 + code[axis] * stds[axis] * side;
     const double half = std::exp(std::min(code[axis + 2] * stds[axis + 2], kMostLog)) * side / 2;
-    box[axis] = centre - half;
-    box[axis + 2] = centre + half;
+    box[axis] = center - half;
+    box[axis + 2] = center + half;
   }
   return box;
 }

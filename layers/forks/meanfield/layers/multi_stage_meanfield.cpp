@@ -1,6 +1,7 @@
 // Mean-field inference in a dense random field as layers of a net (CRF-RNN, Zheng et al., arXiv 1502.03240): each
 // iteration filters softmax(q) with a spatial and a bilateral Gaussian, mixes the classes by two weight matrices and a
-// compatibility matrix and takes the result from the unary scores.
+// compatibility matrix and subtracts the result from the unary scores. MultiStageMeanfieldAU3 is guided by features in
+// place of an image.
 #include <algorithm>
 #include <cmath>
 #include <sstream>

@@ -88,16 +88,16 @@ void Lattice::Place(const double* point, size_t index, Corners& corners) {
   }
   weight[0] += 1 + weight[n];
   std::vector<int32_t> key(static_cast<size_t>(d));
-  for (size_t colour = 0; colour < n; ++colour) {
-    const int c = static_cast<int>(colour);
+  for (size_t color = 0; color < n; ++color) {
+    const int c = static_cast<int>(color);
     for (size_t i = 0; i < static_cast<size_t>(d); ++i) key[i] = base[i] + (rank[i] <= d - c ? c : c - (d + 1));
-    corner_[index * n + colour] = corners.FindOrAdd(key.data());
-    weight_[index * n + colour] = weight[colour];
+    corner_[index * n + color] = corners.FindOrAdd(key.data());
+    weight_[index * n + color] = weight[color];
   }
 }
 
 void Lattice::Connect(const Corners& corners) {
-  neighbour_.resize(static_cast<size_t>(d_ + 1) * static_cast<size_t>(corner_count_) * 2);
+  neighbor_.resize(static_cast<size_t>(d_ + 1) * static_cast<size_t>(corner_count_) * 2);
   // The coordinate past the key is implied, but direction d writes it.
   std::vector<int32_t> one(static_cast<size_t>(d_ + 1));
   std::vector<int32_t> other(static_cast<size_t>(d_ + 1));
@@ -113,8 +113,8 @@ void Lattice::Connect(const Corners& corners) {
         one[static_cast<size_t>(direction)] = key[direction] + d_;
         other[static_cast<size_t>(direction)] = key[direction] - d_;
       }
-      neighbour_[at++] = corners.Find(one.data());
-      neighbour_[at++] = corners.Find(other.data());
+      neighbor_[at++] = corners.Find(one.data());
+      neighbor_[at++] = corners.Find(other.data());
     }
   }
 }
@@ -138,7 +138,7 @@ void Lattice::Filter(std::span<const double> x, std::span<double> y, int64_t cha
     const auto direction = static_cast<size_t>(reverse ? d_ - step : step);
     for (int32_t corner = 0; corner < corner_count_; ++corner) {
       const int32_t* pair =
-          &neighbour_[(direction * static_cast<size_t>(corner_count_) + static_cast<size_t>(corner)) * 2];
+          &neighbor_[(direction * static_cast<size_t>(corner_count_) + static_cast<size_t>(corner)) * 2];
       const double* self = row(values, corner);
       const double* one = row(values, pair[0]);
       const double* other = row(values, pair[1]);

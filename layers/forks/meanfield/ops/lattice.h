@@ -43,9 +43,9 @@ class Lattice {
   int d_;
   int64_t count_;
   int32_t corner_count_ = 0;
-  std::vector<int32_t> corner_;     // [count, d+1]
-  std::vector<double> weight_;      // [count, d+1], barycentric
-  std::vector<int32_t> neighbour_;  // [d+1, corners, 2]; -1: none
+  std::vector<int32_t> corner_;    // [count, d+1]
+  std::vector<double> weight_;     // [count, d+1], barycentric
+  std::vector<int32_t> neighbor_;  // [d+1, corners, 2]; -1: none
 };
 
 }  // namespace moka

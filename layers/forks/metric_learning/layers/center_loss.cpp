@@ -19,7 +19,7 @@ bool HasMargin(const LayerBuilder& l) {
 }
 
 // The values that both versions compute with.
-struct Centres {
+struct Centers {
   ValueId rows;    // [M,D]
   ValueId center;  // [M,D]: of each item's class
   ValueId peers;   // [M,1]: items of the same class
@@ -27,7 +27,7 @@ struct Centres {
 };
 
 // p |d| of each item's difference d from its centre is what the loss squares, and p d / M the gradient.
-void BuildWithMargin(LayerBuilder& l, const Centres& c) {
+void BuildWithMargin(LayerBuilder& l, const Centers& c) {
   const CenterLossParameter& p = l.param().center_loss_param();
   const GraphBuilder& b = l.b();
   const double margin = Finite(l, "center_loss_param.margin", p.margin());

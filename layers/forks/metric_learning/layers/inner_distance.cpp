@@ -12,7 +12,7 @@ ValueId Squares(const GraphBuilder& b, ValueId rows) {
 }
 
 // The centres [N,K]: blob 0, or bottom 1.
-ValueId Centres(LayerBuilder& l, int64_t length) {
+ValueId Centers(LayerBuilder& l, int64_t length) {
   const InnerDistanceParameter& p = l.param().inner_distance_param();
   const GraphBuilder& b = l.b();
   if (l.bottom_count() == 2) {
@@ -40,7 +40,7 @@ void BuildInnerDistance(LayerBuilder& l) {
   const int axis = AxisOf(l, "inner_distance_param.axis", p.axis(), x);
   const int64_t rows = x.Count(0, axis);
   const int64_t length = x.Count(axis, x.rank());
-  const ValueId w = Centres(l, length);
+  const ValueId w = Centers(l, length);
   const int64_t outputs = b.shape(w)[0];
   const ValueId flat = b.Reshape(l.bottom(0), {rows, length});
   ValueId y = kNoId;

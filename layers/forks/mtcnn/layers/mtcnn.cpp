@@ -6,7 +6,7 @@
 namespace moka {
 namespace {
 
-// The faces with a label other than -1, first and in order; the rows that are left are zeros of class 0.
+// The faces with a label other than -1, first and in order; the rows left over are zeros of class 0.
 void BuildBridge(LayerBuilder& l, const Shape& scores) {
   const GraphBuilder& b = l.b();
   const int64_t items = l.shape(1).Count();
@@ -87,7 +87,7 @@ std::vector<PythonLayerDef> MtcnnPythonLayers() {
   return {
       Layer("cls_Layer",
             "MTCNN: (scores [N,2,..], labels of N items) -> scores [N,2] and labels [N,1] of the items whose label is "
-            "not -1, first and in order; the rows that are left are zeros. The scores get a gradient.",
+            "not -1, first and in order; the rows left over are zeros. The scores get a gradient.",
             2, BuildClass),
       Layer("cls_Layer_fc", "as cls_Layer, with scores [N,2,1,1].", 2, BuildClassMap),
       Layer("regression_Layer",

@@ -11,7 +11,8 @@ namespace {
 
 constexpr const char* kHasClass = "1-max(eq(x0,-1),eq(x0,-2))";
 
-// Bottom 1's labels as [N]. Errors: kConfig unless bottom 0 has N items of as many numbers.
+// The labels of a bottom as [N], without gradient. Errors: kConfig unless it has one number for each of the N items of
+// bottom 0, of rank 2 or more.
 ValueId LabelsOf(const LayerBuilder& l, int bottom) {
   const Shape x = l.shape(0);
   const Shape labels = l.shape(bottom);

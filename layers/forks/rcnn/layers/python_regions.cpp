@@ -188,7 +188,7 @@ std::vector<PythonLayerDef> RegionPythonLayers() {
        .layer = "PredToProposalLayer",
        .doc = "AffordanceNet: (rois [R,5], bbox_pred [R,4C], cls_prob [R,C], im_info) -> regions [max_per_image,5], "
               "their score and class [max_per_image,1], and the regions at the image's own scale: the best boxes of "
-              "score thresh (0.05) or more, thinned at overlap 0.3 (nms), class by class; rows that are left are zeros "
+              "score thresh (0.05) or more, thinned at overlap 0.3 (nms), class by class; rows left over are zeros "
               "with score and class -1.",
        .min_bottoms = 4,
        .max_bottoms = 4,

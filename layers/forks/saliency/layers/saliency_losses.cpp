@@ -12,7 +12,7 @@ namespace {
 struct Maps {
   ValueId saliency;
   ValueId fixation;  // no gradient
-  int64_t count;
+  int64_t count;     // N
 };
 
 Maps ReadMaps(const LayerBuilder& l) {

@@ -5,8 +5,8 @@
 // script after training. A second and third top are the batch's mean and variance.
 //
 // PSPNet and temporal segment networks have four blobs, slope, bias, running mean and running variance; TRAIN uses the
-// batch and moves the running ones, r = momentum*r + (1-momentum)*batch (the variance biased), TEST uses them; frozen
-// uses them in TRAIN as well and trains neither slope nor bias.
+// batch and moves the running ones, r = momentum*r + (1-momentum)*batch (the variance biased), TEST uses them (the
+// batch's own with moving_average: false); frozen uses them in TRAIN as well and trains neither slope nor bias.
 //
 // The dialect is told by a field that only one has, else the number of param entries, else four blobs (no public net
 // leaves both out).

@@ -18,7 +18,7 @@ struct Regions {
 
 // Calls f(index) for each of a pixel's up to four neighbours.
 template <class F>
-void ForRegionNeighbours(int64_t height, int64_t width, int64_t at, F&& f) {
+void ForRegionNeighbors(int64_t height, int64_t width, int64_t at, F&& f) {
   const int64_t y = at / width;
   const int64_t x = at % width;
   if (y > 0) f(at - width);
@@ -32,7 +32,7 @@ template <class F>
 void SpreadRegions(Regions& regions, std::vector<int64_t>& queue, F&& free) {
   for (size_t next = 0; next < queue.size(); ++next) {
     const int64_t at = queue[next];
-    ForRegionNeighbours(regions.height, regions.width, at, [&](int64_t other) {
+    ForRegionNeighbors(regions.height, regions.width, at, [&](int64_t other) {
       int32_t& number = regions.numbers[static_cast<size_t>(other)];
       if (number != 0 || !free(other)) return;
       number = regions.numbers[static_cast<size_t>(at)];

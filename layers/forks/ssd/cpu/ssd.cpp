@@ -120,7 +120,7 @@ class DetectionEvaluateKernel final : public BoundKernel {
   int64_t truth_rows_;
 };
 
-// The boxes never change, but what they are written to is shared memory.
+// The boxes never change, but the output lies in the program's arena, where other values overwrite it.
 class PriorBoxKernel final : public BoundKernel {
  public:
   PriorBoxKernel(const Attributes& attributes, int64_t count) : values_(static_cast<size_t>(count)) {

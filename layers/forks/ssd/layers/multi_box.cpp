@@ -81,7 +81,7 @@ ValueId TruthOf(const LayerBuilder& l, int64_t width) {
   return l.b().Reshape(rows, {1, 1, x[2], width});
 }
 
-// TextBoxes++ shows no more than 20 for the places; their gradient is that of the whole.
+// TextBoxes++ reports at most 20 as the localisation loss; its gradient is that of the whole.
 ValueId Bounded(const LayerBuilder& l, ValueId loss) {
   return l.b().Pointwise("x0+x1", {loss, Constant(l, l.b().Pointwise("min(x0,20)-x0", {loss}))});
 }

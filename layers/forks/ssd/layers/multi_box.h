@@ -9,7 +9,8 @@ namespace moka {
 
 // The choice of op multibox_match.
 struct MultiBoxChoice {
-  ValueId code;     // [N,P,L,4], [N,P,L,12] with polygons
+  // [N,P,L,4] for P priors and L classes with places of their own (1 if shared); [N,P,L,12] with polygons.
+  ValueId code;
   ValueId weight;   // of each difference
   ValueId target;   // [N,P] classes, -1: not counted; logistic: [N,P,C]
   ValueId matches;  // their number

@@ -75,12 +75,12 @@ void AddMap(const Settings& s, const RefTensor& x, int64_t image, double size, s
   const double bounds[] = {stride * static_cast<double>(shape[3]), stride * static_cast<double>(shape[2])};
   const int64_t places = 4 + (s.landmarks ? kFaceMarks : 0);
   for (int64_t cell = 0; cell < plane; ++cell) {
-    const double centre[] = {(static_cast<double>(cell % shape[3]) + 0.5) * stride,
+    const double center[] = {(static_cast<double>(cell % shape[3]) + 0.5) * stride,
                              (static_cast<double>(cell / shape[3]) + 0.5) * stride};
     FoundFace f;
     for (int64_t k = 0; k < places; ++k) {
       f.places[static_cast<size_t>(k)] =
-          std::clamp(centre[k % 2] - values[k * plane + cell] * scale, 0.0, bounds[k % 2]);
+          std::clamp(center[k % 2] - values[k * plane + cell] * scale, 0.0, bounds[k % 2]);
     }
     if (!(f.places[2] > f.places[0] && f.places[3] > f.places[1])) continue;
     f.area = (f.places[2] - f.places[0]) * (f.places[3] - f.places[1]);

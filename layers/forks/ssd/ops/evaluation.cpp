@@ -73,7 +73,7 @@ void DetectionJudge::Evaluate(const Reals& detections, int64_t rows, const Reals
                                   [&](const Found& f) { return f.image != begin->image || f.label != begin->label; });
     const std::span<Object> objects = ObjectsOf(*begin);
     if (!objects.empty()) {
-      // A NaN score would be no order.
+      // NaN scores come last: comparing with them would be no order.
       std::sort(begin, end, [](const Found& a, const Found& b) {
         const bool a_is_number = a.score == a.score;
         const bool b_is_number = b.score == b.score;

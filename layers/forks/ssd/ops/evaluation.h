@@ -23,7 +23,8 @@ class DetectionJudge {
  public:
   explicit DetectionJudge(const EvaluationSettings& settings) : s_(settings) {}
 
-  // detections [rows,7], truth [truth_rows,8] -> out [ClassRows() + rows, 5].
+  // detections [rows,7], truth [truth_rows,8] -> out [ClassRows() + rows, 5]: (-1, class, objects, -1, -1) of each
+  // class, then (image, label, score, right, wrong) of each detection; rows left over are -1.
   void Evaluate(const Reals& detections, int64_t rows, const Reals& truth, int64_t truth_rows, const RealsOut& out);
 
  private:

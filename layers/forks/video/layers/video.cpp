@@ -1,5 +1,5 @@
-// Video to video (C3D's v2v nets: Tran et al., arXiv 1511.06681): clips with a truth for every voxel, the loss over
-// them, and pooling of volumes under one more name.
+// Video to video (C3D's v2v nets: Tran et al., arXiv 1511.06681): clips with a truth for every voxel, and the loss over
+// them.
 #include <algorithm>
 
 #include "core/text.h"
@@ -52,7 +52,7 @@ void BuildLoss(LayerBuilder& l) {
   l.Check(l.shape(1) == x.With(1, 1), "bottom[1]",
           StrCat("the truth must be ", x.With(1, 1).ToString(), ", found ", l.shape(1).ToString()));
   const int64_t voxels = x.Count() / x[1];
-  // A class past the last counts nothing but is counted.
+  // A voxel of a class past the last adds no loss, but the mean is over it too.
   const Term label = Term::Of(b.Add1("stop_gradient", {l.bottom(1)}));
   const ValueId truth = Computed(b, Select(label < x[1], label, x[1]));
   const std::vector<ValueId> loss =

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kField = "python_param.param_str";
 
-void BuildReorg(LayerBuilder& l, const PythonFields&) { l.SetTop(0, Reorganised(l, 2, "bottom[0]")); }
+void BuildReorg(LayerBuilder& l, const PythonFields&) { l.SetTop(0, Reorganized(l, 2, "bottom[0]")); }
 
 void BuildPad(LayerBuilder& l, const PythonFields& fields) {
   const Shape x = l.shape(0);

@@ -67,9 +67,9 @@ Cells CellsOf(const LayerBuilder& l, const Fields& f) {
 
 // Overlap and squared distance of every box and its cell's true box, both from the cell's corner, [cells,B] each.
 std::vector<ValueId> Matches(const GraphBuilder& b, const Cells& c, const Fields& f) {
-  const auto centre = [&](size_t axis) { return b.Pointwise("x0-x1", {c.truth[axis], c.corner[axis]}); };
+  const auto center = [&](size_t axis) { return b.Pointwise("x0-x1", {c.truth[axis], c.corner[axis]}); };
   const std::vector<ValueId> inputs{c.box[0],  c.box[1],  c.box[2],   c.box[3],
-                                    centre(0), centre(1), c.truth[2], c.truth[3]};
+                                    center(0), center(1), c.truth[2], c.truth[3]};
   const auto input = [&](size_t i) { return Term::Of(inputs[i]); };
   // Two ways of each box: the centre along an axis, and the side.
   const Term place[] = {input(0) / f.side, input(1) / f.side};

@@ -34,12 +34,12 @@ void BuildReorg(LayerBuilder& l) {
     l.SetTop(0, b.Reshape(moved, {x[0], t, (Size(x[2]) * s).value(), (Size(x[3]) * s).value()}));
     return;
   }
-  l.SetTop(0, Reorganised(l, s, "reorg_param.stride"));
+  l.SetTop(0, Reorganized(l, s, "reorg_param.stride"));
 }
 
 }  // namespace
 
-ValueId Reorganised(const LayerBuilder& l, int64_t stride, const std::string& field) {
+ValueId Reorganized(const LayerBuilder& l, int64_t stride, const std::string& field) {
   const int64_t s = stride;
   const int64_t t = ReadPlanes(l, s, field);
   const GraphBuilder& b = l.b();

@@ -37,14 +37,14 @@ double Alpha(double runs, int64_t max_iter) {
 }
 
 // A side's first and last cell (exclusive) that a box covers.
-std::pair<int64_t, int64_t> BoxExcitationCells(double centre, double size, int64_t side) {
+std::pair<int64_t, int64_t> BoxExcitationCells(double center, double size, int64_t side) {
   const auto cells = static_cast<double>(side);
   const auto whole = [&](double x, int64_t low, int64_t high) {
     if (!(x >= static_cast<double>(low))) return low;
     return x >= static_cast<double>(high) ? high : static_cast<int64_t>(x);
   };
-  const int64_t first = whole((centre - size / 2) * cells, 0, side - 1);
-  return {first, whole((centre + size / 2) * cells + 0.95, first + 1, side)};
+  const int64_t first = whole((center - size / 2) * cells, 0, side - 1);
+  return {first, whole((center + size / 2) * cells + 0.95, first + 1, side)};
 }
 
 void BoxExcitationReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {

@@ -67,7 +67,7 @@ Edges HullTerm(const Areas& a, const Edges& p, const YoloBox& truth) {
 }
 
 // DIoU's and CIoU's further terms; darknet's sign of the diagonal's part in w and h.
-YoloBox CentreTerm(const Edges& p, const YoloBox& box, const YoloBox& truth) {
+YoloBox CenterTerm(const Edges& p, const YoloBox& box, const YoloBox& truth) {
   const double w = HullWidth(box, truth);
   const double h = HullHeight(box, truth);
   const double diagonal = w * w + h * h;
@@ -107,7 +107,7 @@ YoloBox OverlapSlope(const YoloBox& box, const YoloBox& truth, std::string_view 
   }
   YoloBox slope{edges.left + edges.right, edges.top + edges.bottom, edges.right - edges.left, edges.bottom - edges.top};
   if (kind != "diou" && kind != "ciou") return slope;
-  YoloBox further = CentreTerm(p, box, truth);
+  YoloBox further = CenterTerm(p, box, truth);
   if (kind == "ciou") further = Added(further, AspectTerm(areas, box, truth));
   return areas.is_apart ? further : Added(slope, further);
 }

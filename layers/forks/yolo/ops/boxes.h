@@ -58,14 +58,14 @@ inline double Giou(const YoloBox& a, const YoloBox& b) {
 }
 
 // The squared distance of the centres over the hull's squared diagonal.
-inline double CentreDistance(const YoloBox& a, const YoloBox& b) {
+inline double CenterDistance(const YoloBox& a, const YoloBox& b) {
   const double w = HullWidth(a, b);
   const double h = HullHeight(a, b);
   const double distance = (a.x - b.x) * (a.x - b.x) + (a.y - b.y) * (a.y - b.y);
   return w * w + h * h == 0 ? 0 : distance / (w * w + h * h);
 }
 
-inline double Diou(const YoloBox& a, const YoloBox& b) { return Iou(a, b) - std::pow(CentreDistance(a, b), 0.6); }
+inline double Diou(const YoloBox& a, const YoloBox& b) { return Iou(a, b) - std::pow(CenterDistance(a, b), 0.6); }
 
 // The difference of the aspect ratios of a and b, as an angle.
 inline double AspectAngle(const YoloBox& a, const YoloBox& b) { return std::atan(b.w / b.h) - std::atan(a.w / a.h); }
@@ -75,7 +75,7 @@ inline double Ciou(const YoloBox& a, const YoloBox& b) {
   const double angle = AspectAngle(a, b);
   const double aspect = 4 / (std::numbers::pi * std::numbers::pi) * angle * angle;
   const double alpha = aspect / (1 - iou + aspect + 0.000001);
-  return iou - (CentreDistance(a, b) + alpha * aspect);
+  return iou - (CenterDistance(a, b) + alpha * aspect);
 }
 
 // The objects of each image from Intel's rows (image, label, instance, left, top, right, bottom, difficult), labels

@@ -25,7 +25,7 @@ struct EvalSquaresScored {
 std::vector<TensorType> InferEvalSquares(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("eval_squares", in, 2, 2);
   const Squares squares("eval_squares", attributes, in[0], in[1]);
-  const int64_t values = (Size(squares.count()) * squares.objects() * 4 + squares.classes()).value();
+  const int64_t values = (Size(squares.count()) * squares.boxes() * 4 + squares.classes()).value();
   return {PlainType(DType::kFloat32, Shape{squares.items(), values})};
 }
 
@@ -41,7 +41,7 @@ std::vector<EvalSquaresScored> EvalSquaresPredictions(const Attributes& attribut
       if (x[squares.Class(item, c, square)] > x[squares.Class(item, label, square)]) label = c;
     }
     const double p = x[squares.Class(item, label, square)];
-    for (int64_t k = 0; k < squares.objects(); ++k) {
+    for (int64_t k = 0; k < squares.boxes(); ++k) {
       const double objectness = x[squares.Objectness(item, k, square)];
       const double score = kind == "obj" ? objectness : kind == "prob" ? p : objectness * p;
       found.push_back({squares.Predicted(x, item, k, square), label, score});

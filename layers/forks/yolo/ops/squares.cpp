@@ -11,27 +11,27 @@ namespace moka {
 Squares::Squares(std::string_view op, const Attributes& attributes, const TensorType& x, const TensorType& label)
     : side_(attributes.Int("side")),
       classes_(attributes.Int("classes")),
-      objects_(attributes.Int("objects")),
+      boxes_(attributes.Int("objects")),
       has_roots_(attributes.Bool("sqrt")),
       is_constrained_(attributes.Bool("constrained")) {
   CheckFloat(op, "x", x);
   CheckFloat(op, "label", label);
   constexpr int64_t kMost = 1 << 20;
   const auto is_possible = [](int64_t n) { return n >= 1 && n <= kMost; };
-  if (!is_possible(side_) || !is_possible(classes_) || !is_possible(objects_)) {
-    throw Error(ErrorKind::kConfig, StrCat(op, ": side ", side_, ", classes ", classes_, " and objects ", objects_,
+  if (!is_possible(side_) || !is_possible(classes_) || !is_possible(boxes_)) {
+    throw Error(ErrorKind::kConfig, StrCat(op, ": side ", side_, ", classes ", classes_, " and objects ", boxes_,
                                            " must be from 1 to ", kMost));
   }
   items_ = x.shape.rank() > 0 ? x.shape[0] : 0;
   const Size squares = Size(side_) * side_;
-  const int64_t values = (squares * (classes_ + 5 * objects_)).value();
+  const int64_t values = (squares * (classes_ + 5 * boxes_)).value();
   const int64_t marks = (squares * int64_t{7}).value();
   const auto fits = [&](const Shape& shape, int64_t count) {
     return shape.rank() > 0 && shape[0] == items_ && shape[0] > 0 && shape.Count(1, shape.rank()) == count;
   };
   if (fits(x.shape, values) && fits(label.shape, marks)) return;
   throw Error(ErrorKind::kConfig, StrCat(op, ": ", side_, " x ", side_, " squares of ", classes_, " classes and ",
-                                         objects_, " boxes need x [N,", values, "] and label [N,", marks, "], found ",
+                                         boxes_, " boxes need x [N,", values, "] and label [N,", marks, "], found ",
                                          x.shape.ToString(), " and ", label.shape.ToString()));
 }
 

@@ -1,5 +1,5 @@
 // YOLO v1's predictions and labels (Redmon et al., arXiv 1506.02640) as yeahkun's caffe-yolo lays them out. An item has
-// S x S squares; each of its planes a value a square: C classes, K objectnesses, then x, y, w, h of each of K boxes.
+// S x S squares; each plane has a value for each square: C classes, K objectnesses, then x, y, w, h of each of K boxes.
 // A label has a difficult flag, an object flag and a class for each square, then x, y, w, h of each square's object one
 // after another.
 #pragma once
@@ -29,12 +29,13 @@ class Squares {
   int64_t items() const { return items_; }
   int64_t count() const { return side_ * side_; }
   int64_t classes() const { return classes_; }
-  int64_t objects() const { return objects_; }
+  // K, the boxes predicted a square (the attribute "objects").
+  int64_t boxes() const { return boxes_; }
   // Places in x: of the score of a class, of an objectness, of a number of a box.
   size_t Class(int64_t item, int64_t c, int64_t square) const { return Plane(item, c, square); }
   size_t Objectness(int64_t item, int64_t k, int64_t square) const { return Plane(item, classes_ + k, square); }
   size_t Corner(int64_t item, int64_t k, int64_t o, int64_t square) const {
-    return Plane(item, classes_ + objects_ + 4 * k + o, square);
+    return Plane(item, classes_ + boxes_ + 4 * k + o, square);
   }
   // A predicted box in parts of the image.
   YoloBox Predicted(const std::vector<double>& x, int64_t item, int64_t k, int64_t square) const;
@@ -45,13 +46,13 @@ class Squares {
 
  private:
   size_t Plane(int64_t item, int64_t plane, int64_t square) const {
-    return static_cast<size_t>((item * (classes_ + 5 * objects_) + plane) * count() + square);
+    return static_cast<size_t>((item * (classes_ + 5 * boxes_) + plane) * count() + square);
   }
 
   int64_t items_ = 0;
   int64_t side_ = 0;
   int64_t classes_ = 0;
-  int64_t objects_ = 0;
+  int64_t boxes_ = 0;
   bool has_roots_ = false;       // w and h are square roots
   bool is_constrained_ = false;  // x and y are places in the square
 };

@@ -32,7 +32,7 @@ std::pair<int64_t, double> Best(const Squares& squares, const std::vector<double
   double best_overlap = 0;
   double least = kSquaresLossFarthest;
   int64_t best = 0;
-  for (int64_t k = 0; k < squares.objects(); ++k) {
+  for (int64_t k = 0; k < squares.boxes(); ++k) {
     const YoloBox box = squares.Predicted(x, item, k, object.square);
     const double overlap = Intersection(box, truth) > 0 ? Iou(box, truth) : 0;
     const double distance = std::sqrt(Square(box.x - truth.x) + Square(box.y - truth.y) + Square(box.w - truth.w) +
@@ -59,7 +59,7 @@ void SquaresLossReference(const Attributes& attributes, std::span<const RefTenso
   const double no_object = attributes.Float("noobject_scale");
   for (int64_t item = 0; item < squares.items(); ++item) {
     for (int64_t square = 0; square < squares.count(); ++square) {
-      for (int64_t k = 0; k < squares.objects(); ++k) {
+      for (int64_t k = 0; k < squares.boxes(); ++k) {
         const size_t at = squares.Objectness(item, k, square);
         empty_loss += no_object * Square(x[at]);
         slope[at] = no_object * x[at];
@@ -87,7 +87,7 @@ void SquaresLossReference(const Attributes& attributes, std::span<const RefTenso
       }
     }
   }
-  const double boxes = static_cast<double>(squares.items() * squares.count() * squares.objects());
+  const double boxes = static_cast<double>(squares.items() * squares.count() * squares.boxes());
   out[0].values[0] = loss / std::max(objects, 1.0) + empty_loss / std::max(boxes - objects, 1.0);
   for (double& value : slope) value /= static_cast<double>(squares.items());
 }

@@ -12,10 +12,10 @@
 
 namespace moka::batch_lanes {
 
-// Null without the instructions, on this machine or in this build.
+// The loops over blocks of `lanes` images; null without the instructions, on this machine or in this build.
 const Functions* FunctionsOf(int64_t lanes);
 
-// The sentence for it.
+// The sentence that says which instructions are missing.
 std::string LacksInstructions(int64_t lanes);
 
 // "Abcd16a": images in blocks.
@@ -61,7 +61,7 @@ void FillLaneMasks(const Problem& p, float* masks);
 // padding included][tile][lanes].
 void TransformPlane(const Problem& p, const Transforms& transforms, int64_t plane, const float* x, float* v);
 
-// Channels [0, count) are cut into this many parts of `most` or nearly so; part i begins at count*i/parts.
+// How many parts of at most `most` [0, count) is cut into; part i begins at count*i/parts.
 int64_t PartsOf(int64_t count, int64_t most);
 
 }  // namespace moka::batch_lanes

@@ -1,6 +1,6 @@
-// Single-precision matrix products in registers and caches: what oneDNN's leave of the arithmetic on the shapes of
-// inner products and recurrent layers (tools/bench/gemm_bench.cpp). Sums run over k in order, so results depend
-// neither on threads nor on how the work is cut. No std in this header: files of other instruction sets include it.
+// Single-precision matrix products blocked for registers and caches, for shapes of inner products and recurrent layers
+// on which oneDNN's are slower (tools/bench/gemm_bench.cpp). Sums run over k in order, so results depend neither on
+// threads nor on how the work is cut. No std in this header: files of other instruction sets include it.
 #pragma once
 
 #include <cstdint>
@@ -63,13 +63,13 @@ struct Product {
 struct Plan {
   Product product;
   const Tiles* tiles = nullptr;
-  int parts = 1;           // threads at work
-  bool cuts_rows = false;  // they share out tiles of rows; else panels of columns
-  int64_t depth = 0;       // of k at once
-  int64_t columns = 0;     // of b at once
-  int64_t most_units = 0;  // tiles or panels taken at once
-  int64_t shared_floats = 0;
-  int64_t part_floats = 0;
+  int parts = 1;              // threads at work
+  bool cuts_rows = false;     // they share out tiles of rows; else panels of columns
+  int64_t depth = 0;          // of k at once
+  int64_t columns = 0;        // of b at once
+  int64_t most_units = 0;     // tiles or panels taken at once
+  int64_t shared_floats = 0;  // scratch: what is packed once for all parts
+  int64_t part_floats = 0;    // and of each part's own
   int64_t scratch_bytes() const { return (shared_floats + parts * part_floats) * static_cast<int64_t>(sizeof(float)); }
 };
 

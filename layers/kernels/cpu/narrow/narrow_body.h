@@ -1,4 +1,5 @@
-// narrow_lanes.h over vectors of any length; included by one source for each instruction set.
+// The loops of kernel row "narrow" (narrow_lanes.h), over vectors of 8 or 16 floats; included by one source for each
+// instruction set.
 #pragma once
 
 #include "layers/kernels/cpu/narrow/narrow_lanes.h"

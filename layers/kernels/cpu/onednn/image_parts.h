@@ -17,8 +17,8 @@ struct WholeImages {
   std::unique_ptr<Kernel> (*make)(const KernelQuery&);
 };
 
-// Parts that a node's images are cut into: from the shapes alone. Requires: every input's first axis counts images,
-// the outputs are sums over them.
+// Parts that a node's images are cut into: from the shapes alone. Requires: every input's first axis counts images, the
+// outputs are sums over them, and the last input is dy [N,K,spatial..].
 int64_t ImagePartsOf(const KernelQuery& query);
 
 // As the row would, of a part.

@@ -165,7 +165,7 @@ dnnl_memory_desc_t DescribeAs(const TensorType& type, const Layout& layout) {
 
 // Asks for the layout of a 1x1 convolution of as many channels, as the library does not say otherwise which blocks its
 // kernels are fastest on.
-Layout FavouriteLayout(const TensorType& data) {
+Layout FavoriteLayout(const TensorType& data) {
   const Shape& shape = data.shape;
   TensorType weights{data.dtype, shape.With(0, shape[1]), {}};
   for (int axis = 2; axis < shape.rank(); ++axis) weights.shape = weights.shape.With(axis, 1);

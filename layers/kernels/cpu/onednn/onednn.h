@@ -36,7 +36,7 @@ dnnl_data_type_t DataType(DType dtype);  // undefined if not known
 // blocks from the same memory said plainly, and has slow implementations only for a mixture.
 dnnl_memory_desc_t DescribeAs(const TensorType& type, const Layout& layout);
 // The layout oneDNN's convolutions like for data [N,C,spatial..].
-Layout FavouriteLayout(const TensorType& data);
+Layout FavoriteLayout(const TensorType& data);
 // Describe(type) if fixed, otherwise DescribeAny(type).
 enum class Choice : uint8_t { kFixed, kAny };
 dnnl_memory_desc_t Describe(const TensorType& type, Choice choice);

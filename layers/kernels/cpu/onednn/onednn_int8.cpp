@@ -55,7 +55,7 @@ std::optional<LayoutProposal> ProposeConversion(const KernelQuery& query) {
   const Layout integers = query.node.attributes.Get<Doubles>("scales").size() == 1 ? ChannelsLast(query.inputs[0].shape)
                                                                                    : query.inputs[0].layout;
   if (query.node.op->name == "quantize") return LayoutProposal{{query.inputs[0].layout}, {integers}};
-  return LayoutProposal{{query.inputs[0].layout}, {onednn::FavouriteLayout(query.outputs[0])}};
+  return LayoutProposal{{query.inputs[0].layout}, {onednn::FavoriteLayout(query.outputs[0])}};
 }
 
 std::unique_ptr<Kernel> MakeConversion(const KernelQuery& query) {

@@ -123,8 +123,8 @@ std::optional<LayoutProposal> Propose(const KernelQuery& query) {
   const TensorType& last = query.inputs.back();
   Layout layout = last.layout;
   if (query.node.op->name.ends_with("_backward") && layout.is_plain() && onednn::RefuseTypes(query).empty()) {
-    const Layout favourite = onednn::FavouriteLayout(query.outputs[0]);
-    if (favourite.Simplified(last.shape).is_plain()) layout = favourite;
+    const Layout favorite = onednn::FavoriteLayout(query.outputs[0]);
+    if (favorite.Simplified(last.shape).is_plain()) layout = favorite;
   }
   return LayoutProposal{std::vector<Layout>(query.inputs.size(), layout),
                         std::vector<Layout>(query.outputs.size(), layout)};

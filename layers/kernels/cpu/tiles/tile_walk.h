@@ -25,7 +25,7 @@ struct Walk {
 
   int dims() const { return static_cast<int>(extents.size()); }
   int64_t Count() const;
-  // Product of the last `dims` extents.
+  // Product of the last `row_dims` extents.
   int64_t RowLength(int row_dims) const;
 };
 

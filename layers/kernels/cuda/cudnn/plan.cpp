@@ -60,7 +60,7 @@ bool Obeys(const Descriptor& configuration, const PlanRules& rules) {
   });
 }
 
-// `"engineId":37` and what follows in the plan's own text.
+// "engine 37" from `"engineId":37` in the plan's own text; "engine" if it has none.
 std::string EngineOf(const Plan& plan) {
   const std::string text = TextOf(plan);
   const std::string key = "\"engineId\":";

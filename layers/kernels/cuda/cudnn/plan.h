@@ -25,7 +25,7 @@ struct PlanRules {
 struct Plan {
   Descriptor descriptor;
   int64_t workspace_bytes = 0;
-  std::string engine;  // its number and knobs, as cuDNN tells them
+  std::string engine;  // "engine 37": the number that cuDNN's text of the plan names
 };
 
 // The graph of these operations, finished.

@@ -1,4 +1,5 @@
-// Checks that a data layer is given only fields which its reader acts on, by reflection over its parameter messages.
+// Checks by reflection that a data layer is given only fields which its reader acts on; what data layers share besides:
+// seeds, crops, lines of lists and their numbers.
 #include "data/layer_fields.h"
 
 #include <google/protobuf/descriptor.h>
@@ -182,8 +183,10 @@ int64_t NumberOf(const std::string& word, std::string_view what, const fs::path&
   int32_t number = 0;
   const auto read = std::from_chars(word.data(), word.data() + word.size(), number);
   if (read.ec == std::errc() && read.ptr == word.data() + word.size()) return number;
+  const bool is_larger = read.ec == std::errc::result_out_of_range && read.ptr == word.data() + word.size();
   throw Error(ErrorKind::kBadData, SourcePlace{.file = list.string(), .line = line},
-              StrCat("expected a whole number as ", what, ", found \"", Printable(word), "\""));
+              StrCat("expected a whole number ", is_larger ? "of 32 bits " : "", "as ", what, ", found \"",
+                     Printable(word), "\""));
 }
 
 int64_t LabelOf(const std::string& word, const fs::path& list, int line) {

@@ -65,7 +65,7 @@ struct ListLine {
 std::vector<ListLine> ReadListLines(const std::filesystem::path& path);
 // Errors: kBadData for a number that a net's floats would change into another one.
 void CheckWhole(int64_t number, std::string_view what, const SourcePlace& place);
-// A whole number. Errors: kBadData at file:line, saying what the word is.
+// A whole number of 32 bits. Errors: kBadData at file:line, for larger ones too, saying what the word is.
 int64_t NumberOf(const std::string& word, std::string_view what, const std::filesystem::path& list, int line);
 // The same of a label, which a net's float must hold.
 int64_t LabelOf(const std::string& word, const std::filesystem::path& list, int line);

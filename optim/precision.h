@@ -16,7 +16,8 @@ namespace moka {
 // float32, tf32, bfloat16, float16; also fp32, bf16, fp16. Errors: `kind` at the place, with the nearest name.
 Compute ComputeNamed(const std::string& name, ErrorKind kind, const SourcePlace& place = {});
 
-// `fallback` where neither speaks. Errors: kConfig at the solver's field.
+// The solver's precision; else float16 where the net's default_forward_type is FLOAT16; else `fallback`. Errors:
+// kConfig at the solver's field.
 Compute PrecisionOf(const SolverParameter& solver, const NetParameter& net, Compute fallback);
 // Requires: CheckSolverNumbers passed.
 LossScaling ScalingOf(const SolverParameter& solver, const NetParameter& net, Compute compute);

@@ -1,4 +1,5 @@
-// The one binary. Results go to stdout, narration and errors to stderr, and every ending has the contract's exit code.
+// The one binary. Results go to stdout, narration and errors to stderr, and every ending has an exit code of
+// core/error.h.
 #include <unistd.h>
 
 #include <cstdio>
@@ -27,7 +28,7 @@
 namespace moka {
 namespace {
 
-bool WantsColour(const std::string& when) {
+bool WantsColor(const std::string& when) {
   if (when == "always") return true;
   if (when == "never") return false;
   if (!when.empty() && when != "auto") {
@@ -56,12 +57,12 @@ void CheckTraceFile(const std::string& file) {
   if (!file.empty()) const AtomicFile written(file);  // never committed, so it goes again
 }
 
-int RunVerb(const Verb& verb, const std::string& path, std::vector<std::string> words, bool& colour) {
+int RunVerb(const Verb& verb, const std::string& path, std::vector<std::string> words, bool& color) {
   if (!verb.subverbs.empty()) {
     if (!words.empty() && !words.front().starts_with("-")) {
       const Verb* subverb = FindVerb(verb.subverbs, words.front());
       if (subverb == nullptr) RefuseVerb(verb.subverbs, " " + path, words.front());
-      return RunVerb(*subverb, path + " " + subverb->name, {words.begin() + 1, words.end()}, colour);
+      return RunVerb(*subverb, path + " " + subverb->name, {words.begin() + 1, words.end()}, color);
     }
     const bool asked = !words.empty() && (words.front() == "--help" || words.front() == "-h");
     if (asked) {
@@ -81,7 +82,7 @@ int RunVerb(const Verb& verb, const std::string& path, std::vector<std::string> 
     PrintLines(HelpText(verb, path));
     return 0;
   }
-  colour = WantsColour(arguments.Get("color"));
+  color = WantsColor(arguments.Get("color"));
   if (arguments.Has("quiet")) SetStderrLevel(LogLevel::kWarning);
   if (arguments.Has("verbose")) SetStderrLevel(LogLevel::kDebug);
   ConfineOutputs(arguments.Get("allow-outputs"));
@@ -138,9 +139,9 @@ int TellForeign(const std::exception& error) {
 }
 
 int Main(std::vector<std::string> words) {
-  bool colour = false;
+  bool color = false;
   try {
-    colour = WantsColour({});
+    color = WantsColor({});
     if (words.empty()) {
       std::fputs(OverviewText().c_str(), stderr);
       return static_cast<int>(ErrorKind::kUsage);
@@ -157,14 +158,14 @@ int Main(std::vector<std::string> words) {
       TellAlone(verb->name, "works",
                 "the launcher has given no MPI to join the ranks by (mpirun -np N, or srun --mpi=pmix)");
     }
-    const int code = RunVerb(*verb, verb->name, {words.begin() + 1, words.end()}, colour);
+    const int code = RunVerb(*verb, verb->name, {words.begin() + 1, words.end()}, color);
     if (LaunchedRanks() > 1 && IsLaunched() && !HasOpenedWorld())
       TellAlone(verb->name, "has worked", "ranks work together in moka train and moka bench comm");
     FlushStandardOutput();
     return code;
   } catch (const Error& error) {
     LogToFile(StrCat("error: ", error.what()));
-    std::fputs(ErrorText(error, colour).c_str(), stderr);
+    std::fputs(ErrorText(error, color).c_str(), stderr);
     if (error.kind() == ErrorKind::kInternal) std::fputs(kOurDefect, stderr);
     return static_cast<int>(error.kind());
   } catch (const std::exception& error) {

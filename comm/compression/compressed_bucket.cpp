@@ -1,5 +1,5 @@
 // Lays the payloads of a bucket's gradients side by side in one message, part r being rank r's, and runs the encode,
-// exchange and decode of each round. Rounds whose payloads can be summed go through the planned all-reduce instead.
+// exchange and decode of each round. A method whose payloads can be summed goes through the planned all-reduce instead.
 #include "comm/compression/compressed_bucket.h"
 
 #include <algorithm>

@@ -81,7 +81,7 @@ class PowerSgdCompressor : public GradientCompressor {
       std::ranges::fill(payload, std::numeric_limits<float>::quiet_NaN());
       return;
     }
-    Orthonormalise();
+    Orthonormalize();
     std::ranges::fill(payload, 0.0F);
     for (int64_t i = 0; i < matrix_.rows; ++i) {
       for (int64_t k = 0; k < rank_; ++k) {
@@ -115,7 +115,7 @@ class PowerSgdCompressor : public GradientCompressor {
   std::vector<CompressorState> States() override { return {{"residual", residual_}, {"q", q_}}; }
 
  private:
-  // Column k of Q anew, normally distributed; of no rank, so that all have the same.
+  // Draws column k of Q anew, normally distributed, by a stream that belongs to no process, so that all have the same.
   void Draw(int64_t k, int64_t step) {
     constexpr int kNoRank = -1;
     const RoundingWords words(seed_, place_.tensor, kNoRank, step);
@@ -127,7 +127,7 @@ class PowerSgdCompressor : public GradientCompressor {
   }
 
   // Modified Gram-Schmidt over the columns of P, which lie one behind the other.
-  void Orthonormalise() {
+  void Orthonormalize() {
     constexpr float kNothing = 1e-5F;  // of a column's length: below it is what rounding left
     const int64_t rows = matrix_.rows;
     for (int64_t k = 0; k < rank_; ++k) {
@@ -144,7 +144,7 @@ class PowerSgdCompressor : public GradientCompressor {
   }
 
   uint64_t seed_;
-  int64_t rank_;
+  int64_t rank_;  // r, of the product; no process
   Matrix matrix_;
   CompressorPlace place_;
   std::vector<float> residual_;  // e; M while an iteration is under way

@@ -39,8 +39,8 @@ struct StreamWait {
   bool is_done = false;  // the stream's work is; otherwise nothing was done for `patience`, or the sums have failed
   std::string failure;   // that of the sums
 };
-// Sleeps until `done`, which was recorded last, is; looks at the sums meanwhile. `has_moved` is asked now and then: a
-// stream that moves has its patience back.
+// Sleeps until the event `done`, recorded last, has come, and looks at the sums meanwhile. `has_moved` is asked now and
+// then: a stream that moves has its patience back.
 StreamWait WaitForStream(const Event& done, DeviceAllReduce& all_reduce, std::chrono::nanoseconds patience,
                          const std::function<bool()>& has_moved);
 

@@ -10,8 +10,8 @@
 
 namespace moka {
 
-// Empty, or why so many ranks of this host cannot sum on its GPUs: no GPU, no NCCL, too few of the one for what the
-// other can do.
+// Empty, or why so many ranks of this host cannot sum on its GPUs: no GPU, no NCCL, or more ranks than GPUs
+// where NCCL cannot share one.
 std::string MissingNccl(int ranks);
 
 // Returns a text that tells this rank's GPU from those of other ranks: "node7 0000:3b:00.0".

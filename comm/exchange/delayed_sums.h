@@ -20,10 +20,11 @@ namespace moka {
 class DelayedSums {
  public:
   struct Setting {
-    int delay = 1;                      // at most, in iterations; zeros are taken at first
-    bool is_dynamic = false;            // each bucket is as late as it must be for nobody to wait
-    std::vector<bool> is_control = {};  // by gradient: no gradient, so the newest iteration of age, in this process'
-                                        // first iterations the current one
+    int delay = 1;            // at most, in iterations; zeros are taken at first
+    bool is_dynamic = false;  // each bucket is as late as it must be for nobody to wait
+    // By gradient: it is no gradient but a number such as the loss, of which the newest iteration that is old enough is
+    // taken; in this process's first iterations, where none is, the current one.
+    std::vector<bool> is_control = {};
     int loss = 0;  // of these: where its sum is not finite, the iteration's gradients count as zeros
   };
   DelayedSums(const std::vector<Tensor>& gradients, Setting setting);
@@ -43,12 +44,13 @@ class DelayedSums {
 
   // The bucket's gradients of this iteration are complete: they wait from now on.
   void Put(int bucket);
-  // Where the bucket lies that is summed as the `done`-th of the plan; and behind its sum.
+  // MessageAt: where the bucket lies in iteration `done` of the plan; NoteLoss is called once that sum is there.
   const Message& MessageAt(int bucket, int64_t done) const;
   void NoteLoss(int bucket, int64_t done);
 
-  // Iterations of the plan whose sums must be there before the bucket's gradients can be taken, and then each of them,
-  // gradient i; what this took: the program waited, or the sum had been there for so long.
+  // Needed: how many iterations of the plan must have been summed before the bucket's gradients can be taken. NoteWait
+  // and NoteSlack: how long the program waited for them, or how long they had been there. Take: gradient i becomes its
+  // sum.
   int64_t Needed(int bucket) const;
   void NoteWait(int bucket, double seconds) { buckets_[static_cast<size_t>(bucket)].exposed_s += seconds; }
   void NoteSlack(int bucket, double seconds);

@@ -42,13 +42,13 @@ class ExchangePlanner {
   const CostTable& costs() const { return costs_; }
   // For --explain=comm: the plan, and beside it what the exchange has measured.
   std::string Explain(const GradientExchange& exchange) const;
-  // "4 ranks on 1 host, direct, 3 buckets of 94.1 MiB": for the first lines of a log.
+  // "4 ranks on 1 host · gradients 94.1 MiB in 3 buckets · direct · float32": for the first lines of a log.
   std::string Describe() const;
 
  private:
   void ChooseCandidates();
   bool UsesNccl() const { return device_ != nullptr && !device_->all_reduce().runs_schedules(); }
-  // The mean over ranks of the least of several times.
+  // Returns the least, over several runs, of the mean time of the ranks.
   double LeastSeconds(const std::function<void()>& run) const;
   void MeasureNccl(int64_t bytes);
   FusionInput InputOf(const GradientExchange& exchange) const;

@@ -1,7 +1,8 @@
 // The parameter server (Li et al., "Scaling distributed machine learning with the parameter server", OSDI 2014) with a
 // server in every rank: each rank serves the values it owns, and as a worker pushes gradients to all owners and waits
-// for their new values. A thread of each rank does both roles over the ranks' transport while the rank computes. In
-// what order a server takes gradients is its rule:
+// for their new values. A thread of each rank does both roles over the ranks' transport while the rank computes. A
+// worker's clock is the number of the iteration whose gradients it pushes. In what order a server takes gradients is
+// its rule:
 //
 //   kTogether  the sum of all workers' is one update (synchronous)
 //   kArrival   each is an update as it comes (asynchronous)
@@ -56,8 +57,8 @@ class ParameterService {
   // From now on this rank serves; its first push will be of `clock`. All ranks, each when it comes to it.
   void Enter(int64_t clock);
   bool is_entered() const;
-  // Pushes gradients of clock `clock` (one after the other, from Enter on) and waits for new values: both of all
-  // servers one behind the other. Errors: kPeer as Runner::Run.
+  // Pushes the gradients of `clock` (one after the other, from Enter on) and waits for the new values. Both spans hold
+  // the parts of all servers, one behind the other. Errors: kPeer as Runner::Run.
   Answer Exchange(int64_t clock, double loss, const Signals& signals, std::span<const float> gradients,
                   std::span<float> values);
   // Serves on until every rank has called it. Afterwards nothing is under way. Errors: kPeer.

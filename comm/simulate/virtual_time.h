@@ -1,14 +1,14 @@
 // An all-reduce in virtual time: the schedules that ranks would run (comm/schedule/schedule.h), round by round, on a
 // simulated machine.
 //
-// A rank enters a round when its last one has ended. What it sends in a round starts then and goes at one rate, that of
-// the busiest of the resources it crosses: the sender's and the receiver's own link and, between nodes, the two nodes'
-// network cards, each carrying all that its users send (receive) in the round of that number. A transfer of m bytes
-// occupies the sender for m / rate and arrives alpha later; a rank starts, and takes, one transfer of a round at a
-// time, alpha apart. The round ends when all has gone and come, and what was to be added has been. Simplified are: an
-// equal end for all who share a card in a round instead of max-min fairness; rounds of one number that share a card are
-// taken to meet there though ranks may be apart in time; chunks are equal parts of the message without their rounding
-// to cache lines; sums are added after a round's last arrival.
+// A rank enters a round when its previous one has ended. What it sends in a round starts then and goes at one rate,
+// that of the busiest of the resources it crosses: the sender's and the receiver's own link and, between nodes, the two
+// nodes' network cards, each carrying all that its users send (receive) in the round of that number. A transfer of m
+// bytes occupies the sender for m / rate and arrives alpha later; a rank starts, and takes, one transfer of a round at
+// a time, alpha apart. The round ends when all has gone and come, and what was to be added has been. It simplifies: all
+// who share a card in a round end together, where max-min fairness would not have them do so; rounds of one number that
+// share a card are taken to meet there though ranks may be apart in time; chunks are equal parts of the message without
+// their rounding to cache lines; sums are added after a round's last arrival.
 #pragma once
 
 #include <cstdint>

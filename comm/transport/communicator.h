@@ -1,5 +1,6 @@
 // The ranks of a training, and what they tell each other beside gradients: text from one to all, from all to all, sums
-// of a few numbers. These are collectives: all ranks call them in one order. One thread at a time.
+// of a few numbers. But for Send, Receive and Await these are collectives: all ranks call them in one order. One thread
+// at a time.
 #pragma once
 
 #include <chrono>
@@ -60,7 +61,7 @@ class Communicator {
   void BeginCollective();
   void SetWaiting(int round, bool is_sending, std::vector<int> peers);
 
-  // All of these. Errors: kPeer as Runner::Run.
+  // Errors of all that follow but Fail: kPeer, as Runner::Run.
   // Returns `root`'s text on every rank.
   std::string Broadcast(const std::string& text, int root = 0);
   // Every rank's text, by rank.

@@ -30,7 +30,7 @@ namespace moka {
 namespace {
 
 // For the ranks that still write what ends a training; MPI itself waits for them without end.
-constexpr std::chrono::minutes kFinalisePatience(2);
+constexpr std::chrono::minutes kFinalizePatience(2);
 // For ranks that a launcher is still starting, or that are no ranks at all; the first is when it is said.
 constexpr std::chrono::seconds kStartTold(3);
 constexpr std::chrono::minutes kStartPatience(10);
@@ -69,9 +69,9 @@ class Watchdog {
   std::_Exit(static_cast<int>(ErrorKind::kPeer));
 }
 
-void Finalise() {
-  const Watchdog watchdog({kFinalisePatience}, [](std::chrono::seconds) {
-    EndForPeers(StrCat("other ranks have not ended ", kFinalisePatience.count(), " minutes after this one"));
+void Finalize() {
+  const Watchdog watchdog({kFinalizePatience}, [](std::chrono::seconds) {
+    EndForPeers(StrCat("other ranks have not ended ", kFinalizePatience.count(), " minutes after this one"));
   });
   MPI_Finalize();
 }
@@ -91,7 +91,7 @@ class WorldTransport : public Transport {
     const bool is_well = own_words_.empty() && std::uncaught_exceptions() == 0 && !has_failed_;
     near_.reset();
     far_.reset();
-    if (is_well) Finalise();
+    if (is_well) Finalize();
   }
 
   std::span<std::byte> Reserve(int peer) override {
@@ -134,7 +134,7 @@ class WorldTransport : public Transport {
   mutable bool has_failed_ = false;
 };
 
-void Initialise() {
+void Initialize() {
   Require(!HasOpenedWorld(), "OpenWorld is called once");
   // One thread at a time calls MPI, not always the same.
   int provided = 0;
@@ -224,13 +224,13 @@ NearWorld OpenNear(MPI_Comm world, int rank, int size) {
 }  // namespace
 
 bool HasOpenedWorld() {
-  int is_initialised = 0;
-  MPI_Initialized(&is_initialised);
-  return is_initialised != 0;
+  int is_initialized = 0;
+  MPI_Initialized(&is_initialized);
+  return is_initialized != 0;
 }
 
 std::unique_ptr<Communicator> OpenWorld(const WorldOptions& options) {
-  Initialise();
+  Initialize();
   auto far = std::make_unique<MpiTransport>(MPI_COMM_WORLD);
   const int rank = far->rank();
   const int size = far->size();

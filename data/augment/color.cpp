@@ -83,8 +83,8 @@ void ScaleSaturation(float factor, Image& image) {
   if (image.channels != kColors) return;
   for (size_t i = 0; i < image.pixels.size(); i += kColors) {
     uint8_t* pixel = &image.pixels[i];
-    const int grey = Luma(pixel);
-    for (int64_t c = 0; c < kColors; ++c) pixel[c] = Blend(grey, pixel[c], factor);
+    const int gray = Luma(pixel);
+    for (int64_t c = 0; c < kColors; ++c) pixel[c] = Blend(gray, pixel[c], factor);
   }
 }
 

@@ -156,7 +156,7 @@ AffineMap AffineMap::Inverse() const {
           .y0 = (yx * x0 - xx * y0) / area};
 }
 
-AffineMap AffineAbout(const PicturePoint& centre, const AffineParts& parts) {
+AffineMap AffineAbout(const PicturePoint& center, const AffineParts& parts) {
   const double angle = parts.degrees * std::acos(-1.0) / 180;
   const double c = parts.scale * std::cos(angle);
   const double s = parts.scale * std::sin(angle);
@@ -164,8 +164,8 @@ AffineMap AffineAbout(const PicturePoint& centre, const AffineParts& parts) {
   const double a = parts.shear_x;
   const double b = -parts.shear_y;
   AffineMap result{.xx = c - s * b, .xy = -c * a - s * (1 - a * b), .yx = s + c * b, .yy = -s * a + c * (1 - a * b)};
-  result.x0 = centre.x + parts.dx - result.xx * centre.x - result.xy * centre.y;
-  result.y0 = centre.y + parts.dy - result.yx * centre.x - result.yy * centre.y;
+  result.x0 = center.x + parts.dx - result.xx * center.x - result.xy * center.y;
+  result.y0 = center.y + parts.dy - result.yx * center.x - result.yy * center.y;
   return result.Inverse();
 }
 

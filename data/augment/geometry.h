@@ -40,7 +40,7 @@ struct AffineParts {
   double shear_y = 0;
 };
 // The map from the result to the picture.
-AffineMap AffineAbout(const PicturePoint& centre, const AffineParts& parts);
+AffineMap AffineAbout(const PicturePoint& center, const AffineParts& parts);
 
 // A pixel (x, y) of the result comes from (x + dx[y, x], y + dy[y, x]).
 struct Displacement {

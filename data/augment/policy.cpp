@@ -164,7 +164,7 @@ void DrawPolicy(const AugmentPolicy& policy, int64_t width, int64_t height, Rand
 }
 
 std::optional<AffineMap> MapOf(const PolicyStep& step, int64_t width, int64_t height) {
-  const PicturePoint centre{static_cast<double>(width) / 2, static_cast<double>(height) / 2};
+  const PicturePoint center{static_cast<double>(width) / 2, static_cast<double>(height) / 2};
   const double m = step.magnitude;
   switch (step.change) {
     // Sheared about the upper left corner, moved by whole pixels, as torchvision does both.
@@ -172,7 +172,7 @@ std::optional<AffineMap> MapOf(const PolicyStep& step, int64_t width, int64_t he
     case PolicyChange::kShearY: return AffineAbout({}, {.shear_y = m});
     case PolicyChange::kTranslateX: return AffineAbout({}, {.dx = std::trunc(m)});
     case PolicyChange::kTranslateY: return AffineAbout({}, {.dy = std::trunc(m)});
-    case PolicyChange::kRotate: return AffineAbout(centre, {.degrees = -m});
+    case PolicyChange::kRotate: return AffineAbout(center, {.degrees = -m});
     default: return std::nullopt;
   }
 }

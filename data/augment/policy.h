@@ -38,7 +38,8 @@ inline constexpr int kPolicyChanges = 15;
 std::string_view NameOf(PolicyChange change);
 
 // A change and its strength: a tangent (shears), pixels to the right or down, degrees against the clock (rotation), a
-// factor less 1 (brightness to sharpness), bits, or a threshold; 0 for changes without one.
+// factor less 1 (brightness to sharpness), the bits that are kept (posterise) or the threshold, 0..255 (solarise); 0
+// for changes without one.
 struct PolicyStep {
   PolicyChange change = PolicyChange::kIdentity;
   double magnitude = 0;

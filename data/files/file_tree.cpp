@@ -15,7 +15,7 @@
 #include "core/open_file.h"
 #include "core/system_reason.h"
 #include "core/text.h"
-#include "data/files/gz_file.h"
+#include "data/files/packed_file.h"
 #include "data/image/image.h"
 
 namespace moka {
@@ -146,7 +146,7 @@ void FileTree::ReadArchive(const std::function<void()>& step) {
   std::map<std::string, Member> all;
   std::map<std::string, int64_t> names;
   int64_t unpacked = 0;  // bytes of a compressed archive's members, which lie one behind the other
-  TarReader tar(archive_);
+  ArchiveReader tar(archive_);
   while (tar.Next()) {
     step();
     Member member{.offset = tar.offset(), .bytes = tar.bytes()};
@@ -177,7 +177,7 @@ void FileTree::ReadArchive(const std::function<void()>& step) {
 }
 
 // Copies the member that the reader stands at to the temporary file, from `offset` on.
-void FileTree::Unpack(TarReader& tar, int64_t offset) const {
+void FileTree::Unpack(ArchiveReader& tar, int64_t offset) const {
   constexpr int64_t kStep = int64_t{1} << 20;
   std::string step;
   for (int64_t left = tar.bytes(); left > 0; left -= std::ssize(step)) {

@@ -14,7 +14,7 @@
 
 namespace moka {
 
-class TarReader;
+class ArchiveReader;
 
 // The files of a folder or an archive, by name; of an archive's members only the places are kept. May be read by any
 // number of threads.
@@ -46,7 +46,7 @@ class FileTree {
     int64_t bytes = 0;
   };
   void ReadArchive(const std::function<void()>& step);
-  void Unpack(TarReader& tar, int64_t offset) const;
+  void Unpack(ArchiveReader& tar, int64_t offset) const;
   std::string ReadMember(const std::string& name, const Member& member) const;
 
   std::filesystem::path path_;

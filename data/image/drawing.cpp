@@ -20,8 +20,8 @@ cv::Mat MatOf(Image& image) {
   return {static_cast<int>(image.height), static_cast<int>(image.width), CV_8UC3, image.pixels.data()};
 }
 
-cv::Scalar ScalarOf(Colour colour) {
-  return {static_cast<double>(colour.blue), static_cast<double>(colour.green), static_cast<double>(colour.red)};
+cv::Scalar ScalarOf(Color color) {
+  return {static_cast<double>(color.blue), static_cast<double>(color.green), static_cast<double>(color.red)};
 }
 
 bool IsAscii(const std::string& words) {
@@ -51,7 +51,7 @@ LetterSize LettersOf(const std::string& words, const WordStyle& style) {
 
 }  // namespace
 
-Colour ColourOf(int64_t number) {
+Color ColorOf(int64_t number) {
   // Steps of the golden angle around the circle of hues.
   constexpr double kGoldenTurn = 0.618033988749895;
   const double turn = static_cast<double>(((number % 1024) + 1024) % 1024) * kGoldenTurn;
@@ -64,7 +64,7 @@ Colour ColourOf(int64_t number) {
   return {.blue = channel(1), .green = channel(3), .red = channel(5)};
 }
 
-void DrawBox(const MarkBox& box, Colour colour, int thickness, Image& image) {
+void DrawBox(const MarkBox& box, Color color, int thickness, Image& image) {
   const auto inside = [](double edge, int64_t side) {
     return static_cast<int>(std::lround(std::clamp(edge, 0.0, static_cast<double>(side))));
   };
@@ -72,11 +72,11 @@ void DrawBox(const MarkBox& box, Colour colour, int thickness, Image& image) {
   const int top = inside(box.top, image.height);
   const int right = std::max(left, inside(box.right, image.width) - 1);
   const int bottom = std::max(top, inside(box.bottom, image.height) - 1);
-  cv::rectangle(MatOf(image), {left, top}, {right, bottom}, ScalarOf(colour), thickness);
+  cv::rectangle(MatOf(image), {left, top}, {right, bottom}, ScalarOf(color), thickness);
 }
 
-void DrawDisc(double x, double y, int radius, Colour colour, Image& image) {
-  cv::circle(MatOf(image), {static_cast<int>(x), static_cast<int>(y)}, radius, ScalarOf(colour), cv::FILLED);
+void DrawDisc(double x, double y, int radius, Color color, Image& image) {
+  cv::circle(MatOf(image), {static_cast<int>(x), static_cast<int>(y)}, radius, ScalarOf(color), cv::FILLED);
 }
 
 WordSize SizeOfWords(const std::string& words, const WordStyle& style) {
@@ -98,12 +98,12 @@ void DrawWords(const std::string& words, int64_t left, int64_t top, const WordSt
   }
   const int64_t foot_x = x + kWordMargin;
   const int64_t foot_y = y + kWordMargin + letters.above;
-  if (!IsAscii(plain)) return DrawLetters(plain, foot_x, foot_y, FontHeight(style), style.colour, image);
+  if (!IsAscii(plain)) return DrawLetters(plain, foot_x, foot_y, FontHeight(style), style.color, image);
   const cv::Point foot(static_cast<int>(foot_x), static_cast<int>(foot_y));
-  cv::putText(mat, plain, foot, cv::FONT_HERSHEY_SIMPLEX, style.scale, ScalarOf(style.colour), 1, cv::LINE_AA);
+  cv::putText(mat, plain, foot, cv::FONT_HERSHEY_SIMPLEX, style.scale, ScalarOf(style.color), 1, cv::LINE_AA);
 }
 
-void BlendMask(std::span<const uint8_t> mask, Colour colour, double part, Image& image) {
+void BlendMask(std::span<const uint8_t> mask, Color color, double part, Image& image) {
   Require(mask.size() * 3 == image.pixels.size(), "a mask has a value for each pixel");
   const double rest = 1 - part;
   const auto mix = [&](uint8_t& value, uint8_t with) {
@@ -111,9 +111,9 @@ void BlendMask(std::span<const uint8_t> mask, Colour colour, double part, Image&
   };
   for (size_t i = 0; i < mask.size(); ++i) {
     if (mask[i] == 0) continue;
-    mix(image.pixels[i * 3], colour.blue);
-    mix(image.pixels[i * 3 + 1], colour.green);
-    mix(image.pixels[i * 3 + 2], colour.red);
+    mix(image.pixels[i * 3], color.blue);
+    mix(image.pixels[i * 3 + 1], color.green);
+    mix(image.pixels[i * 3 + 2], color.red);
   }
 }
 

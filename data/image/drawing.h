@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "data/image/colour.h"
 #include "data/image/image.h"
+#include "data/image/mark_color.h"
 
 namespace moka {
 
 // Neighbouring numbers have colours that are easily told apart; bright on any background.
-Colour ColourOf(int64_t number);
+Color ColorOf(int64_t number);
 
 // Corners in pixels, between pixels: what lies outside the picture is cut off.
 struct MarkBox {
@@ -22,15 +22,15 @@ struct MarkBox {
   double bottom = 0;
 };
 // `thickness` in pixels. Requires: 3 channels, as all here.
-void DrawBox(const MarkBox& box, Colour colour, int thickness, Image& image);
-void DrawDisc(double x, double y, int radius, Colour colour, Image& image);
+void DrawBox(const MarkBox& box, Color color, int thickness, Image& image);
+void DrawDisc(double x, double y, int radius, Color color, Image& image);
 
 // UTF-8. Words of ASCII are drawn in OpenCV's Hershey letters, others in the system's fonts (lettering.h).
 struct WordStyle {
   double scale = 0.45;  // capitals are about 22 pixels high at 1
-  Colour colour = {};
+  Color color = {};
   bool has_ground = false;  // a filled box behind the words
-  Colour ground = {};
+  Color ground = {};
 };
 struct WordSize {
   int64_t width = 0;  // pixels
@@ -41,7 +41,7 @@ WordSize SizeOfWords(const std::string& words, const WordStyle& style);
 void DrawWords(const std::string& words, int64_t left, int64_t top, const WordStyle& style, Image& image);
 
 // Pixels where the mask is not 0 become so much (0..1) of the colour. Requires: a mask value for each pixel.
-void BlendMask(std::span<const uint8_t> mask, Colour colour, double part, Image& image);
+void BlendMask(std::span<const uint8_t> mask, Color color, double part, Image& image);
 
 // White paper.
 Image Paper(int64_t width, int64_t height);

@@ -22,10 +22,10 @@ struct Image {
   void Resize(int64_t new_width, int64_t new_height, int64_t new_channels);
 };
 
-enum class ImageChannels { kAsStored, kColor, kGrey };
+enum class ImageChannels { kAsStored, kColor, kGray };
 // How many channels a picture that is stored with `stored` comes to have.
 constexpr int64_t ChannelCount(ImageChannels wanted, int64_t stored) {
-  return wanted == ImageChannels::kColor ? 3 : wanted == ImageChannels::kGrey ? 1 : stored;
+  return wanted == ImageChannels::kColor ? 3 : wanted == ImageChannels::kGray ? 1 : stored;
 }
 
 struct DecodeOptions {

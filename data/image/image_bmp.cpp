@@ -53,9 +53,9 @@ class BmpReader {
   }
 
   void Read(Image& out) {
-    const bool grey = bits_ <= 8 && std::all_of(palette_.begin(), palette_.begin() + (1 << bits_),
+    const bool gray = bits_ <= 8 && std::all_of(palette_.begin(), palette_.begin() + (1 << bits_),
                                                 [](const Color& c) { return c[0] == c[1] && c[1] == c[2]; });
-    out.Resize(width_, height_, grey ? 1 : 3);
+    out.Resize(width_, height_, gray ? 1 : 3);
     if (compression_ == kRuns8 || compression_ == kRuns4) {
       ReadRuns(out);
     } else {

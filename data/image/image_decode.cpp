@@ -48,7 +48,7 @@ void DecodeOther(std::string_view file, const ImageHeader& header, const DecodeO
   if (has_exif && options.orientation == DecodeOptions::Orientation::kUpright)
     ApplyOrientation(ExifOrientation(file), out);
   if (options.channels == ImageChannels::kColor) ConvertChannels(3, out);
-  if (options.channels == ImageChannels::kGrey) ConvertChannels(1, out);
+  if (options.channels == ImageChannels::kGray) ConvertChannels(1, out);
 }
 
 }  // namespace
@@ -97,9 +97,9 @@ ImageSize ImageDecoder::Open(std::string_view file, const DecodeOptions& options
   const JpegReader::Header jpeg = s.jpeg.Open(file, options.damage);
   CheckPixels(jpeg.width, jpeg.height, options.pixel_limit);
   if (jpeg.is_cmyk) Mark(ImageLoss::kInks, s.losses);
-  const bool grey =
-      options.channels == ImageChannels::kGrey || (options.channels == ImageChannels::kAsStored && jpeg.is_grey);
-  s.stored = {grey ? 1 : 3, jpeg.height, jpeg.width};
+  const bool gray =
+      options.channels == ImageChannels::kGray || (options.channels == ImageChannels::kAsStored && jpeg.is_gray);
+  s.stored = {gray ? 1 : 3, jpeg.height, jpeg.width};
   if (options.orientation == DecodeOptions::Orientation::kUpright) s.orientation = ExifOrientation(file);
   ImageSize upright = s.stored;
   if (SwapsAxes(s.orientation)) std::swap(upright.width, upright.height);
@@ -144,13 +144,13 @@ std::string EncodeJpeg(const Image& image, int quality) {
   Require(image.width > 0 && image.height > 0, "an image to encode is not empty");
   const std::unique_ptr<void, decltype(&tjDestroy)> handle(tjInitCompress(), &tjDestroy);
   if (handle == nullptr) throw Error(ErrorKind::kUnavailable, StrCat("TurboJPEG: ", tjGetErrorStr2(nullptr)));
-  const bool grey = image.channels == 1;
+  const bool gray = image.channels == 1;
   unsigned char* bytes = nullptr;
   unsigned long size = 0;  // NOLINT(google-runtime-int): TurboJPEG's type
   // The accurate transform, so that the bytes are those of OpenCV's encoder.
   const int code = tjCompress2(handle.get(), image.pixels.data(), static_cast<int>(image.width), 0,
-                               static_cast<int>(image.height), grey ? TJPF_GRAY : TJPF_BGR, &bytes, &size,
-                               grey ? TJSAMP_GRAY : TJSAMP_420, quality, TJFLAG_ACCURATEDCT);
+                               static_cast<int>(image.height), gray ? TJPF_GRAY : TJPF_BGR, &bytes, &size,
+                               gray ? TJSAMP_GRAY : TJSAMP_420, quality, TJFLAG_ACCURATEDCT);
   const std::unique_ptr<unsigned char, decltype(&tjFree)> owner(bytes, &tjFree);
   if (code != 0) throw Error(ErrorKind::kBadData, StrCat("cannot encode the JPEG: ", tjGetErrorStr2(handle.get())));
   return {reinterpret_cast<const char*>(bytes), size};

@@ -43,7 +43,7 @@ void DecodePng(std::string_view file, const ImageHeader& header, DecodeOptions::
 // are not stretched. Requires: as above. Errors: kBadData, also for other colour types.
 void DecodePngSamples(std::string_view file, const ImageHeader& header, std::vector<uint16_t>& samples);
 // Whether a PNG stores one byte of grey a pixel. Requires: it was decoded.
-bool IsGreyBytePng(std::string_view file);
+bool IsGrayBytePng(std::string_view file);
 void DecodeBmp(std::string_view file, const ImageHeader& header, DecodeOptions::Damage damage, Image& out);
 void DecodeGif(std::string_view file, const ImageHeader& header, DecodeOptions::Damage damage, Image& out,
                ImageLosses& losses);

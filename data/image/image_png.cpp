@@ -124,28 +124,28 @@ void DecodePng(std::string_view file, const ImageHeader& header, DecodeOptions::
   if (!strict) file = repaired = WithShorterLastChunk(file);
   spng_ihdr ihdr = {};
   const Context context = OpenPng(file, header, damage, ihdr);
-  const bool grey = ihdr.color_type == SPNG_COLOR_TYPE_GRAYSCALE;
-  out.Resize(header.width, header.height, grey ? 1 : 3);
+  const bool gray = ihdr.color_type == SPNG_COLOR_TYPE_GRAYSCALE;
+  out.Resize(header.width, header.height, gray ? 1 : 3);
   if (!strict) std::fill(out.pixels.begin(), out.pixels.end(), uint8_t{0});
   const auto row_bytes = static_cast<size_t>(header.width * out.channels);
   if (ihdr.bit_depth == 16) Mark(ImageLoss::kDepth, losses);
   if (HasChunkBeforePixels(file, "acTL")) Mark(ImageLoss::kFrames, losses);
-  const bool has_named_colour = HasChunkBeforePixels(file, "tRNS");
-  if (grey && has_named_colour) Mark(ImageLoss::kTransparency, losses);
+  const bool has_named_color = HasChunkBeforePixels(file, "tRNS");
+  if (gray && has_named_color) Mark(ImageLoss::kTransparency, losses);
   const bool has_alpha = ihdr.color_type == SPNG_COLOR_TYPE_GRAYSCALE_ALPHA ||
-                         ihdr.color_type == SPNG_COLOR_TYPE_TRUECOLOR_ALPHA || has_named_colour;
-  if (!grey && has_alpha) {
+                         ihdr.color_type == SPNG_COLOR_TYPE_TRUECOLOR_ALPHA || has_named_color;
+  if (!gray && has_alpha) {
     if (DecodeTransparent(context.get(), damage, out)) Mark(ImageLoss::kTransparency, losses);
     return;
   }
-  if (grey && ihdr.bit_depth == 16) {  // libspng narrows colour alone; raw samples begin with their high byte
+  if (gray && ihdr.bit_depth == 16) {  // libspng narrows colour alone; raw samples begin with their high byte
     std::vector<uint8_t> samples(out.pixels.size() * 2);
     DecodeRows(context.get(), SPNG_FMT_RAW, damage, samples, row_bytes * 2);
     for (size_t i = 0; i < out.pixels.size(); ++i) out.pixels[i] = samples[i * 2];
     return;
   }
-  DecodeRows(context.get(), grey ? SPNG_FMT_G8 : SPNG_FMT_RGB8, damage, out.pixels, row_bytes);
-  if (!grey) SwapRedAndBlue(out);
+  DecodeRows(context.get(), gray ? SPNG_FMT_G8 : SPNG_FMT_RGB8, damage, out.pixels, row_bytes);
+  if (!gray) SwapRedAndBlue(out);
 }
 
 void DecodePngSamples(std::string_view file, const ImageHeader& header, std::vector<uint16_t>& samples) {
@@ -176,7 +176,7 @@ void DecodePngSamples(std::string_view file, const ImageHeader& header, std::vec
   }
 }
 
-bool IsGreyBytePng(std::string_view file) {
+bool IsGrayBytePng(std::string_view file) {
   constexpr size_t kDepthAt = 24;  // in the header chunk, which stands first; the colour type follows
   const BoundedBytes bytes(file);
   return bytes.At(kDepthAt) == 8 && bytes.At(kDepthAt + 1) == SPNG_COLOR_TYPE_GRAYSCALE;
@@ -185,11 +185,11 @@ bool IsGreyBytePng(std::string_view file) {
 std::string EncodePng(const Image& image) {
   Require(image.width > 0 && image.height > 0, "an image to encode is not empty");
   const Context context = NewContext(SPNG_CTX_ENCODER);
-  const bool grey = image.channels == 1;
+  const bool gray = image.channels == 1;
   spng_ihdr ihdr = {.width = static_cast<uint32_t>(image.width),
                     .height = static_cast<uint32_t>(image.height),
                     .bit_depth = 8,
-                    .color_type = static_cast<uint8_t>(grey ? SPNG_COLOR_TYPE_GRAYSCALE : SPNG_COLOR_TYPE_TRUECOLOR),
+                    .color_type = static_cast<uint8_t>(gray ? SPNG_COLOR_TYPE_GRAYSCALE : SPNG_COLOR_TYPE_TRUECOLOR),
                     .compression_method = 0,
                     .filter_method = 0,
                     .interlace_method = SPNG_INTERLACE_NONE};
@@ -202,7 +202,7 @@ std::string EncodePng(const Image& image) {
   CheckEncoded(spng_set_option(context.get(), SPNG_ENCODE_TO_BUFFER, 1));
   const Image* source = &image;
   Image swapped;
-  if (!grey) {
+  if (!gray) {
     swapped = image;
     SwapRedAndBlue(swapped);
     source = &swapped;

@@ -223,7 +223,7 @@ void DecodeTiff(std::string_view file, const ImageHeader& header, const DecodeOp
   if (width != header.width || height != header.height) throw CannotDecode("TIFF", "its headers give two sizes");
   CheckTiffSamples(tiff.get());
   const uint16_t light = TiffField(tiff.get(), TIFFTAG_PHOTOMETRIC);
-  const bool is_grey = light == PHOTOMETRIC_MINISBLACK || light == PHOTOMETRIC_MINISWHITE;
+  const bool is_gray = light == PHOTOMETRIC_MINISBLACK || light == PHOTOMETRIC_MINISWHITE;
   uint16_t extra = 0;
   const uint16_t* extra_kinds = nullptr;
   TIFFGetFieldDefaulted(tiff.get(), TIFFTAG_EXTRASAMPLES, &extra, &extra_kinds);
@@ -237,7 +237,7 @@ void DecodeTiff(std::string_view file, const ImageHeader& header, const DecodeOp
   if (TiffField(tiff.get(), TIFFTAG_BITSPERSAMPLE) > 8) Mark(ImageLoss::kDepth, losses);
   const uint16_t orientation = TiffField(tiff.get(), TIFFTAG_ORIENTATION);
   TIFFSetField(tiff.get(), TIFFTAG_ORIENTATION, ORIENTATION_TOPLEFT);
-  out.Resize(width, height, is_grey ? 1 : 3);
+  out.Resize(width, height, is_gray ? 1 : 3);
   std::ranges::fill(out.pixels, uint8_t{0});
   const bool is_strict = options.damage == DecodeOptions::Damage::kStrict;
   const int64_t read = TIFFIsTiled(tiff.get()) != 0 ? ReadTiffTiles(tiff.get(), is_strict, out)

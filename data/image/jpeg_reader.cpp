@@ -204,21 +204,21 @@ JpegReader::Header JpegReader::Open(std::string_view file, DecodeOptions::Damage
   return {s.info.image_width, s.info.image_height, s.info.jpeg_color_space == JCS_GRAYSCALE, s.is_cmyk()};
 }
 
-ImageWindow JpegReader::Read(const ImageWindow& window, int divisor, bool grey, Image& out) {
+ImageWindow JpegReader::Read(const ImageWindow& window, int divisor, bool gray, Image& out) {
   State& s = *state_;
   const auto fail = [&] {
     jpeg_abort_decompress(&s.info);
     return JpegError("decode", s.Reason());
   };
   s.CheckMemory(divisor);
-  const J_COLOR_SPACE space = s.is_cmyk() ? JCS_CMYK : grey ? JCS_GRAYSCALE : JCS_EXT_BGR;
+  const J_COLOR_SPACE space = s.is_cmyk() ? JCS_CMYK : gray ? JCS_GRAYSCALE : JCS_EXT_BGR;
   if (!s.Start(space, divisor)) throw fail();
   Require(window.x >= 0 && window.y >= 0 && window.width > 0 && window.height > 0 &&
               window.x + window.width <= s.info.output_width && window.y + window.height <= s.info.output_height,
           "JpegReader::Read: the window lies inside the picture");
   Columns columns = ColumnsFor(window, s.info.output_width);
   if (!s.Crop(columns, window)) throw fail();
-  out.Resize(columns.count, window.height, grey && !s.is_cmyk() ? 1 : 3);
+  out.Resize(columns.count, window.height, gray && !s.is_cmyk() ? 1 : 3);
   uint8_t* to = out.pixels.data();
   size_t row_bytes = static_cast<size_t>(out.width * out.channels);
   if (s.is_cmyk()) {
@@ -232,7 +232,7 @@ ImageWindow JpegReader::Read(const ImageWindow& window, int divisor, bool grey, 
   if (cut_short) throw JpegError("decode", "Premature end of JPEG file");
   if (s.is_cmyk()) {
     CmykToBgr(s.cmyk, out);
-    if (grey) ConvertChannels(1, out);
+    if (gray) ConvertChannels(1, out);
   }
   return {columns.begin, window.y, columns.count, window.height};
 }

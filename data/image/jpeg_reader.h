@@ -22,7 +22,7 @@ class JpegReader {
   struct Header {
     int64_t width = 0;
     int64_t height = 0;
-    bool is_grey = false;
+    bool is_gray = false;
     bool is_cmyk = false;
   };
   // Reads the header of a file, whose bytes must stay where they are until Read returns. Strict: a file that needs
@@ -33,7 +33,7 @@ class JpegReader {
   // window, whose pixels are of that size. `out` gets 1 channel (grey) or 3; returns what it covers. The pixels of the
   // window are the same whatever is read around them. What lies below the window is not looked at, but for a strict
   // reader's search for the file's end. Requires: the window is not empty and lies inside. Errors: kBadData.
-  ImageWindow Read(const ImageWindow& window, int divisor, bool grey, Image& out);
+  ImageWindow Read(const ImageWindow& window, int divisor, bool gray, Image& out);
 
  private:
   struct State;

@@ -134,38 +134,38 @@ class Fonts {
 // Where a letter is missing: a box with a cross, half as wide as it is high.
 int64_t MissingWidth(int height) { return std::max<int64_t>(4, height / 2); }
 
-void Blend(int64_t x, int64_t y, Colour colour, int cover, Image& image) {
+void Blend(int64_t x, int64_t y, Color color, int cover, Image& image) {
   if (x < 0 || y < 0 || x >= image.width || y >= image.height) return;
   uint8_t* const pixel = image.pixels.data() + (y * image.width + x) * 3;
-  const int values[] = {colour.blue, colour.green, colour.red};
+  const int values[] = {color.blue, color.green, color.red};
   for (int c = 0; c < 3; ++c)
     pixel[c] = static_cast<uint8_t>((pixel[c] * (255 - cover) + values[c] * cover + 127) / 255);
 }
 
-void DrawLetter(const FT_GlyphSlotRec_& glyph, int64_t x, int64_t y, Colour colour, Image& image) {
+void DrawLetter(const FT_GlyphSlotRec_& glyph, int64_t x, int64_t y, Color color, Image& image) {
   const FT_Bitmap& bitmap = glyph.bitmap;
   if (bitmap.pixel_mode != FT_PIXEL_MODE_GRAY) return;
   for (unsigned row = 0; row < bitmap.rows; ++row) {
     const uint8_t* from = bitmap.buffer + static_cast<ptrdiff_t>(row) * bitmap.pitch;
     for (unsigned column = 0; column < bitmap.width; ++column) {
-      Blend(x + glyph.bitmap_left + column, y - glyph.bitmap_top + row, colour, from[column], image);
+      Blend(x + glyph.bitmap_left + column, y - glyph.bitmap_top + row, color, from[column], image);
     }
   }
 }
 
-void DrawMissing(int64_t x, int64_t y, int height, Colour colour, Image& image) {
+void DrawMissing(int64_t x, int64_t y, int height, Color color, Image& image) {
   constexpr int kFull = 255;
   const int64_t width = MissingWidth(height) - 2;
   const int64_t top = y - height * 3 / 4;
   for (int64_t row = top; row < y; ++row) {
     const int64_t across = (row - top) * (width - 1) / std::max<int64_t>(1, y - 1 - top);
     for (const int64_t column : {int64_t{0}, width - 1, across, width - 1 - across}) {
-      Blend(x + column, row, colour, kFull, image);
+      Blend(x + column, row, color, kFull, image);
     }
   }
   for (int64_t column = 0; column < width; ++column) {
-    Blend(x + column, top, colour, kFull, image);
-    Blend(x + column, y - 1, colour, kFull, image);
+    Blend(x + column, top, color, kFull, image);
+    Blend(x + column, y - 1, color, kFull, image);
   }
 }
 
@@ -181,13 +181,13 @@ LetterSize SizeOfLetters(std::string_view text, int height) {
   return size;
 }
 
-void DrawLetters(std::string_view text, int64_t x, int64_t y, int height, Colour colour, Image& image) {
+void DrawLetters(std::string_view text, int64_t x, int64_t y, int height, Color color, Image& image) {
   Require(image.channels == 3, "letters are drawn on pictures of three channels");
   Fonts::Get().Visit(text, height, [&](const FT_GlyphSlotRec_* glyph) {
     if (glyph == nullptr) {
-      DrawMissing(x, y, height, colour, image);
+      DrawMissing(x, y, height, color, image);
     } else {
-      DrawLetter(*glyph, x, y, colour, image);
+      DrawLetter(*glyph, x, y, color, image);
     }
     x += AdvanceOf(glyph, height);
   });

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "data/image/colour.h"
 #include "data/image/image.h"
+#include "data/image/mark_color.h"
 
 namespace moka {
 
@@ -19,6 +19,6 @@ struct LetterSize {
 // `height`: of a font's letters in pixels, from the lowest tail to the highest accent or so.
 LetterSize SizeOfLetters(std::string_view text, int height);
 // From x on, standing on the line y; what lies outside the picture is cut off. Requires: 3 channels.
-void DrawLetters(std::string_view text, int64_t x, int64_t y, int height, Colour colour, Image& image);
+void DrawLetters(std::string_view text, int64_t x, int64_t y, int height, Color color, Image& image);
 
 }  // namespace moka

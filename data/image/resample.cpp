@@ -36,14 +36,14 @@ void MakeAxis(const Side& side, int64_t pixels, int64_t results, ResampleAxis& a
   axis.first.resize(static_cast<size_t>(results));
   axis.weights.assign(static_cast<size_t>(results * axis.taps), 0.0F);
   for (int64_t i = 0; i < results; ++i) {
-    const double centre = begin + (static_cast<double>(i) + 0.5) * step;
-    const auto nearest = static_cast<int64_t>(std::floor(centre - reach - 0.5)) + 1;  // whose weight is above 0
+    const double center = begin + (static_cast<double>(i) + 0.5) * step;
+    const auto nearest = static_cast<int64_t>(std::floor(center - reach - 0.5)) + 1;  // whose weight is above 0
     const int64_t first = std::clamp(nearest, lowest, highest - axis.taps);
     axis.first[static_cast<size_t>(i)] = first;
     float* const weights = axis.weights.data() + i * axis.taps;
     double sum = 0;
     const auto weight = [&](int64_t t) {
-      return std::max(0.0, 1 - std::abs(static_cast<double>(first + t) + 0.5 - centre) / reach);
+      return std::max(0.0, 1 - std::abs(static_cast<double>(first + t) + 0.5 - center) / reach);
     };
     for (int64_t t = 0; t < axis.taps; ++t) sum += weight(t);
     for (int64_t t = 0; t < axis.taps; ++t) weights[t] = static_cast<float>(weight(t) / sum);
@@ -94,8 +94,8 @@ inline Vector BlendPixel(const float* line, const float* weights, int64_t taps) 
 
 // A line of pixels of three channels to a row of three planes.
 template <int64_t kTaps>
-inline void WriteColoursOf(const float* line, const ResampleAxis& columns, int64_t width, int64_t plane,
-                           const PlaneWriter& writer, float* to) {
+inline void WriteColorsOf(const float* line, const ResampleAxis& columns, int64_t width, int64_t plane,
+                          const PlaneWriter& writer, float* to) {
   const Vector factor = {writer.factors[0], writer.factors[1], writer.factors[2], 0};
   const Vector summand = {writer.summands[0], writer.summands[1], writer.summands[2], 0};
   const int64_t* const first = columns.first.data();
@@ -130,13 +130,13 @@ inline void WriteColoursOf(const float* line, const ResampleAxis& columns, int64
 }
 
 MOKA_VECTOR_CLONES
-void WriteColours(const float* line, const ResampleAxis& columns, int64_t width, int64_t plane,
-                  const PlaneWriter& writer, float* to) {
+void WriteColors(const float* line, const ResampleAxis& columns, int64_t width, int64_t plane,
+                 const PlaneWriter& writer, float* to) {
   switch (columns.taps) {
-    case 2: return WriteColoursOf<2>(line, columns, width, plane, writer, to);
-    case 3: return WriteColoursOf<3>(line, columns, width, plane, writer, to);
-    case 4: return WriteColoursOf<4>(line, columns, width, plane, writer, to);
-    default: return WriteColoursOf<0>(line, columns, width, plane, writer, to);
+    case 2: return WriteColorsOf<2>(line, columns, width, plane, writer, to);
+    case 3: return WriteColorsOf<3>(line, columns, width, plane, writer, to);
+    case 4: return WriteColorsOf<4>(line, columns, width, plane, writer, to);
+    default: return WriteColorsOf<0>(line, columns, width, plane, writer, to);
   }
 }
 
@@ -234,7 +234,7 @@ void ResampleToPlanes(const PixelView& from, const ResamplePart& part, const Pla
   }
   ForLines(from.bytes, from.width * from.channels, from.channels, height, scratch, [&](int64_t y, const float* line) {
     float* const to = writer.planes + y * width;
-    if (from.channels == 3) return WriteColours(line, columns, width, plane, writer, to);
+    if (from.channels == 3) return WriteColors(line, columns, width, plane, writer, to);
     for (int64_t c = 0; c < from.channels; ++c) {
       WriteChannel(line + c, from.channels, columns, width, c, writer, to + c * plane);
     }

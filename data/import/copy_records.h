@@ -1,5 +1,6 @@
 // New databases from the records of one, which are copied as they are: in another order, or in parts. Keys count anew;
-// what follows the number in a key stays. A copy that was cut goes on when it is asked for again (lmdb_writer.h).
+// what follows the number in a key stays. A copy that was interrupted goes on when it is asked for again
+// (lmdb_writer.h).
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@ namespace moka {
 
 struct CopyOptions {
   uint64_t seed = 1;
-  bool restart = false;                                            // a cut copy is begun anew
+  bool restart = false;                                            // an interrupted copy is begun anew
   std::function<void(int64_t done, int64_t total)> progress = {};  // over all parts
   std::function<bool()> wants_stop = {};                           // true ends the copying with kInterrupted
 };
@@ -35,8 +36,8 @@ std::vector<SplitPart> ParseParts(std::string_view text);
 std::vector<int64_t> Apportion(int64_t count, const std::vector<SplitPart>& parts);
 
 struct SplitReport {
-  std::vector<std::filesystem::path> paths;  // a part
-  std::vector<int64_t> records;              // a part
+  std::vector<std::filesystem::path> paths;  // one for each part
+  std::vector<int64_t> records;              // one for each part
   int64_t left_out = 0;                      // where shares sum to less than 1
 };
 // Writes OUT + name for each part (so OUT ends with "/" or "_"). Which record goes where is drawn by the seed, from the

@@ -27,10 +27,10 @@ cv::Matx23d Distortion(RandomStream& random) {
   const cv::Matx22d turn(c, -s, s, c);
   const cv::Matx22d stretch(scale_x, shear, 0, scale_y);
   const cv::Matx22d m = turn * stretch;
-  constexpr double kCentre = kCanvas / 2.0;
+  constexpr double kCenter = kCanvas / 2.0;
   constexpr double kShift = 5;
-  const double x = kCentre + random.Uniform(-kShift, kShift) - (m(0, 0) + m(0, 1)) * kCentre;
-  const double y = kCentre + random.Uniform(-kShift, kShift) - (m(1, 0) + m(1, 1)) * kCentre;
+  const double x = kCenter + random.Uniform(-kShift, kShift) - (m(0, 0) + m(0, 1)) * kCenter;
+  const double y = kCenter + random.Uniform(-kShift, kShift) - (m(1, 0) + m(1, 1)) * kCenter;
   return {m(0, 0), m(0, 1), x, m(1, 0), m(1, 1), y};
 }
 

@@ -120,7 +120,7 @@ struct TableOptions {
   std::string target = {};                 // a column: its header name, or its number from 0
   std::vector<std::string> features = {};  // empty: all columns but the target
   std::vector<std::string> one_hot = {};   // feature columns of categories: k values become k-1 columns of 0 and 1
-  enum class Scaling { kNone, kStandardise } scaling = Scaling::kStandardise;  // by the train rows' mean and std
+  enum class Scaling { kNone, kStandardize } scaling = Scaling::kStandardize;  // by the train rows' mean and std
   int64_t test_every = 5;  // row i (from 0, after dropping rows with "?") is test when i mod n = n-1; 0: no test rows
 };
 struct TableReport {

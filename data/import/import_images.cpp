@@ -6,9 +6,9 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "data/files/file_tree.h"
-#include "data/files/gz_file.h"
 #include "data/files/left_out.h"
 #include "data/files/list_text.h"
+#include "data/files/packed_file.h"
 #include "data/files/picture_walk.h"
 #include "data/import/import.h"
 #include "data/import/record_writer.h"
@@ -134,7 +134,7 @@ TarContents ListTar(const fs::path& tar, std::string_view split, const ImportOpt
   std::set<std::string, std::less<>> folders;
   std::set<std::string, std::less<>> hidden_folders;
   LeftOut left_out;
-  TarReader reader(tar);
+  ArchiveReader reader(tar);
   while (reader.Next()) {
     CheckImportStop(options);
     const std::string_view below = BelowSplit(reader.name(), split);
@@ -258,7 +258,7 @@ ImportReport ImportTar(const fs::path& tar, std::string_view split, const fs::pa
     std::string bytes;
   };
   std::vector<Member> members;
-  for (TarReader reader(tar); !writer.full() && reader.Next();) {
+  for (ArchiveReader reader(tar); !writer.full() && reader.Next();) {
     const std::string_view name = ClassOf(reader.name(), split);
     if (name.empty()) continue;
     CheckImportStop(options);

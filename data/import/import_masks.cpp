@@ -147,16 +147,16 @@ std::string ClassMaskFile(std::string file, const Image& picture, const MaskClas
     return made;
   }
   const ValueMask mask = ReadValueMask(file, picture);
-  Image grey;
-  grey.Resize(mask.width, mask.height, 1);
+  Image gray;
+  gray.Resize(mask.width, mask.height, 1);
   for (size_t i = 0; i < mask.values.size(); ++i) {
     const auto found = classes.of_value.find(mask.values[i]);
     if (found == classes.of_value.end()) {
       throw Error(ErrorKind::kBadData, StrCat("the mask has value ", mask.values[i], ", which is no class's"));
     }
-    grey.pixels[i] = found->second;
+    gray.pixels[i] = found->second;
   }
-  return EncodePng(grey);
+  return EncodePng(gray);
 }
 
 // The values that the masks of an import have, collected from the threads that make records.

@@ -11,8 +11,8 @@
 #include "core/file.h"
 #include "core/size.h"
 #include "core/text.h"
-#include "data/files/gz_file.h"
 #include "data/files/left_out.h"
+#include "data/files/packed_file.h"
 #include "data/import/glyphs.h"
 #include "data/import/import.h"
 #include "data/import/record_writer.h"
@@ -27,7 +27,7 @@ constexpr int64_t kIdxLimit = int64_t{1} << 31U;  // bytes
 
 // An idx file of bytes: two zeros, type 8 (unsigned byte), the rank, big-endian dimensions, the values.
 struct IdxFile {
-  std::unique_ptr<GzFile> file;  // behind its header, until its values are read
+  std::unique_ptr<PackedFile> file;  // behind its header, until its values are read
   std::vector<int64_t> dims;
   std::vector<uint8_t> values = {};
 };
@@ -50,8 +50,8 @@ std::vector<std::string> PathTexts(const std::vector<fs::path>& paths) {
 }
 
 IdxFile OpenIdx(const fs::path& path, int rank) {
-  IdxFile idx{.file = std::make_unique<GzFile>(path), .dims = {}};
-  GzFile& file = *idx.file;
+  IdxFile idx{.file = std::make_unique<PackedFile>(path), .dims = {}};
+  PackedFile& file = *idx.file;
   const auto number = [&] {
     std::array<char, 4> b{};
     file.ReadExactly(b.data(), 4, "the idx header");
@@ -78,7 +78,7 @@ IdxFile OpenIdx(const fs::path& path, int rank) {
 }
 
 void ReadIdxValues(IdxFile& idx) {
-  GzFile& file = *idx.file;
+  PackedFile& file = *idx.file;
   Size count = 1;
   for (const int64_t dim : idx.dims) count *= dim;
   // In steps: a lying header must not make us reserve what the file does not hold.
@@ -141,7 +141,7 @@ ImportReport ImportCifar(const std::vector<fs::path>& batches, CifarKind kind, c
   LeftOut repeated;
   for (const fs::path& path : batches) {
     if (!named.insert(path).second) repeated.Add("files that were named before", path.string());
-    GzFile file(path);
+    PackedFile file(path);
     const size_t before = all.size();
     std::string record(static_cast<size_t>(record_bytes), '\0');
     for (;;) {

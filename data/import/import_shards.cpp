@@ -16,8 +16,8 @@
 #include "core/text.h"
 #include "core/utf8.h"
 #include "data/files/file_tree.h"
-#include "data/files/gz_file.h"
 #include "data/files/list_text.h"
+#include "data/files/packed_file.h"
 #include "data/import/import.h"
 #include "data/import/record_writer.h"
 #include "data/import/source_kind.h"
@@ -133,7 +133,7 @@ class ShardReader {
   void Visit(const std::vector<fs::path>& shards, Reading reading, const std::function<void(Group&&)>& visit) {
     for (const fs::path& shard : shards) {
       Group group;
-      TarReader tar(shard);
+      ArchiveReader tar(shard);
       while (!is_full() && tar.Next()) {
         const MemberName name = Parse(tar.name());
         if (name.sample.empty()) continue;
@@ -151,7 +151,7 @@ class ShardReader {
   }
 
  private:
-  void Take(const MemberName& name, Reading reading, TarReader& tar, Group& group) {
+  void Take(const MemberName& name, Reading reading, ArchiveReader& tar, Group& group) {
     const ShardPart part = ShardPartOf(name.extension);
     if (part == ShardPart::kOther) {
       left_out.insert(name.extension);

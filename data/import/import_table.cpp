@@ -118,7 +118,7 @@ void CheckNames(const Table& table, const std::vector<std::string>& names) {
   }
 }
 
-void Standardise(const std::vector<size_t>& train, Features& features, TableReport& report) {
+void Standardize(const std::vector<size_t>& train, Features& features, TableReport& report) {
   for (std::vector<double>& column : features.columns) {
     double sum = 0;
     for (const size_t row : train) sum += column[row];
@@ -188,7 +188,7 @@ TableReport ImportTable(const fs::path& path, const fs::path& out, const TableOp
   TableReport report;
   report.dropped_rows = DropUnknown(table, used);
   TableFloats floats(table);
-  const bool is_scaled = options.scaling == TableOptions::Scaling::kStandardise;
+  const bool is_scaled = options.scaling == TableOptions::Scaling::kStandardize;
   Features features = FeaturesOf(table, columns, one_hot, is_scaled ? nullptr : &floats);
   CheckNames(table, features.names);
   CheckNames(table, {NameOf(table, target)});
@@ -202,7 +202,7 @@ TableReport ImportTable(const fs::path& path, const fs::path& out, const TableOp
   }
   if (train.empty()) throw Error(ErrorKind::kBadData, StrCat(table.path, ": no rows are left to train on"));
   if (const std::string warning = floats.Warning(); !warning.empty()) LogWarning(warning);
-  if (is_scaled) Standardise(train, features, report);
+  if (is_scaled) Standardize(train, features, report);
   report.columns = features.names;
   report.train_rows = static_cast<int64_t>(train.size());
   report.test_rows = static_cast<int64_t>(test.size());

@@ -61,7 +61,7 @@ MadeRecord RecordMaker::Make(const ImportItem& item) {
     MakePicture(item, made);
     if (made.bad) return made;
     if (item.describe || item.describe_sample) Describe(item, made);
-    if (!made.bad) Serialise(item, made);
+    if (!made.bad) Serialize(item, made);
   } catch (...) {
     made.failed = std::current_exception();
   }
@@ -171,7 +171,7 @@ void RecordMaker::MovePictureToSample() {
   sample_.set_picture(std::move(*datum_.mutable_data()));
 }
 
-void RecordMaker::Serialise(const ImportItem& item, MadeRecord& made) {
+void RecordMaker::Serialize(const ImportItem& item, MadeRecord& made) {
   datum_.Clear();
   if (!IsExactFloat(item.label)) CheckWhole(item.label, StrCat(item.name, ": the label"), {});
   if (KeepsBytes()) {

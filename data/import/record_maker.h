@@ -71,7 +71,7 @@ class RecordMaker {
   ImportOptions::Storage StorageOfPixels() const;
   void StorePixels();
   void MovePictureToSample();
-  void Serialise(const ImportItem& item, MadeRecord& made);
+  void Serialize(const ImportItem& item, MadeRecord& made);
 
   ImportOptions options_;
   ImageDecoder decoder_;

@@ -41,7 +41,7 @@ const char* NameOf(ImportOptions::Storage storage) {
 const char* NameOf(ImageChannels channels) {
   switch (channels) {
     case ImageChannels::kColor: return "color";
-    case ImageChannels::kGrey: return "gray";
+    case ImageChannels::kGray: return "gray";
     case ImageChannels::kAsStored: break;
   }
   return "as stored";
@@ -82,7 +82,7 @@ std::string IdentityOf(const ImportSource& source, const ImportOptions& options)
 int64_t ExpectedBytes(const ImportSource& source, const ImportOptions& options) {
   using Storage = ImportOptions::Storage;
   const int64_t records = options.limit > 0 ? std::min(options.limit, source.items) : source.items;
-  const int64_t channels = options.channels == ImageChannels::kGrey ? 1 : source.channels;
+  const int64_t channels = options.channels == ImageChannels::kGray ? 1 : source.channels;
   const bool has_size = options.height > 0 && options.min_dim == 0 && options.max_dim == 0;
   if (has_size && options.storage == Storage::kRaw) return records * channels * options.height * options.width;
   const bool is_kept = !has_size && options.storage == Storage::kSource && records == source.items;

@@ -80,7 +80,7 @@ std::string Shortened(std::string_view name) {
   return std::string(name.substr(0, at));
 }
 
-const WordStyle kSheetWords{.scale = 0.42, .colour = {230, 230, 230}};
+const WordStyle kSheetWords{.scale = 0.42, .color = {230, 230, 230}};
 
 int RowsOf(size_t records, const SheetOptions& options, int columns) {
   const auto shown = static_cast<int>(std::min<int64_t>(options.per_class, static_cast<int64_t>(records)));

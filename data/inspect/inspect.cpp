@@ -69,20 +69,20 @@ class MeanSums {
     }
     const bool may_mix = size.height == size_.height && size.width == size_.width && pixels.bytes != nullptr;
     if (may_mix && size.channels == 3 && size_.channels == 1) {
-      const std::vector<double> grey = sums_;
-      for (int i = 0; i < 2; ++i) sums_.insert(sums_.end(), grey.begin(), grey.end());
+      const std::vector<double> gray = sums_;
+      for (int i = 0; i < 2; ++i) sums_.insert(sums_.end(), gray.begin(), gray.end());
       size_.channels = 3;
       were_mixed_ = true;
     }
-    const bool is_grey = may_mix && size.channels == 1 && size_.channels == 3;
-    if (!is_grey && ShapeText(pixels) != TextOf(size_)) {
+    const bool is_gray = may_mix && size.channels == 1 && size_.channels == 3;
+    if (!is_gray && ShapeText(pixels) != TextOf(size_)) {
       throw Error(ErrorKind::kBadData, {},
                   StrCat("its shape is ", ShapeText(pixels), ", the first record's ", TextOf(size_)),
                   "a mean image needs records of one size: import with --resize HxW");
     }
-    were_mixed_ = were_mixed_ || is_grey;
+    were_mixed_ = were_mixed_ || is_gray;
     const size_t plane = static_cast<size_t>(size_.height * size_.width);
-    for (size_t c = 0; c < (is_grey ? 3U : 1U); ++c) {
+    for (size_t c = 0; c < (is_gray ? 3U : 1U); ++c) {
       VisitValues(pixels, [&](size_t /*c*/, size_t at, double value) { sums_[c * plane + at] += value; });
     }
   }

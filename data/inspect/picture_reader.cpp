@@ -315,8 +315,8 @@ void PictureReader::Resize(int64_t height, int64_t width, Interpolation interpol
 
 Image PictureReader::Load(std::string_view file, std::span<float> out) {
   Image image;
-  const bool is_grey = sample_[0] == 1 || stored_channels_ == 1;
-  const ImageChannels channels = is_grey ? ImageChannels::kGrey : ImageChannels::kColor;
+  const bool is_gray = sample_[0] == 1 || stored_channels_ == 1;
+  const ImageChannels channels = is_gray ? ImageChannels::kGray : ImageChannels::kColor;
   // Records of colours were resized as such; those that keep their size are read as grey.
   const bool may_resize_colors = stored_channels_ == 3 && (sizing_.height > 0 || sides_.HasSides());
   decoder_.Decode(file, {.channels = may_resize_colors ? ImageChannels::kColor : channels}, image);
@@ -361,7 +361,7 @@ void PictureReader::PutAsIs(Image image, std::span<float> out) {
   Require(image.height == sample_[1] && image.width == sample_[2], "PictureReader::PutAsIs: the sample's size");
   shown_ = {0, 0, 1, 1};
   // A mean image is of whole records.
-  if (plain_ && plain_->mean_shape().rank() == 0) return plain_->Normalise(image, out);
+  if (plain_ && plain_->mean_shape().rank() == 0) return plain_->Normalize(image, out);
   Write(image, out);
 }
 

@@ -78,7 +78,7 @@ void LayOver(const float* labels, Image& image) {
 }
 
 void DrawBoxes(std::span<const float> rows, int64_t item, Image& image) {
-  constexpr Colour kGreen{.green = 255};
+  constexpr Color kGreen{.green = 255};
   const auto width = static_cast<double>(image.width);
   const auto height = static_cast<double>(image.height);
   for (size_t i = 0; i + 8 <= rows.size(); i += 8) {
@@ -88,7 +88,7 @@ void DrawBoxes(std::span<const float> rows, int64_t item, Image& image) {
 }
 
 void DrawPoints(std::span<const float> points, Image& image) {
-  constexpr Colour kRed{.red = 255};
+  constexpr Color kRed{.red = 255};
   for (size_t i = 0; i + 3 <= points.size(); i += 3) {
     if (points[i + 2] == 0) continue;
     DrawDisc(points[i] * static_cast<double>(image.width), points[i + 1] * static_cast<double>(image.height), 2, kRed,

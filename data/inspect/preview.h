@@ -20,8 +20,8 @@ struct PreviewOptions {
 };
 
 // A row for each of the first records, a column for each epoch, in the colours before mean and scale. Records come in
-// order, a row's batch is a column; boxes are drawn, label pictures laid over their pictures in colours. Errors: as
-// OpenPipeline; kConfig for a layer whose first top is no picture of 1 or 3 channels.
+// order, and a column is one batch, the first of its epoch; boxes are drawn, label pictures laid over their pictures in
+// colours. Errors: as OpenPipeline; kConfig for a layer whose first top is no picture of 1 or 3 channels.
 Image PreviewLayer(const LayerParameter& layer, const PreviewOptions& options);
 
 // One under the other, each below its caption.

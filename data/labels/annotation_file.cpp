@@ -305,7 +305,7 @@ void CheckTextLabel(int32_t label, const std::map<std::string, int32_t>& labels,
 }
 
 // Whether all corners are parts of the picture's sides. A box of a whole pixel has corners of 0 and 1.
-bool AreNormalised(const std::vector<AnnotatedObject>& objects) {
+bool AreNormalized(const std::vector<AnnotatedObject>& objects) {
   bool has_fraction = false;
   for (const AnnotatedObject& object : objects) {
     for (const double at : {object.box.xmin, object.box.ymin, object.box.xmax, object.box.ymax}) {
@@ -386,7 +386,7 @@ void ReadText(std::string_view text, const std::map<std::string, int32_t>& label
     CheckTextLabel(label, labels, line);
     writer.Add(label, {numbers[1], numbers[2], numbers[3], numbers[4]}, false);
   });
-  if (AreNormalised(found.objects)) {
+  if (AreNormalized(found.objects)) {
     BadAnnotationFile("all numbers lie in 0..1, normalised as YOLO writes them; expected corners in pixels",
                       "import yolo:PICTURES,LABELS,CLASSES reads such files");
   }

@@ -32,7 +32,7 @@ void CopySamples(std::string_view file, Image& numbers) {
                          [](uint16_t value) { return static_cast<uint8_t>(value); });
 }
 
-bool HasColours(const Image& image) {
+bool HasColors(const Image& image) {
   for (size_t i = 0; i + 2 < image.pixels.size(); i += 3) {
     if (image.pixels[i] != image.pixels[i + 1] || image.pixels[i] != image.pixels[i + 2]) return true;
   }
@@ -44,13 +44,13 @@ bool HasColours(const Image& image) {
 void DecodeClassPicture(std::string_view file, std::string_view name, ImageDecoder& decoder, Image& numbers) {
   static std::atomic<bool> has_told_palette = false;
   static std::atomic<bool> has_told_bits = false;
-  static std::atomic<bool> has_told_colours = false;
+  static std::atomic<bool> has_told_colors = false;
   const ImageHeader header = ReadImageHeader(file);
   if (header.format != ImageHeader::Format::kPng) {
-    return decoder.Decode(file, {.channels = ImageChannels::kGrey}, numbers);
+    return decoder.Decode(file, {.channels = ImageChannels::kGray}, numbers);
   }
   constexpr size_t kDepthAt = 24;  // in the header chunk, which stands first; the colour type follows
-  constexpr uint32_t kGreyType = 0;
+  constexpr uint32_t kGrayType = 0;
   constexpr uint32_t kPaletteType = 3;
   const BoundedBytes bytes(file);
   const uint32_t depth = bytes.At(kDepthAt);
@@ -58,9 +58,9 @@ void DecodeClassPicture(std::string_view file, std::string_view name, ImageDecod
   if (type == kPaletteType) {
     CopySamples(file, numbers);
     TellOnce(has_told_palette, name, "has a palette: its numbers are the classes, not the brightness of its colours");
-  } else if (type == kGreyType && depth > 8) {
+  } else if (type == kGrayType && depth > 8) {
     CopySamples(file, numbers);
-  } else if (type == kGreyType) {
+  } else if (type == kGrayType) {
     decoder.Decode(file, {}, numbers);
     if (depth < 8) {
       TellOnce(
@@ -69,8 +69,8 @@ void DecodeClassPicture(std::string_view file, std::string_view name, ImageDecod
     }
   } else {
     decoder.Decode(file, {}, numbers);
-    if (HasColours(numbers)) {
-      TellOnce(has_told_colours, name, "has colours without a palette: the classes are their brightness");
+    if (HasColors(numbers)) {
+      TellOnce(has_told_colors, name, "has colours without a palette: the classes are their brightness");
     }
     ConvertChannels(1, numbers);
   }

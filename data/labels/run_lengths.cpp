@@ -23,8 +23,8 @@ struct Point {
 // Lines are drawn in fifths of a pixel.
 constexpr double kScale = 5;
 
-// The points of the line from a to b, its longer side in steps of one. It goes from its lower end, so that both ways
-// give the same points.
+// The points of the line from a to b in that order, its longer side in steps of one. They are computed from the end
+// with the smaller coordinate, so that both directions give the same points.
 void AppendLine(Point a, Point b, std::vector<Point>& line) {
   const int64_t dx = std::abs(b.x - a.x);
   const int64_t dy = std::abs(b.y - a.y);

@@ -22,12 +22,13 @@ Image MaskOf(std::span<const uint32_t> runs, int64_t width, int64_t height);
 
 // Corners x0 y0 x1 y1 .. in pixels. COCO's rule: the outline is drawn in steps of a fifth of a pixel, and a column's
 // pixels lie inside where it was crossed an odd number of times above their middle.
-// Errors: kBadData for an odd number of values, fewer than six, or corners far away.
+// Errors: kBadData for an odd number of values, fewer than six, a corner 2^20 pixels or farther from 0, an outline of
+// more than 2^26 points.
 RunLengths RunLengthsOf(std::span<const double> polygon, int64_t width, int64_t height);
 // COCO's text of run lengths: digits of five bits, each number from the fourth on as its difference to the one two
 // before it. Errors: kBadData.
 RunLengths RunLengthsOf(std::string_view text);
-// The pixels of any of several masks of one size.
+// The pixels of any of several masks of one size. Errors: kBadData for runs that do not sum to height x width.
 RunLengths Union(const std::vector<RunLengths>& masks, int64_t width, int64_t height);
 
 // The pixels of each value but 0 of a picture of objects' numbers [height, width].

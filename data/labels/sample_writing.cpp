@@ -76,12 +76,12 @@ std::string MaskFile(std::string file, const Image& picture, MaskValues* values)
   const auto most = std::max_element(mask.values.begin(), mask.values.end());
   if (*most > UINT8_MAX) throw Error(ErrorKind::kBadData, StrCat("the mask has class ", *most, ", at most 255 can be"));
   for (size_t i = 0; values != nullptr && i < mask.values.size(); ++i) values->set(mask.values[i]);
-  if (IsGreyBytePng(file)) return file;
-  Image grey;
-  grey.Resize(mask.width, mask.height, 1);
-  std::transform(mask.values.begin(), mask.values.end(), grey.pixels.begin(),
+  if (IsGrayBytePng(file)) return file;
+  Image gray;
+  gray.Resize(mask.width, mask.height, 1);
+  std::transform(mask.values.begin(), mask.values.end(), gray.pixels.begin(),
                  [](uint16_t value) { return static_cast<uint8_t>(value); });
-  return EncodePng(grey);
+  return EncodePng(gray);
 }
 
 void ResizeMasks(const PictureSize& from, const PictureSize& to, SampleRecord& record) {

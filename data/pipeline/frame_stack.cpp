@@ -1,5 +1,5 @@
-// Frames are decoded into planes of bytes, one a frame or a flow's axis, then cut and mirrored alike and written as
-// floats.
+// Frames are decoded into planes of bytes, one for each colour of a frame or of an axis of a flow, then cut and
+// mirrored alike and written as floats.
 #include "data/pipeline/frame_stack.h"
 #include "data/transform/pixel_mean.h"
 
@@ -136,10 +136,10 @@ void ReadFrame(const FrameOptions& options, const std::string& name, SampleScrat
     const std::string file = ReadFile(options.base / name);
     scratch.record.clock.Enter(Stage::kDecode);
     if (options.refuses_deep && IsDeepPng(file)) {
-      throw Error(ErrorKind::kBadData, {}, "the picture has 16 bits a pixel, which this layer cannot read",
+      throw Error(ErrorKind::kBadData, {}, "the picture has 16 bits a channel, which this layer cannot read",
                   "convert it to 8 bits");
     }
-    scratch.record.decoder.Decode(file, {.channels = options.is_color ? ImageChannels::kColor : ImageChannels::kGrey},
+    scratch.record.decoder.Decode(file, {.channels = options.is_color ? ImageChannels::kColor : ImageChannels::kGray},
                                   p.image);
   } catch (const Error& error) {
     throw Error(error.kind(), {}, StrCat("\"", Printable(name), "\": ", error.text()), error.hint());
@@ -154,7 +154,7 @@ CropSize LoadFrames(const FrameOptions& options, const StackLayout& layout, cons
                     SampleScratch& scratch) {
   PictureScratch& p = scratch.pictures;
   const int64_t channels = options.is_color ? 3 : 1;
-  const int64_t colours = layout.pictures * channels;
+  const int64_t colors = layout.pictures * channels;
   CropSize size;
   int64_t plane = 0;
   for (int64_t segment = 0; segment < layout.segments; ++segment) {
@@ -165,7 +165,7 @@ CropSize LoadFrames(const FrameOptions& options, const StackLayout& layout, cons
         if (size.height == 0) {
           size = {p.image.height, p.image.width};
           plane = size.height * size.width;
-          const Size planes = Size(layout.segments) * layout.frames * colours;
+          const Size planes = Size(layout.segments) * layout.frames * colors;
           if (planes > kClipBytes / plane) {
             throw Error(ErrorKind::kBadData, StrCat("a clip of ", planes.value(), " pictures of ", plane,
                                                     " pixels is larger than ", BytesText(kClipBytes)));
@@ -178,9 +178,9 @@ CropSize LoadFrames(const FrameOptions& options, const StackLayout& layout, cons
                              " (height x width), the first picture ", size.height, "x", size.width));
         }
         for (int64_t c = 0; c < channels; ++c) {
-          const int64_t colour = picture * channels + c;
-          const int64_t at = segment * layout.frames * colours +
-                             (layout.by_channel ? colour * layout.frames + f : f * colours + colour);
+          const int64_t color = picture * channels + c;
+          const int64_t at =
+              segment * layout.frames * colors + (layout.by_channel ? color * layout.frames + f : f * colors + color);
           uint8_t* to = p.planes.data() + at * plane;
           for (int64_t i = 0; i < plane; ++i) to[i] = p.image.pixels[static_cast<size_t>(i * channels + c)];
         }

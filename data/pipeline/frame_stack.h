@@ -65,8 +65,9 @@ struct ListedClip {
   std::string label_folder;
   int line = 0;
 };
-// `number` and `label`: what they are called in messages. Errors: kNoInput; kBadData at file:line.
 enum class ClipLabel { kNumber, kFolder };
+// A list's lines. `number`: what its second word is called where a line has not three; `label`: what the third word is.
+// Errors: kNoInput; kBadData at file:line.
 std::vector<ListedClip> ReadClipList(const std::filesystem::path& list, std::string_view number, ClipLabel label);
 
 // A picture's name for a frame from a pattern with "%d", "%4d" or "%04d" and, for optical flow, "%c", which is the

@@ -29,7 +29,7 @@ PairOptions CommonPairOptions(const LayerParameter& layer, const Parameter& para
   pair.base = options.base_folder;
   pair.prefix = param.root_folder();
   pair.seed = DataSeed(options.seed, "augment");
-  pair.channels = param.is_color() ? ImageChannels::kColor : ImageChannels::kGrey;
+  pair.channels = param.is_color() ? ImageChannels::kColor : ImageChannels::kGray;
   pair.height = param.new_height();
   pair.width = param.new_width();
   pair.mean = ReadPixelMean(layer.transform_param(), options.base_folder);
@@ -107,7 +107,7 @@ std::unique_ptr<Pipeline> OpenSegments(const LayerParameter& layer, const Pipeli
   pair.outside_label = param.ignore_label();
   pair.crop = CropOf(layer);
   pair.small = PairOptions::Small::kPadded;
-  pair.place = options.phase == TRAIN ? PairOptions::Place::kRandom : PairOptions::Place::kCentre;
+  pair.place = options.phase == TRAIN ? PairOptions::Place::kRandom : PairOptions::Place::kCenter;
   pair.mirror = layer.transform_param().mirror();
   const auto& factors = layer.transform_param().scale_factors();
   pair.scale_factors.assign(factors.begin(), factors.end());

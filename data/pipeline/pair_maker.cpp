@@ -94,7 +94,7 @@ void PairMaker::ReadPicture(const std::string& path, Kind kind, SampleScratch& s
     if (kind == Kind::kClasses) {
       DecodeClassPicture(file, StrCat("\"", Printable(name), "\""), scratch.record.decoder, image);
     } else {
-      const ImageChannels channels = kind == Kind::kImage ? options_.channels : ImageChannels::kGrey;
+      const ImageChannels channels = kind == Kind::kImage ? options_.channels : ImageChannels::kGray;
       scratch.record.decoder.Decode(file, {.channels = channels}, image);
     }
   } catch (const Error& error) {

@@ -32,7 +32,7 @@ struct PairOptions {
   std::vector<float> scale_factors;  // one is drawn for each image
   CropSize crop;
   enum class Small { kRefused, kPadded } small = Small::kRefused;  // images smaller than the crop
-  enum class Place { kCentre, kRandom } place = Place::kCentre;
+  enum class Place { kCenter, kRandom } place = Place::kCenter;
   bool mirror = false;
   PixelMean mean;
   enum class MeanOf { kImage, kCrop } mean_of = MeanOf::kImage;  // what a mean image is as large as

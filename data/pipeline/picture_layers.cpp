@@ -199,7 +199,7 @@ ImageChannels ListedChannelsOf(const LayerParameter& layer, const ImageDataParam
                   StrCat("layer \"", layer.name(), "\": ", field, " is set, and ", message, ".is_color is ",
                          param.is_color() ? "true" : "false", "; keep one"));
   }
-  return is_color ? ImageChannels::kColor : ImageChannels::kGrey;
+  return is_color ? ImageChannels::kColor : ImageChannels::kGray;
 }
 
 // One label a line, or (labels > 0) several, of the shape [N] and `label_dims`.

@@ -4,8 +4,7 @@
 //
 // Invariants; no lock is taken but for faults:
 //  1. when a slot is free, its next batch's parts go into a queue (core/threads/bounded_queue.h), in order; whoever
-//  takes a
-//     part owns its range of the slot's floats until it counts the part as made;
+//     takes a part owns its range of the slot's floats until it counts the part as made;
 //  2. who counts the last part marks the slot full, which publishes all that the workers wrote. From there to the
 //     scheduling of its next batch the consumer owns the slot;
 //  3. what a sample holds depends on its number alone, so batches are the same for any number of workers;

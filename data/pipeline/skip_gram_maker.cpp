@@ -90,7 +90,7 @@ std::vector<Shape> SkipGramMaker::LabelShapes(int64_t batch_size, const Shape& /
 
 // Words are passed over before windows are laid, and a window reaches 1 to `window` words, each as likely: the nearer a
 // word, the more often it is taken.
-int32_t SkipGramMaker::Neighbour(size_t place, RandomStream& random) const {
+int32_t SkipGramMaker::Neighbor(size_t place, RandomStream& random) const {
   const auto after = std::ranges::upper_bound(lines_, place, {}, &Line::begin);
   const size_t begin = (after - 1)->begin;
   const size_t end = after->begin;
@@ -116,7 +116,7 @@ SkipGramMaker::Pair SkipGramMaker::Draw(size_t record, RandomStream& random) con
   for (int i = 0; i < kTriesForPair; ++i, place = random.Below(words_.size())) {
     const int32_t center = words_[place];
     if (random.Uniform() >= static_cast<double>(kept_[static_cast<size_t>(center)])) continue;
-    const int32_t context = Neighbour(place, random);
+    const int32_t context = Neighbor(place, random);
     if (context >= 0) return {center, context};
   }
   const auto after = std::ranges::upper_bound(lines_, record, {}, &Line::begin);

@@ -48,7 +48,7 @@ class SkipGramMaker final : public SampleMaker {
   // The record's word with one of its neighbours, or those of another place where the word is passed over.
   Pair Draw(size_t record, RandomStream& random) const;
   // A neighbour of the word at a place, or -1 where all of them were passed over.
-  int32_t Neighbour(size_t place, RandomStream& random) const;
+  int32_t Neighbor(size_t place, RandomStream& random) const;
   int32_t DrawnWord(RandomStream& random) const;
 
   SkipGramOptions options_;

@@ -130,8 +130,8 @@ WindowMaker::Warp WindowMaker::WarpOf(const Window& window, const Image& image, 
   const float context = static_cast<float>(crop) / static_cast<float>(crop - 2 * options_.context_pad);
   float half_height = static_cast<float>(window.y2 - window.y1 + 1) / 2.0F;
   float half_width = static_cast<float>(window.x2 - window.x1 + 1) / 2.0F;
-  const float centre_x = static_cast<float>(window.x1) + half_width;
-  const float centre_y = static_cast<float>(window.y1) + half_height;
+  const float center_x = static_cast<float>(window.x1) + half_width;
+  const float center_y = static_cast<float>(window.y1) + half_height;
   if (options_.is_square) half_width = half_height = std::max(half_height, half_width);
   const auto round = [](float value) { return static_cast<int64_t>(std::round(value)); };
   // One axis: the expanded window, the part of it inside the image, and both in the crop's pixels.
@@ -142,9 +142,9 @@ WindowMaker::Warp WindowMaker::WarpOf(const Window& window, const Image& image, 
     int64_t pad_before = 0;
     int64_t pad_after = 0;
   };
-  const auto expand = [&](float centre, float half, int64_t side) {
-    const int64_t begin = round(centre - half * context);
-    const int64_t end = round(centre + half * context);
+  const auto expand = [&](float center, float half, int64_t side) {
+    const int64_t begin = round(center - half * context);
+    const int64_t end = round(center + half * context);
     const int64_t before = std::max<int64_t>(0, -begin);
     const int64_t after = std::max<int64_t>(0, end - side + 1);
     const float scale = static_cast<float>(crop) / static_cast<float>(end - begin + 1);
@@ -154,8 +154,8 @@ WindowMaker::Warp WindowMaker::WarpOf(const Window& window, const Image& image, 
     axis.pad_after = round(static_cast<float>(after) * scale);
     return axis;
   };
-  const Axis x = expand(centre_x, half_width, image.width);
-  const Axis y = expand(centre_y, half_height, image.height);
+  const Axis x = expand(center_x, half_width, image.width);
+  const Axis y = expand(center_y, half_height, image.height);
   warp.cut = {x.first, y.first, x.count, y.count};
   warp.pad_y = y.pad_before;
   warp.pad_x = mirrored ? x.pad_after : x.pad_before;

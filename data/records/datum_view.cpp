@@ -132,7 +132,7 @@ std::string_view PictureKindOf(std::string_view value) {
 // Returns the kind of contents that their first bytes tell for sure; empty for any other.
 std::string_view StoredKindOf(std::string_view value) {
   constexpr size_t kLookedAt = 4096;
-  const Content content = RecogniseContent(value.substr(0, kLookedAt));
+  const Content content = RecognizeContent(value.substr(0, kLookedAt));
   switch (content) {
     case Content::kHdf5:
     case Content::kNumpy:

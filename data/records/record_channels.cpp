@@ -25,9 +25,9 @@ constexpr std::chrono::milliseconds kLongestLook(500);
 
 // Returns the channels of a picture's file; a JPEG's and a PNG's headers say them, other files are decoded.
 int64_t ChannelsOfFile(std::string_view file, ImageDecoder& decoder) {
-  constexpr size_t kPngColourAt = 25;
+  constexpr size_t kPngColorAt = 25;
   const ImageHeader::Format format = ReadImageHeader(file).format;
-  if (format == ImageHeader::Format::kPng) return BoundedBytes(file).At(kPngColourAt) == 0 ? 1 : 3;
+  if (format == ImageHeader::Format::kPng) return BoundedBytes(file).At(kPngColorAt) == 0 ? 1 : 3;
   if (format == ImageHeader::Format::kGif || format == ImageHeader::Format::kWebp) return 3;
   return decoder.Open(file, {.damage = DecodeOptions::Damage::kLenient}).channels;
 }
@@ -55,9 +55,9 @@ bool IsToForceColor(const LayerParameter& layer, const LmdbReader& reader) {
   const auto begin = std::chrono::steady_clock::now();
   ImageDecoder decoder;
   int64_t looked_at = 0;
-  int64_t grey = 0;
-  int64_t first_grey = -1;
-  int64_t coloured = 0;
+  int64_t gray = 0;
+  int64_t first_gray = -1;
+  int64_t colored = 0;
   const int64_t step = std::max<int64_t>(1, (reader.size() + kMostLookedAt - 1) / kMostLookedAt);
   for (int64_t i = 0; i < reader.size(); i += step) {
     int64_t channels = 0;
@@ -67,14 +67,14 @@ bool IsToForceColor(const LayerParameter& layer, const LmdbReader& reader) {
       continue;
     }
     ++looked_at;
-    if (channels == 1 && ++grey == 1) first_grey = i;
-    if (channels == 3) ++coloured;
-    if (coloured > 0 && std::chrono::steady_clock::now() - begin > kLongestLook) break;
+    if (channels == 1 && ++gray == 1) first_gray = i;
+    if (channels == 3) ++colored;
+    if (colored > 0 && std::chrono::steady_clock::now() - begin > kLongestLook) break;
   }
-  if (coloured == 0) return false;
-  if (grey == 0) return true;
-  LogWarning(StrCat("layer \"", layer.name(), "\": ", grey, " of ", looked_at,
-                    " records looked at are grey among coloured ", "ones, the first ", reader.NameOf(first_grey),
+  if (colored == 0) return false;
+  if (gray == 0) return true;
+  LogWarning(StrCat("layer \"", layer.name(), "\": ", gray, " of ", looked_at,
+                    " records looked at are grey among coloured ", "ones, the first ", reader.NameOf(first_gray),
                     ": they are read as three equal channels (set transform_param.force_color, or force_gray, to say "
                     "which is meant)"));
   return true;

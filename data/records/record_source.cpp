@@ -147,7 +147,7 @@ Record LmdbSource::Read(int64_t i, RecordScratch& scratch) const {
   return record;
 }
 
-// No error, as HDF5's are none (data/pipeline/hdf5_pipeline.cpp).
+// A value that is not finite is no error here, as it is none in HDF5 files (data/pipeline/hdf5_pipeline.cpp).
 void LmdbSource::TellNonFinite(int64_t i, std::span<const float> values) const {
   // In two passes each record is looked at, though some are read before the first.
   constexpr int64_t kPasses = 2;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "data/files/gz_file.h"
+#include "data/files/packed_file.h"
 #include "proto/moka.pb.h"
 
 namespace moka {
@@ -16,7 +16,7 @@ inline bool IsDigit(char c) { return c >= '0' && c <= '9'; }  // ASCII
 // Lines of a file, plain or gzip, without their ends ("\n", "\r\n") and without a byte order mark. One thread.
 class TextLines {
  public:
-  // Errors: as GzFile.
+  // Errors: as PackedFile.
   explicit TextLines(const std::filesystem::path& path) : file_(path) {}
   // Steps to the next line; false at the end. Errors: kBadData for damaged compression and lines above 1 MiB.
   bool Next();
@@ -29,7 +29,7 @@ class TextLines {
  private:
   bool Fill();
 
-  GzFile file_;
+  PackedFile file_;
   std::string buffer_;
   size_t at_ = 0;  // in the buffer
   std::string line_;

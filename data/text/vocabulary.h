@@ -49,8 +49,8 @@ class Vocabulary {
   size_t longest_ = 0;
 };
 
-// Appends the numbers of a part's pieces: at each place the longest that the vocabulary has, for a letter that none
-// begins with kUnknownWord.
+// Appends the numbers of a part's pieces: at each place the longest piece that the vocabulary has, or kUnknownWord for
+// a character that no piece begins with.
 void AppendPieces(std::string_view part, const Vocabulary& vocabulary, std::vector<int32_t>& numbers);
 
 // The numbers of a line's words, in place of what `numbers` held. Errors: as SplitWords.

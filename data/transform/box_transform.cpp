@@ -108,7 +108,7 @@ BoxTransform::BoxTransform(const TransformationParameter& param, const Annotated
   crop_height_ = param.crop_size() > 0 ? param.crop_size() : param.crop_h();
   crop_width_ = param.crop_size() > 0 ? param.crop_size() : param.crop_w();
   if (param.force_color()) channels_ = ImageChannels::kColor;
-  if (param.force_gray()) channels_ = ImageChannels::kGrey;
+  if (param.force_gray()) channels_ = ImageChannels::kGray;
 }
 
 void BoxTransform::CheckFields() const {

@@ -60,11 +60,11 @@ void LabelPicture::Write(std::string_view datum, const BoxScratch& boxes, const 
                          std::span<float> out) const {
   const std::string_view file = SegLabelOf(datum);
   if (file.empty()) throw Error(ErrorKind::kBadData, "it has no label image (datum.seg_label)");
-  Image& grey = scratch.image;
+  Image& gray = scratch.image;
   Image& resized = scratch.resized;
   DecodeOptions options;
-  options.channels = ImageChannels::kGrey;
-  scratch.decoder.Decode(file, options, grey);
+  options.channels = ImageChannels::kGray;
+  scratch.decoder.Decode(file, options, gray);
   const int64_t plane = shape[1] * shape[2];
   const auto write = [&](int64_t c, auto&& value) {
     for (int64_t i = 0; i < plane; ++i) {
@@ -74,13 +74,13 @@ void LabelPicture::Write(std::string_view datum, const BoxScratch& boxes, const 
     }
   };
   if (is_single_) {
-    CutAndResize(grey, boxes.window, shape[2], shape[1], resized);
+    CutAndResize(gray, boxes.window, shape[2], shape[1], resized);
     return write(0, [](uint8_t pixel) { return pixel > kLeast ? 1.0F : 0.0F; });
   }
   Image mask;
-  mask.Resize(grey.width, grey.height, 1);
+  mask.Resize(gray.width, gray.height, 1);
   for (int64_t c = 0; c < classes_; ++c) {
-    std::ranges::transform(grey.pixels, mask.pixels.begin(),
+    std::ranges::transform(gray.pixels, mask.pixels.begin(),
                            [&](uint8_t pixel) -> uint8_t { return class_of_[pixel] == c + 1 ? 255 : 0; });
     CutAndResize(mask, boxes.window, shape[2], shape[1], resized);
     write(c, [](uint8_t pixel) { return static_cast<float>(pixel) / 255; });

@@ -253,7 +253,7 @@ void RecordTransform::Apply(const SampleId& id, const Shape& shape, ImageDecoder
   PlaceFollowers(size, Extend(part, mirror, scratch), mirror, scratch);
   Change(id, transform.augment, scratch);
   if (wanted_.instances) TightenBoxes(scratch);
-  transform_.Normalise(scratch.picture, data);
+  transform_.Normalize(scratch.picture, data);
   transform_.augmenter().Erase(id, shape, data);
 }
 

@@ -73,10 +73,11 @@ class RecordTransform {
                 RecordPictureScratch& scratch) const;
   // Puts the cut pictures on the canvas, if there is one, and returns what of the picture's pixels it then shows.
   ImageBox Extend(const ResamplePart& part, bool mirror, RecordPictureScratch& scratch) const;
-  // The record's boxes and points, as fractions of what was cut, of boxes without points such as are not visible.
+  // Writes the record's boxes and points as fractions of what was cut; a box without points gets invisible ones.
   void PlaceFollowers(const ImageSize& size, const ImageBox& cut, bool mirror, RecordPictureScratch& scratch) const;
   void Change(const SampleId& id, AugmentScratch& augment, RecordPictureScratch& scratch) const;
-  // Boxes with masks become the bounds of their pixels, of those that others do not hide; those without any go.
+  // A box that has a mask becomes the bounds of its pixels that no other instance hides; one without such pixels is
+  // removed.
   static void TightenBoxes(RecordPictureScratch& scratch);
   // Boxes are cut to the picture; those of which too little is left go.
   void CutBoxes(std::vector<Annotated>& boxes) const;

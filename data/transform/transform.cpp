@@ -59,7 +59,7 @@ Transform::Transform(const TransformationParameter& param, Phase phase, uint64_t
   crop_height_ = param.crop_size() > 0 ? param.crop_size() : param.crop_h();
   crop_width_ = param.crop_size() > 0 ? param.crop_size() : param.crop_w();
   if (param.force_color()) channels_ = ImageChannels::kColor;
-  if (param.force_gray()) channels_ = ImageChannels::kGrey;
+  if (param.force_gray()) channels_ = ImageChannels::kGray;
   if (param.has_mean_file()) ReadMeanImage(base_folder / param.mean_file(), mean_shape_, mean_image_);
 }
 
@@ -332,13 +332,13 @@ void Transform::WriteChanged(const PixelView& from, const ImageWindow& window, c
                              TransformScratch& scratch, std::span<float> out) const {
   CutPicture(from, {.window = window, .mirror = mirrors(id)}, scratch.augment.cut);
   augmenter_.Change(id, scratch.augment.cut, {}, scratch.augment);
-  Normalise(scratch.augment.cut, out);
+  Normalize(scratch.augment.cut, out);
 }
 
-void Transform::Normalise(const Image& picture, std::span<float> out) const {
+void Transform::Normalize(const Image& picture, std::span<float> out) const {
   const Shape shape = {picture.channels, picture.height, picture.width};
   CheckChannels({picture.channels, picture.height, picture.width});
-  Require(static_cast<int64_t>(out.size()) == shape.Count(), "Transform::Normalise: out has the picture's size");
+  Require(static_cast<int64_t>(out.size()) == shape.Count(), "Transform::Normalize: out has the picture's size");
   WriteAll(ViewOf(picture), shape, {.y = pad_, .x = pad_}, false, out.data());
 }
 

@@ -90,7 +90,7 @@ class Transform {
   ImageBox SeenOf(const ImageSize& size) const;
   // A picture that is cut and changed, to normalised floats. Requires: out holds as many as it has pixels' channels.
   // Errors: those of CheckChannels.
-  void Normalise(const Image& picture, std::span<float> out) const;
+  void Normalize(const Image& picture, std::span<float> out) const;
 
  private:
   struct Place {  // where the crop's corner lies, in the padded image

@@ -180,7 +180,7 @@ std::vector<NetBlob> BlobsOf(const Checkpoint& checkpoint, const std::string& fi
 
 CaffeState CaffeStateFromBytes(std::string_view bytes, const std::string& file) {
   constexpr size_t kHeadBytes = 4096;
-  if (RecogniseContent(bytes.substr(0, kHeadBytes)) == Content::kHdf5) {
+  if (RecognizeContent(bytes.substr(0, kHeadBytes)) == Content::kHdf5) {
     return Checked(FromHdf5(Hdf5Reader(bytes, file), file), file);
   }
   CaffeState state;
@@ -190,7 +190,7 @@ CaffeState CaffeStateFromBytes(std::string_view bytes, const std::string& file) 
 
 CaffeState ReadCaffeState(const fs::path& path) {
   const std::string file = path.string();
-  if (RecogniseFile(path) == Content::kHdf5) return Checked(FromHdf5(Hdf5Reader(path), file), file);
+  if (RecognizeFile(path) == Content::kHdf5) return Checked(FromHdf5(Hdf5Reader(path), file), file);
   return CaffeStateFromBytes(ReadFile(path, kWireLimitBytes), file);
 }
 

@@ -35,7 +35,8 @@ double CocoOverlap(size_t i);
 // Adds up what the images of a test show. One thread.
 class CocoPrecision {
  public:
-  // Small is below 32x32 pixels, large above 96x96, as in COCO; without sizes only kAll is counted.
+  // Small is up to 32x32 pixels, large from 96x96 on, both bounds included, as in COCO; without sizes only kAll is
+  // counted.
   struct Options {
     bool has_sizes = false;
     int64_t max_detections = 100;  // of an image and class, those of the highest scores

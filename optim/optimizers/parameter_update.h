@@ -37,7 +37,8 @@ class ParameterUpdate {
   const GraphBuilder& builder() const { return shared_.builder; }
   // Whether the solver spares this parameter decay and layer-wise rates (decay_skip_bias_and_norm).
   bool is_spared() const;
-  // weight_decay * decay_mult, 0 for a spared parameter.
+  // max_weight_decay where a policy changes the decay and it is given, else weight_decay, times decay_mult; 0 for a
+  // spared parameter.
   double decay() const;
   // The momentum of the iteration; whether it can be other than 0.
   Term Momentum();
@@ -75,7 +76,7 @@ class ParameterUpdate {
   ValueId FinishSlots(const Term& extra);
 
  private:
-  // The term that holds decay() in every iteration.
+  // The term of this iteration's decay; a constant where the policy is "fixed".
   Term Decay();
   ValueId SlotState(std::string_view slot);
   // sqrt(sum of a term of a value and, if given, a scalar), over all ranks' parts of it.

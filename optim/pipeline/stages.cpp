@@ -1,4 +1,5 @@
-// Reads pipeline_stage of the layers, which must not fall, and refuses parameters that two stages would share.
+// Reads pipeline_stage of the layers: no layer may be of a stage before that of what it reads. Refuses parameters that
+// two stages would share.
 #include "optim/pipeline/stages.h"
 
 #include <algorithm>

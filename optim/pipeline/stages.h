@@ -21,7 +21,8 @@ std::map<std::string, int> StagesOf(const NetParameter& net, int ranks);
 // Errors: kConfig when layers of two stages share a parameter.
 void RefuseSharing(const NetParameter& net, std::span<const NetBlob> blobs, const std::map<std::string, int>& stages);
 
-// Refuses what a pipeline does not do yet. Errors: kUnavailable at the solver's field.
+// Refuses what a pipeline does not do yet. Errors: kUnavailable at the solver's field; kConfig for
+// micro_batches below 1.
 void RefuseInPipeline(const SolverParameter& solver);
 
 }  // namespace moka

@@ -57,7 +57,7 @@ struct DummyTop {
   LayerParameter* layer;
   int top;
 
-  // The number of samples, in the layer's text.
+  // The name of the field that holds the number of samples, as the layer's text has it.
   std::string Field() const {
     const DummyDataParameter& dummy = layer->dummy_data_param();
     return dummy.shape_size() > 0 ? StrCat("dummy_data_param.shape[", Index(dummy.shape_size()), "]")
@@ -102,7 +102,8 @@ std::vector<DummyTop> DummyTopsOf(NetParameter& net) {
   return tops;
 }
 
-// The batches of the net's data: those that files fill and random numbers; of constants where there is nothing else.
+// The batch sizes of the net's data: of what files or random numbers fill, and of constants only where there is nothing
+// else.
 std::set<int64_t> BatchesOf(NetParameter net) {
   std::set<int64_t> batches;
   for (LayerParameter& layer : *net.mutable_layer()) {
@@ -120,7 +121,8 @@ std::set<int64_t> BatchesOf(NetParameter net) {
   return batches;
 }
 
-// Changes the batches of all data layers but for those of `kept`, constants that have none.
+// Changes the batches of all data layers. `kept`: bit k: the k-th constant whose first dimension is that of other data
+// has no batch and stays.
 NetParameter WithBatches(NetParameter net, const std::set<int64_t>& batches, uint64_t kept, const Change& change) {
   for (LayerParameter& layer : *net.mutable_layer()) {
     if (IsPipelineLayer(layer.type()) && TraitsOf(layer).data != DataKind::kFillers) ChangeBatch(layer, change);

@@ -36,8 +36,8 @@ bool HasGlobalBatch(const SolverParameter& solver);
 // is that of other data; `builds` is asked where it may be so by chance (a matrix of as many classes).
 NetParameter NetOfRank(const NetParameter& net, int64_t ranks, const std::string& parts = "ranks",
                        const std::function<bool(const NetParameter&)>& builds = {});
-// The net with data layers of as many samples. Constants of DummyData as above. Errors: kConfig when the batches of its
-// data layers differ.
+// The net, filtered, with data layers of `batch` samples each. Constants of DummyData as above. Errors: kConfig when
+// the batches of its data layers differ.
 NetParameter WithBatch(const NetParameter& net, int64_t batch);
 
 // The net with the number of ranks in each BatchNorm's sync_ranks that is 0 (all). Errors: kConfig at one that does not

@@ -15,8 +15,8 @@
 namespace moka {
 namespace {
 
-constexpr std::array<std::string_view, 8> kColours = {"#2563eb", "#dc2626", "#059669", "#d97706",
-                                                      "#7c3aed", "#0891b2", "#db2777", "#4d7c0f"};
+constexpr std::array<std::string_view, 8> kColors = {"#2563eb", "#dc2626", "#059669", "#d97706",
+                                                     "#7c3aed", "#0891b2", "#db2777", "#4d7c0f"};
 constexpr double kMarginLeft = 72;
 constexpr double kMarginRight = 24;
 constexpr double kMarginTop = 56;
@@ -149,8 +149,8 @@ std::string Text(double x, double y, std::string_view style, std::string_view te
   return StrCat("<text x=\"", Pixel(x), "\" y=\"", Pixel(y), "\" ", style, ">", Escaped(text), "</text>\n");
 }
 
-std::string Line(double x0, double y0, double x1, double y1, std::string_view colour) {
-  return StrCat("<path d=\"M", Pixel(x0), " ", Pixel(y0), "L", Pixel(x1), " ", Pixel(y1), "\" stroke=\"", colour,
+std::string Line(double x0, double y0, double x1, double y1, std::string_view color) {
+  return StrCat("<path d=\"M", Pixel(x0), " ", Pixel(y0), "L", Pixel(x1), " ", Pixel(y1), "\" stroke=\"", color,
                 "\" stroke-width=\"1\"/>\n");
 }
 
@@ -178,11 +178,11 @@ std::string DrawGrid(const PlotOptions& options, const Axis& x, const Axis& y) {
   return svg;
 }
 
-std::string DrawSeries(const PlotSeries& series, std::string_view colour, const Axis& x, const Axis& y) {
+std::string DrawSeries(const PlotSeries& series, std::string_view color, const Axis& x, const Axis& y) {
   const auto path = [&](const std::vector<std::pair<double, double>>& points, std::string_view style) {
     const std::string data = PathData(points, x, y);
     if (data.empty()) return std::string();
-    return StrCat("<path d=\"", data, "\" fill=\"none\" stroke=\"", colour, "\" stroke-linejoin=\"round\" ",
+    return StrCat("<path d=\"", data, "\" fill=\"none\" stroke=\"", color, "\" stroke-linejoin=\"round\" ",
                   "stroke-linecap=\"round\" ", style, "/>\n");
   };
   constexpr std::string_view kBold = "stroke-width=\"2\"";
@@ -194,7 +194,7 @@ std::string DrawSeries(const PlotSeries& series, std::string_view colour, const 
   for (const auto& [px, py] : series.points) {
     if (!x.Holds(px) || !y.Holds(py)) continue;
     svg += StrCat("<circle cx=\"", Pixel(x.Position(px)), "\" cy=\"", Pixel(y.Position(py)), "\" r=\"3\" fill=\"",
-                  colour, "\"/>\n");
+                  color, "\"/>\n");
   }
   return svg;
 }
@@ -205,7 +205,7 @@ std::string DrawLegend(const std::vector<PlotSeries>& series, double left) {
   constexpr double kTop = 44;
   std::string svg;
   for (size_t i = 0; i < series.size(); ++i) {
-    svg += StrCat("<path d=\"M", Pixel(left), " ", Pixel(kTop - 4), "h18\" stroke=\"", kColours.at(i % kColours.size()),
+    svg += StrCat("<path d=\"M", Pixel(left), " ", Pixel(kTop - 4), "h18\" stroke=\"", kColors.at(i % kColors.size()),
                   "\" stroke-width=\"3\" stroke-linecap=\"round\"/>\n");
     svg += Text(left + 24, kTop, "fill=\"#374151\"", series[i].name);
     left += 24 + kLetter * static_cast<double>(series[i].name.size()) + 22;
@@ -263,7 +263,7 @@ std::string LineChart(const PlotOptions& options, const std::vector<PlotSeries>&
   svg += "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n";
   svg += Text(kMarginLeft, 24, "font-size=\"16\" font-weight=\"bold\" fill=\"#111827\"", options.title);
   svg += DrawGrid(options, x, y);
-  for (size_t i = 0; i < series.size(); ++i) svg += DrawSeries(series[i], kColours.at(i % kColours.size()), x, y);
+  for (size_t i = 0; i < series.size(); ++i) svg += DrawSeries(series[i], kColors.at(i % kColors.size()), x, y);
   svg += DrawLegend(series, kMarginLeft);
   return svg + "</svg>\n";
 }

@@ -33,7 +33,7 @@ void CheckGridBlob(const SolverParameter& solver, int i, const Shape& shape) {
 
 }  // namespace
 
-Image PictureOfValues(const Tensor& values, int64_t i, const GreyRange& range) {
+Image PictureOfValues(const Tensor& values, int64_t i, const GrayRange& range) {
   const Shape& shape = values.shape();
   const int64_t channels = shape[1];
   const int64_t plane = shape[2] * shape[3];

@@ -14,13 +14,13 @@
 namespace moka {
 
 // The values of a blob that are black and white; values outside are cut off.
-struct GreyRange {
+struct GrayRange {
   double low = -1;
   double high = 1;
 };
 
 // Image i of [N,C,H,W], plain float32, C 1 or 3 (B,G,R). Requires: i < N.
-Image PictureOfValues(const Tensor& values, int64_t i, const GreyRange& range);
+Image PictureOfValues(const Tensor& values, int64_t i, const GrayRange& range);
 // Puts the pictures in rows of so many, a pixel apart.
 Image SheetOf(std::vector<Image> pictures, int64_t columns);
 

@@ -216,7 +216,7 @@ void ScalingReport::Start(int64_t iteration, double train_s) {
   exposed_s_ = exchange_->Times().all_exposed_s;
 }
 
-ScalingSummary ScalingReport::Summarise(int64_t iterations, double train_s) {
+ScalingSummary ScalingReport::Summarize(int64_t iterations, double train_s) {
   ScalingSummary summary{.iterations = iterations, .batch = batch_, .baseline = baseline_};
   const auto count = static_cast<double>(iterations);
   StepParts mine{.step_s = (train_s - started_s_) / count, .input_s = (InputSeconds() - input_s_) / count};
@@ -246,7 +246,7 @@ void ScalingReport::Make(int64_t iteration, double train_s, double epoch, const 
                          bool is_last) {
   const int64_t iterations = iteration - started_at_;
   if (iterations <= 0) return;
-  const ScalingSummary summary = Summarise(iterations, train_s);
+  const ScalingSummary summary = Summarize(iterations, train_s);
   Start(iteration, train_s);
   if (run != nullptr)
     run->AppendLine(kScalingFile,

@@ -1,8 +1,8 @@
 // Where the time of a training by several ranks goes, and how well it scales: at the end of each epoch and of the
-// training, for each rank and as means, an iteration's time apart into computing, waiting for input, exposed
+// training, for each rank and as means, an iteration's time taken apart into computing, waiting for input, exposed
 // communication and waiting for ranks that were late; the rank that is late; and the efficiency, with the baseline, the
-// samples a rank and the ranks that it holds for. To the log, metrics.jsonl (split "scaling"), events and, whole, a
-// line of JSON in RUN/scaling.jsonl.
+// samples a rank and the ranks that it holds for. It goes to the log, metrics.jsonl (split "scaling") and events, and
+// whole, as a line of JSON, to RUN/scaling.jsonl.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ struct ScalingSummary {
 
   int64_t rank_batch() const { return batch.of_rank * batch.iter_size; }
   StepParts mean() const;
-  // A step without communication over the step: what the same ranks would gain if it cost nothing.
+  // A step without exposed communication over the step: 1 where communication costs nothing.
   double efficiency() const;
   // Samples a second and rank over the baseline's. Requires: a baseline.
   double efficiency_against() const;
@@ -67,14 +67,14 @@ class ScalingReport {
   // Reports what came since Start or the last report, if anything. `run` and `report` of the ranks that have them.
   // Errors: kIo.
   void Report(int64_t iteration, double train_s, double epoch, const RunFolder* run, TrainReport& report);
-  // The last report, for the person too.
+  // The last report; its sentences are shown on the terminal, too.
   void End(int64_t iteration, double train_s, double epoch, const RunFolder* run, TrainReport& report);
 
  private:
   double InputSeconds() const;
   // The sentences of the last one go to the log with those for the person.
   void Make(int64_t iteration, double train_s, double epoch, const RunFolder* run, TrainReport& report, bool is_last);
-  ScalingSummary Summarise(int64_t iterations, double train_s);
+  ScalingSummary Summarize(int64_t iterations, double train_s);
 
   Communicator* world_;
   GradientExchange* exchange_;

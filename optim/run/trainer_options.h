@@ -76,7 +76,7 @@ struct TrainResult {
   int64_t best_iteration = -1;
   std::string best_metric{};
   std::filesystem::path checkpoint{};  // last written; empty if none
-  // The contract's: 0, 21 (target missed) or 75 (interrupted, time is up).
+  // The exit code (core/error.h): 0, 21 (target missed) or 75 (interrupted, time is up).
   int exit_code() const;
 };
 

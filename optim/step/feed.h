@@ -23,7 +23,7 @@ struct FeedStatistics {
   PipelineStatistics statistics;
 };
 
-// The same in the phase of the net's state, which train_state or the net itself may name, or in `otherwise`.
+// `options` in the phase of the net's state, which train_state or the net itself may name, or in `otherwise`.
 PipelineOptions InPhaseOf(const NetParameter& net, Phase otherwise, PipelineOptions options);
 
 class Feed {
@@ -47,8 +47,8 @@ class Feed {
   int64_t epoch_size() const;
   // Ranks that share the samples.
   int64_t ranks() const { return options_.world; }
-  // Positions are those of all ranks together, so that another number of them can go on. Joins "name/layer" -> samples
-  // consumed; restores them (a layer that is not named starts at 0).
+  // Positions are those of all ranks together, so that another number of them can go on. SavePositions adds
+  // "name/layer" -> samples consumed; Seek goes there (a layer that is not named starts at 0).
   void SavePositions(std::map<std::string, int64_t>& positions) const;
   void Seek(const std::map<std::string, int64_t>& positions);
   int64_t bad_records() const;
@@ -68,7 +68,7 @@ class Feed {
   };
 
   void BindOnDevice(Source& source, const std::vector<std::string>& tops);
-  // Layers of as many records whose orders differ are said.
+  // Warns of layers of as many records whose orders differ.
   void CompareOrders(Source& opened) const;
 
   std::string name_;

@@ -47,7 +47,7 @@ std::string Convolution(const std::string& name, const std::string& bottom, int6
                       " stride: ", stride, " bias_term: false }"));
 }
 
-std::string Normalised(const std::string& name) {
+std::string Normalized(const std::string& name) {
   return Layer("BatchNorm", name + "_bn", {name}, name) +
          Layer("Scale", name + "_scale", {name}, name, "scale_param { bias_term: true }");
 }
@@ -55,16 +55,16 @@ std::string Normalised(const std::string& name) {
 // 6 n + 2 layers: three stages of n blocks.
 std::string ResNet(int64_t layers) {
   std::string text = Input("x", {2, 3, 16, 16}) + Input("label", {2}) + Convolution("conv1", "x", 16, 3, 1) +
-                     Normalised("conv1") + Layer("ReLU", "conv1_relu", {"conv1"}, "conv1");
+                     Normalized("conv1") + Layer("ReLU", "conv1_relu", {"conv1"}, "conv1");
   std::string x = "conv1";
   for (int stage = 0; stage < 3; ++stage) {
     const int64_t outputs = 16 << stage;
     for (int64_t block = 0; block < (layers - 2) / 6; ++block) {
       const std::string name = StrCat("stage", stage, "_", block);
       const bool halves = stage > 0 && block == 0;
-      text += Convolution(name + "_a", x, outputs, 3, halves ? 2 : 1) + Normalised(name + "_a") +
+      text += Convolution(name + "_a", x, outputs, 3, halves ? 2 : 1) + Normalized(name + "_a") +
               Layer("ReLU", name + "_a_relu", {name + "_a"}, name + "_a") +
-              Convolution(name + "_b", name + "_a", outputs, 3, 1) + Normalised(name + "_b");
+              Convolution(name + "_b", name + "_a", outputs, 3, 1) + Normalized(name + "_b");
       if (halves) {
         text += Convolution(name + "_short", x, outputs, 1, 2);
         x = name + "_short";

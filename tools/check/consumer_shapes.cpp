@@ -19,7 +19,8 @@ int SliceAxis(const SliceParameter& p, int rank) {
   return p.has_slice_dim() ? static_cast<int>(p.slice_dim()) : AxisFromFront(p.axis(), rank);
 }
 
-// All parts of a Slice as wide as the one before the last cut, or as `last`; 0 if the points do not rise.
+// Returns the width of a Slice's whole: up to its last cut, then a part of `last`, or, where that is 0, as wide as the
+// part before the cut; 0 if the last two points do not rise.
 int64_t WholeOf(const SliceParameter& p, int64_t last) {
   const int64_t cut = p.slice_point(p.slice_point_size() - 1);
   const int64_t before = p.slice_point_size() > 1 ? int64_t{p.slice_point(p.slice_point_size() - 2)} : 0;

@@ -12,7 +12,7 @@ namespace moka {
 // built need them. Empty: they say nothing.
 TopShapes NeededShapes(const NetParameter& net, const NetAttempt& attempt, const DataTops& tops);
 
-// Data tops whose Slice says where to cut with every part as wide as the one before the last cut.
+// The data tops that a Slice with slice_points cuts, so wide that its last part is as wide as the one before it.
 TopShapes EqualParts(const NetParameter& net, const DataTops& tops);
 
 }  // namespace moka

@@ -32,7 +32,7 @@ bool IsLetterFlag(const Verb& verb, const std::string& word) {
 }
 
 // -solver=x and -n x become --solver=x and --n x; other single letters stay; "a = b" is joined to "a=b".
-std::vector<std::string> Normalised(const Verb& verb, const std::vector<std::string>& words) {
+std::vector<std::string> Normalized(const Verb& verb, const std::vector<std::string>& words) {
   std::vector<std::string> result;
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
@@ -345,7 +345,7 @@ const std::vector<OptionSpec>& CommonOptions() {
 }
 
 Arguments ParseArguments(const Verb& verb, const std::vector<std::string>& words) {
-  std::vector<std::string> normal = Normalised(verb, words);
+  std::vector<std::string> normal = Normalized(verb, words);
   SpellOut(verb, normal);
   RefuseUnknownFlags(verb, normal);
   CheckFlagValues(verb, normal);

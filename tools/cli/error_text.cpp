@@ -41,10 +41,10 @@ std::string SourceLine(const std::string& path, int number) {
   return expanded;
 }
 
-std::string One(const Error& error, bool colour) {
-  const std::string red = colour ? "\x1b[1;31m" : "";
-  const std::string green = colour ? "\x1b[32m" : "";
-  const std::string reset = colour ? "\x1b[0m" : "";
+std::string One(const Error& error, bool color) {
+  const std::string red = color ? "\x1b[1;31m" : "";
+  const std::string green = color ? "\x1b[32m" : "";
+  const std::string reset = color ? "\x1b[0m" : "";
   const SourcePlace& place = error.place();
   const std::string where = place.ToString();
   std::string s =
@@ -65,11 +65,11 @@ std::string One(const Error& error, bool colour) {
 
 }  // namespace
 
-std::string ErrorText(const Error& error, bool colour) {
+std::string ErrorText(const Error& error, bool color) {
   const auto* list = dynamic_cast<const ErrorList*>(&error);
-  if (list == nullptr) return One(error, colour);
+  if (list == nullptr) return One(error, color);
   std::string s;
-  for (const Error& each : list->errors()) s += One(each, colour);
+  for (const Error& each : list->errors()) s += One(each, color);
   if (list->errors().size() > 1) s += StrCat(list->errors().size(), " errors; nothing was started\n");
   return s;
 }

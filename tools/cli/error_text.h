@@ -8,7 +8,7 @@
 namespace moka {
 
 // "error: net.prototxt:14:3: text", the source line with a caret run under the place, "did you mean ...", notes.
-// `colour` adds escape codes. Ends with a newline.
-std::string ErrorText(const Error& error, bool colour);
+// `color` adds escape codes. Ends with a newline.
+std::string ErrorText(const Error& error, bool color);
 
 }  // namespace moka

@@ -1,4 +1,5 @@
-# Debian 12's packages (tools/setup installs them).
+# The libraries that Moka is built with: Debian 12's packages (tools/setup installs them), and CUDA, NCCL and Open MPI
+# where they are.
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(Protobuf 3.21 REQUIRED)

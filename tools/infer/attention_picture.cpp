@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kSquare = 22;  // pixels of a target and source word's square
 constexpr int64_t kMargin = 8;
 constexpr int64_t kMostRows = 32768;
-const WordStyle kGridWords{.scale = 0.45, .colour = {0, 0, 0}};
+const WordStyle kGridWords{.scale = 0.45, .color = {0, 0, 0}};
 
 int64_t WidthOf(const std::vector<std::string>& words) {
   int64_t most = 0;

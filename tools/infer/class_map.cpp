@@ -50,9 +50,9 @@ struct MapTap {
 std::vector<MapTap> MapTaps(int64_t first, int64_t count, double seen_begin, double seen_side, int64_t side) {
   std::vector<MapTap> taps;
   for (int64_t i = 0; i < count; ++i) {
-    const double centre = static_cast<double>(first + i) + 0.5 - seen_begin;
+    const double center = static_cast<double>(first + i) + 0.5 - seen_begin;
     const double at =
-        std::clamp(centre / seen_side * static_cast<double>(side) - 0.5, 0.0, static_cast<double>(side - 1));
+        std::clamp(center / seen_side * static_cast<double>(side) - 0.5, 0.0, static_cast<double>(side - 1));
     const auto low = static_cast<int64_t>(at);
     taps.push_back({low, std::min(low + 1, side - 1), static_cast<float>(at - static_cast<double>(low))});
   }

@@ -60,9 +60,9 @@ std::vector<ShownBox> BoxesOf(const Tensor& rows, int64_t slot, double least, co
 Image DrawnOn(Image picture, const std::vector<ShownBox>& boxes, const InferSource& source) {
   if (picture.channels != 3) ConvertChannels(3, picture);
   const int thickness = picture.width >= 400 ? 2 : 1;
-  for (const ShownBox& found : boxes) DrawBox(found.box, ColourOf(found.label), thickness, picture);
+  for (const ShownBox& found : boxes) DrawBox(found.box, ColorOf(found.label), thickness, picture);
   for (const ShownBox& found : boxes) {
-    const WordStyle style{.scale = 0.4, .has_ground = true, .ground = ColourOf(found.label)};
+    const WordStyle style{.scale = 0.4, .has_ground = true, .ground = ColorOf(found.label)};
     const std::string words = fmt::format("{} {:.2f}", NameOf(source, found.label), found.score);
     DrawWords(words, std::lround(found.box.left), std::lround(found.box.top) - SizeOfWords(words, style).height, style,
               picture);

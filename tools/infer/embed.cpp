@@ -55,20 +55,19 @@ double DistanceOf(std::span<const float> a, std::span<const float> b) {
   }));
 }
 
-struct Neighbour {
+struct Neighbor {
   size_t row = 0;
   double measure = 0;
 };
 
 // The `top` rows from `first` on of the least `measure`, without the row itself; of two alike the earlier.
 template <class Measure>
-std::vector<Neighbour> NearestRows(const VectorRows& all, size_t of, size_t first, int64_t top,
-                                   const Measure& measure) {
-  std::vector<Neighbour> near;
+std::vector<Neighbor> NearestRows(const VectorRows& all, size_t of, size_t first, int64_t top, const Measure& measure) {
+  std::vector<Neighbor> near;
   for (size_t i = first; i < all.rows(); ++i) {
     if (i != of) near.push_back({i, measure(all.row(of), all.row(i))});
   }
-  std::ranges::stable_sort(near, {}, &Neighbour::measure);
+  std::ranges::stable_sort(near, {}, &Neighbor::measure);
   near.resize(std::min(near.size(), static_cast<size_t>(top)));
   return near;
 }
@@ -126,18 +125,18 @@ int EmbedWords(const InferSource& source, const NetParameter& net, const LayerPa
   if (!vectors) return 0;
   PictureJson json = PictureJson::array();
   for (const size_t word : asked) {
-    const std::vector<Neighbour> near =
+    const std::vector<Neighbor> near =
         NearestRows(*vectors, word, kMarkWords.size(), top,
                     [](std::span<const float> a, std::span<const float> b) { return -CosineOf(a, b); });
     if (arguments.Has("json")) {
       PictureJson list = PictureJson::array();
-      for (const Neighbour& one : near)
+      for (const Neighbor& one : near)
         list.push_back({{"word", vocabulary.words()[one.row]}, {"cosine", -one.measure}});
       json.push_back({{"word", vocabulary.words()[word]}, {"nearest", list}, {"vector", vectors->row(word)}});
       continue;
     }
     Print("{}\n", vocabulary.words()[word]);
-    for (const Neighbour& one : near) Print("  {:.4f} - \"{}\"\n", -one.measure, vocabulary.words()[one.row]);
+    for (const Neighbor& one : near) Print("  {:.4f} - \"{}\"\n", -one.measure, vocabulary.words()[one.row]);
   }
   if (arguments.Has("json")) PrintJson(json);
   return 0;
@@ -163,10 +162,10 @@ int EmbedPictures(const InferSource& source, const std::vector<std::string>& inp
   });
   const std::vector<fs::path>& read = done.files;
   for (size_t i = 0; i < read.size(); ++i) {
-    const std::vector<Neighbour> near = NearestRows(vectors, i, 0, top, DistanceOf);
+    const std::vector<Neighbor> near = NearestRows(vectors, i, 0, top, DistanceOf);
     if (report.as_json()) {
       PictureJson list = PictureJson::array();
-      for (const Neighbour& one : near) list.push_back({{"file", read[one.row].string()}, {"distance", one.measure}});
+      for (const Neighbor& one : near) list.push_back({{"file", read[one.row].string()}, {"distance", one.measure}});
       report.Add({{"file", read[i].string()}, {"nearest", list}, {"vector", vectors.row(i)}});
       continue;
     }
@@ -174,7 +173,7 @@ int EmbedPictures(const InferSource& source, const std::vector<std::string>& inp
     std::string numbers;
     for (const float value : vectors.row(i).first(std::min(width, kShown))) numbers += fmt::format(" {:.4f}", value);
     Print("{}: [{}]{}{}\n", read[i].string(), width, numbers, width > kShown ? " ..." : "");
-    for (const Neighbour& one : near) Print("  {:.4f} - {}\n", one.measure, read[one.row].string());
+    for (const Neighbor& one : near) Print("  {:.4f} - {}\n", one.measure, read[one.row].string());
   }
   report.Finish(read.size());
   return done.code;

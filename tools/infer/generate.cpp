@@ -166,7 +166,7 @@ class PicturesOut {
 // Counts the values that are no grey between black and white, which a picture shows as one of these.
 class OutsideRange {
  public:
-  explicit OutsideRange(const GreyRange& range) : range_(range) {}
+  explicit OutsideRange(const GrayRange& range) : range_(range) {}
   void Count(const Tensor& pictures, int64_t i) {
     const int64_t each = pictures.shape().Count(1, 4);
     const double rounding = (range_.high - range_.low) / 510;  // half a grey
@@ -186,7 +186,7 @@ class OutsideRange {
   }
 
  private:
-  GreyRange range_;
+  GrayRange range_;
   int64_t outside_ = 0;
   int64_t values_ = 0;
 };
@@ -197,7 +197,7 @@ int RunGenerate(const InferSource& source, const std::vector<std::string>& input
   const int64_t count = arguments.Int("count", 64, 1, 10000000);
   const int64_t seed = arguments.Int("seed", 1, 0, INT64_MAX);
   const fs::path out = arguments.Get("out", "samples.png");
-  const GreyRange range{double{source.card.generation().low()}, double{source.card.generation().high()}};
+  const GrayRange range{double{source.card.generation().low()}, double{source.card.generation().high()}};
   if (!(range.low < range.high)) {
     throw Error(ErrorKind::kConfig, StrCat("the card's generation: black is ", range.low, " and white ", range.high,
                                            ", expected low below high"));

@@ -103,15 +103,15 @@ Image DrawnOn(const Image& picture, const std::vector<FoundInstance>& instances,
   constexpr double kPart = 0.45;
   for (size_t i = 0; i < instances.size(); ++i) {
     const Image mask = MaskOfInstance(instances[i], masks, zoom, picture.width, picture.height);
-    BlendMask(mask.pixels, ColourOf(static_cast<int64_t>(i)), kPart, drawn);
+    BlendMask(mask.pixels, ColorOf(static_cast<int64_t>(i)), kPart, drawn);
   }
   const auto scale = static_cast<double>(zoom);
   for (size_t i = 0; i < instances.size(); ++i) {
     const FoundInstance& found = instances[i];
-    const Colour colour = ColourOf(static_cast<int64_t>(i));
+    const Color color = ColorOf(static_cast<int64_t>(i));
     const MarkBox box{found.box.left * scale, found.box.top * scale, found.box.right * scale, found.box.bottom * scale};
-    DrawBox(box, colour, 1, drawn);
-    const WordStyle style{.scale = 0.35, .has_ground = true, .ground = colour};
+    DrawBox(box, color, 1, drawn);
+    const WordStyle style{.scale = 0.35, .has_ground = true, .ground = color};
     const std::string score = fmt::format("{:.2f}", found.score);
     const std::string words =
         source.names.size() > 2 ? fmt::format("{} {}", NameOf(source, found.label), score) : score;

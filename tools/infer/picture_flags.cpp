@@ -34,7 +34,7 @@ bool LooksLikeFile(const std::string& text) {
 
 // A file of a mean image, or of NumPy's with a value a channel.
 void TakeMeanFile(const std::string& file, PictureInput& input) {
-  if (RecogniseFile(file) == Content::kNumpy) {
+  if (RecognizeFile(file) == Content::kNumpy) {
     const NamedBlob array = ReadBlobProtoFile(file);
     if (array.shape.rank() <= 1) return input.mutable_mean()->Add(array.values.begin(), array.values.end());
   }

@@ -100,7 +100,7 @@ Image PictureNet::Load(const fs::path& file, int64_t slot) {
     return image;
   } catch (const Error& error) {
     if (error.text().find(file.string()) != std::string::npos) throw;
-    const bool is_text = RecogniseContent(std::string_view(bytes).substr(0, 4096)) == Content::kText;
+    const bool is_text = RecognizeContent(std::string_view(bytes).substr(0, 4096)) == Content::kText;
     const bool is_list = error.kind() == ErrorKind::kBadData && is_text && !IsImageName(file.filename().string());
     const std::string hint =
         is_list ? "a list of pictures, a path a line, goes in on the standard input: - < LIST" : "";

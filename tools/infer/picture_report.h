@@ -53,7 +53,8 @@ class PictureReport {
 
   bool as_json() const { return as_json_; }
   void Add(PictureJson picture) { pictures_.push_back(std::move(picture)); }
-  // Prints, with --json, what was added, by `indent` spaces a level, or on one line for -1.
+  // Ends the trace and logs the time of so many pictures; with --json prints what was added, indented by `indent`
+  // spaces a level, or on one line for -1.
   void Finish(size_t pictures, int indent = 2) const;
 
  private:

@@ -60,7 +60,7 @@ Image LegendOf(const std::vector<ClassShare>& shares, int64_t height) {
     const MarkBox box{4, static_cast<double>(top), 4 + static_cast<double>(kSwatch),
                       static_cast<double>(top + kSwatch)};
     constexpr int kFilled = -1;
-    DrawBox(box, ColourOf(shares[static_cast<size_t>(i)].label), kFilled, legend);
+    DrawBox(box, ColorOf(shares[static_cast<size_t>(i)].label), kFilled, legend);
     DrawWords(lines[static_cast<size_t>(i)], kSwatch + 8, top, style, legend);
   }
   return legend;
@@ -77,7 +77,7 @@ Image OverlayOf(Image picture, const ClassMap& map, const std::vector<ClassShare
     drawn.push_back(share);
     std::ranges::transform(map.classes, mask.begin(),
                            [&](uint8_t label) { return label == share.label ? uint8_t{1} : uint8_t{0}; });
-    BlendMask(mask, ColourOf(share.label), kPart, picture);
+    BlendMask(mask, ColorOf(share.label), kPart, picture);
   }
   const Image legend = LegendOf(drawn, picture.height);
   Image sheet = Paper(picture.width + legend.width, std::max(picture.height, legend.height));
@@ -87,8 +87,8 @@ Image OverlayOf(Image picture, const ClassMap& map, const std::vector<ClassShare
 }
 
 void WriteClassMap(const ClassMap& map, const fs::path& file) {
-  const Image grey{map.width, map.height, 1, map.classes};
-  PlaceFile(file, EncodePng(grey));
+  const Image gray{map.width, map.height, 1, map.classes};
+  PlaceFile(file, EncodePng(gray));
 }
 
 MapOptions OptionsOf(const PictureNet& net, const InferSource& source, const Arguments& arguments) {

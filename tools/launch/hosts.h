@@ -35,7 +35,7 @@ std::vector<HostSlots> WithoutSlot(std::vector<HostSlots> hosts, const std::stri
 
 int SlotCount(const std::vector<HostSlots>& hosts);
 
-// Whether a name means this machine: localhost, a loopback address or the machine's own name.
+// Whether a name means this machine: localhost, 127.0.0.1, or the machine's own name, whole or up to its first dot.
 bool IsThisHost(const std::string& name);
 
 }  // namespace moka

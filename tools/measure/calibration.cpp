@@ -87,7 +87,7 @@ void MagnitudeHistogram::Add(std::span<const float> values) {
 double MagnitudeHistogram::BestLimit(int levels) const {
   if (top_ == 0) return 0;
   const double width = top_ / static_cast<double>(kBins);
-  const auto centre = [&](size_t i) { return (static_cast<double>(i) + 0.5) * width; };
+  const auto center = [&](size_t i) { return (static_cast<double>(i) + 0.5) * width; };
   double best_error = INFINITY;
   double best = top_;
   double inside = 0;  // values below the limit
@@ -98,15 +98,15 @@ double MagnitudeHistogram::BestLimit(int levels) const {
   for (size_t i = 0; i < kBins; ++i) {
     const auto n = static_cast<double>(counts_[i]);
     count += n;
-    sum += n * centre(i);
-    squares += n * centre(i) * centre(i);
+    sum += n * center(i);
+    squares += n * center(i) * center(i);
   }
   for (size_t i = 0; i < kBins; ++i) {
     const auto n = static_cast<double>(counts_[i]);
     inside += n;
     count -= n;
-    sum -= n * centre(i);
-    squares -= n * centre(i) * centre(i);
+    sum -= n * center(i);
+    squares -= n * center(i) * center(i);
     const double limit = static_cast<double>(i + 1) * width;
     const double step = limit / levels;
     const double error = inside * step * step / 12 + squares - 2 * limit * sum + limit * limit * count;

@@ -30,7 +30,7 @@ class MagnitudeHistogram {
  private:
   std::vector<int64_t> counts_;
   double top_ = 0;  // where the last bin ends
-  double low_ = 0;  // smallest value
+  double low_ = 0;  // smallest value, at most 0
 };
 
 // Looks at the outputs of a program compiled with observes_convolutions, batch after batch.
@@ -45,7 +45,7 @@ class Calibration {
   struct Ranges {
     MagnitudeHistogram input;
     MagnitudeHistogram output;
-    std::vector<double> weights;
+    std::vector<double> weights;  // largest magnitude of each output channel
   };
   std::map<std::string, Ranges> layers_;
 };

@@ -80,9 +80,10 @@ bool IsRun(const fs::path& folder) {
 std::optional<NamedRun> FindNamedRun(const std::string& text, const fs::path& runs) {
   std::error_code code;
   if (text.empty() || fs::is_regular_file(text, code)) return std::nullopt;
-  // A folder's own name may hold an @.
+  // Refuses a link `latest` that leaves its folder (kNotAllowed).
   if (fs::path(text).filename() == kLatestLink && fs::is_symlink(text, code)) TargetInFolder(text);
   if (fs::is_symlink(runs / kLatestLink, code) && text == kLatestLink) TargetInFolder(runs / kLatestLink);
+  // A folder's own name may hold an @.
   if (IsRun(text)) return NamedRun{text, {}};
   if (IsRun(runs / text)) return NamedRun{runs / text, {}};
   const size_t at = text.rfind('@');

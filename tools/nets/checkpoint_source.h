@@ -16,6 +16,7 @@ struct NamedRun {
   std::string which;  // "best", "last", "iter_N"; empty: none is named
 };
 // RUN is a folder or the name of one in `runs`. None if there is no such run, or the text is a file's path.
+// Errors: kNotAllowed for a link `latest` that leaves its folder.
 std::optional<NamedRun> FindNamedRun(const std::string& text, const std::filesystem::path& runs);
 // Whether a folder is a run's.
 bool IsRun(const std::filesystem::path& folder);

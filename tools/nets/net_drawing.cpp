@@ -41,7 +41,7 @@ std::string Label(const std::vector<std::string>& lines) {
   return s + "\"";
 }
 
-const char* ColourOf(const LayerTraits& traits) {
+const char* ColorOf(const LayerTraits& traits) {
   switch (traits.is_loss || traits.is_accuracy ? DrawnAs::kScores : traits.drawn_as) {
     case DrawnAs::kWeights: return "#f4b183";
     case DrawnAs::kPooling: return "#a9d18e";
@@ -137,7 +137,7 @@ std::string NetToDot(const NetParameter& net, const DrawingOptions& options) {
   for (int i = 0; i < net.layer_size(); ++i) {
     const LayerParameter& layer = net.layer(i);
     s += StrCat("  l", i, " [label=", NodeLabel(layer, options.show_lr_mult), ", fillcolor=\"",
-                ColourOf(TraitsOf(layer)), "\"];\n");
+                ColorOf(TraitsOf(layer)), "\"];\n");
     for (const std::string& bottom : layer.bottom()) {
       const auto shape = options.shapes.find(bottom);
       const std::string text = shape == options.shapes.end() ? bottom : StrCat(bottom, " ", shape->second);

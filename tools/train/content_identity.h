@@ -12,10 +12,10 @@ class Message;
 
 namespace moka {
 
-// A file: its bytes and a checksum, of all of it or, where it is large, of parts all over it. A list of files: also of
-// some of the files that it names, which start at `root` or the current folder. A folder with a database: its records
-// and their checksum. Any other folder: "a folder". Empty: there is nothing under that name, or nothing that can be
-// read, which whoever reads it tells with its place.
+// A file: how many bytes it has and a checksum, of all of it or, where it is large, of parts all over it. A list of
+// files: also of some of the files that it names, which start at `root` or the current folder. A folder with a
+// database: its records and their checksum. Any other folder: "a folder". Empty: there is nothing under that name, or
+// nothing that can be read, which whoever reads it tells with its place.
 std::string ContentOf(const std::filesystem::path& path, const std::string& root = {});
 
 // Whether texts of the fields of that name are words (a layer's name, a filler's type) and never a file's, even where

@@ -53,7 +53,7 @@ ImportOptions ConvertOptions(const Arguments& arguments) {
   }
   options.height = arguments.Int("resize_height", 0, 0, INT32_MAX);
   options.width = arguments.Int("resize_width", 0, 0, INT32_MAX);
-  options.channels = IsOn(arguments, "gray") ? ImageChannels::kGrey : ImageChannels::kColor;
+  options.channels = IsOn(arguments, "gray") ? ImageChannels::kGray : ImageChannels::kColor;
   if (IsOn(arguments, "shuffle")) options.shuffle_seed = 1;
   options.on_bad_record = ImportOptions::OnBadRecord::kSkip;  // as Caffe: unreadable images are left out
   return options;

@@ -54,7 +54,7 @@ ImportOptions OptionsOf(const Arguments& arguments) {
   else
     throw Error(ErrorKind::kUsage,
                 StrCat("--storage wants source, raw, jpeg or png, found \"", Printable(storage), "\""));
-  if (arguments.Has("gray")) options.channels = ImageChannels::kGrey;
+  if (arguments.Has("gray")) options.channels = ImageChannels::kGray;
   if (arguments.Has("shuffle")) options.shuffle_seed = static_cast<uint64_t>(arguments.Int("shuffle", 0, 0, INT64_MAX));
   options.limit = arguments.Int("limit", 0, 0, INT64_MAX);
   if (arguments.Has("classes")) {

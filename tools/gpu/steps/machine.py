@@ -1,4 +1,5 @@
-"""Steps environment and tests: what the machine has, and the test programs."""
+"""Steps environment, tests and sanitizer: what the machine has, the test programs, and some of their cases under
+compute-sanitizer."""
 
 import concurrent.futures
 import json
@@ -48,7 +49,7 @@ def nvidia_folders(python):
 
 
 def gpus():
-    """[{name, driver, memory}] as the driver's own tool lists them; empty without one."""
+    """[{name, driver, memory, capability}] as the driver's own tool lists them; empty without one."""
     try:
         out = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version,memory.total,compute_cap",
                               "--format=csv,noheader"], capture_output=True, text=True, check=False, timeout=20)

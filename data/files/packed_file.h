@@ -16,10 +16,10 @@
 
 namespace moka {
 
-class GzFile {
+class PackedFile {
  public:
   // Errors: kNoInput, kNotAllowed.
-  explicit GzFile(std::filesystem::path path);
+  explicit PackedFile(std::filesystem::path path);
   // Up to `bytes` bytes; fewer only at the end. Errors: kBadData when the compression is damaged, or packs so tightly
   // that no data are like it.
   int64_t Read(char* data, int64_t bytes);
@@ -46,10 +46,10 @@ class GzFile {
 // and size in extended headers). Nothing is unpacked to disk, so names are only names. What is no regular file
 // (links, devices, sparse files) has no bytes to read and is told in Warnings(). A zip archive is read alike; programs
 // of Windows write backslashes between its folders.
-class TarReader {
+class ArchiveReader {
  public:
-  // Errors: those of GzFile; kBadData for a damaged zip archive.
-  explicit TarReader(const std::filesystem::path& path);
+  // Errors: those of PackedFile; kBadData for a damaged zip archive.
+  explicit ArchiveReader(const std::filesystem::path& path);
   // Steps to the next regular file; false at the end. Errors: kBadData for a damaged archive, and for a member whose
   // name leaves its folder ("..").
   bool Next();
@@ -86,7 +86,7 @@ class TarReader {
   bool TakeMember(char type, Extended own);
   void LookBehindEnd();
 
-  GzFile file_;
+  PackedFile file_;
   std::unique_ptr<ZipMembers> zip_;         // instead of a tar archive
   std::string name_;                        // as a tar archive has it
   std::string plain_name_;                  // of a regular file

@@ -5,7 +5,7 @@
 
 namespace moka {
 
-struct Colour {
+struct Color {
   uint8_t blue = 0;
   uint8_t green = 0;
   uint8_t red = 0;

@@ -1,6 +1,7 @@
-// Blocks of 512 bytes in the ustar format with GNU's and PAX's extensions for long names and large sizes. Headers are
-// checked before anything is believed; only regular files come out.
-#include "data/files/gz_file.h"
+// Packed files through zlib or another program's stream (packed_stream.h); tar archives in blocks of 512 bytes: ustar
+// with GNU's and pax's extensions for long names and large sizes. Headers are checked before anything is believed; only
+// regular files come out.
+#include "data/files/packed_file.h"
 
 #include <zlib.h>
 
@@ -75,9 +76,9 @@ std::string_view Terminated(std::string_view field) { return field.substr(0, fie
 
 }  // namespace
 
-void GzFile::Close::operator()(void* file) const { gzclose_r(static_cast<gzFile>(file)); }
+void PackedFile::Close::operator()(void* file) const { gzclose_r(static_cast<gzFile>(file)); }
 
-GzFile::GzFile(fs::path path) : path_(std::move(path)) {
+PackedFile::PackedFile(fs::path path) : path_(std::move(path)) {
   if (path_ == "/dev/stdin") {  // which may be a pipe
     file_.reset(gzopen(path_.c_str(), "rbe"));
   } else if (const std::string_view packer = PackedStream::PackerOf(BeginOf(path_)); !packer.empty()) {
@@ -95,7 +96,7 @@ GzFile::GzFile(fs::path path) : path_(std::move(path)) {
   gzbuffer(static_cast<gzFile>(file_.get()), kBuffer);
 }
 
-int64_t GzFile::Read(char* data, int64_t bytes) {
+int64_t PackedFile::Read(char* data, int64_t bytes) {
   if (packed_) {
     const int64_t got = packed_->Read(data, bytes);
     packed_offset_ += got;
@@ -121,13 +122,13 @@ int64_t GzFile::Read(char* data, int64_t bytes) {
   return done;
 }
 
-void GzFile::ReadExactly(char* data, int64_t bytes, std::string_view what) {
+void PackedFile::ReadExactly(char* data, int64_t bytes, std::string_view what) {
   const int64_t got = Read(data, bytes);
   if (got == bytes) return;
   throw Error(ErrorKind::kBadData, StrCat(path_.string(), ": ends inside ", what, " (", got, " of ", bytes, " bytes)"));
 }
 
-void GzFile::Skip(int64_t bytes) {
+void PackedFile::Skip(int64_t bytes) {
   std::array<char, 1 << 16> scratch;  // NOLINT(cppcoreguidelines-pro-type-member-init): only written
   while (bytes > 0) {
     const int64_t part = std::min<int64_t>(bytes, scratch.size());
@@ -136,15 +137,17 @@ void GzFile::Skip(int64_t bytes) {
   }
 }
 
-int64_t GzFile::offset() const { return packed_ ? packed_offset_ : int64_t{gztell(static_cast<gzFile>(file_.get()))}; }
+int64_t PackedFile::offset() const {
+  return packed_ ? packed_offset_ : int64_t{gztell(static_cast<gzFile>(file_.get()))};
+}
 
-bool GzFile::is_plain() const { return !packed_ && gzdirect(static_cast<gzFile>(file_.get())) == 1; }
+bool PackedFile::is_plain() const { return !packed_ && gzdirect(static_cast<gzFile>(file_.get())) == 1; }
 
-TarReader::TarReader(const fs::path& path) : file_(path) {
+ArchiveReader::ArchiveReader(const fs::path& path) : file_(path) {
   if (ZipMembers::IsZip(BeginOf(path))) zip_ = std::make_unique<ZipMembers>(path);
 }
 
-void TarReader::SetBytes(int64_t bytes) {
+void ArchiveReader::SetBytes(int64_t bytes) {
   if (bytes < 0 || bytes > kMemberLimit) {
     throw Error(ErrorKind::kBadData,
                 StrCat(file_.path().string(), ": a tar member of more than ", BytesText(kMemberLimit)));
@@ -153,7 +156,7 @@ void TarReader::SetBytes(int64_t bytes) {
   pending_ = (bytes_ + kBlock - 1) / kBlock * kBlock;
 }
 
-bool TarReader::ReadHeader(char& type) {
+bool ArchiveReader::ReadHeader(char& type) {
   file_.Skip(pending_);
   pending_ = 0;
   std::array<char, kBlock> block{};
@@ -183,14 +186,14 @@ bool TarReader::ReadHeader(char& type) {
   return true;
 }
 
-std::string TarReader::ReadLongName() {
+std::string ArchiveReader::ReadLongName() {
   if (bytes_ > kNameLimit)
     throw Error(ErrorKind::kBadData, StrCat(file_.path().string(), ": a tar name of ", bytes_, " bytes"));
   return std::string(Terminated(Read()));
 }
 
 // Records of "LENGTH KEYWORD=VALUE\n", the length in decimal digits and of the whole record.
-void TarReader::ReadExtended(Extended& extended) {
+void ArchiveReader::ReadExtended(Extended& extended) {
   const auto fail = [&](std::string_view why) {
     throw Error(ErrorKind::kBadData, StrCat(file_.path().string(), ": an extended tar header ", why));
   };
@@ -220,7 +223,7 @@ void TarReader::ReadExtended(Extended& extended) {
   }
 }
 
-bool TarReader::TakeMember(char type, Extended own) {
+bool ArchiveReader::TakeMember(char type, Extended own) {
   if (own.path.empty()) own.path = global_.path;
   if (own.bytes < 0) own.bytes = global_.bytes;
   if (!long_name_.empty()) name_ = std::exchange(long_name_, {});
@@ -239,13 +242,13 @@ bool TarReader::TakeMember(char type, Extended own) {
   return false;
 }
 
-bool TarReader::Next() {
+bool ArchiveReader::Next() {
   if (!NextFile()) return false;
   TakeName();
   return true;
 }
 
-void TarReader::TakeName() {
+void ArchiveReader::TakeName() {
   std::string raw = zip_ ? zip_->name() : name_;
   if (zip_ && raw.find('/') == std::string::npos) std::ranges::replace(raw, '\\', '/');
   plain_name_.clear();
@@ -260,7 +263,7 @@ void TarReader::TakeName() {
   if (!names_met_.insert(StableHash(plain_name_)).second) repeated_.Add("members of one name", plain_name_);
 }
 
-bool TarReader::NextFile() {
+bool ArchiveReader::NextFile() {
   if (zip_) return zip_->Next();
   char type = 0;
   Extended own;
@@ -280,7 +283,7 @@ bool TarReader::NextFile() {
 
 // Two blocks of zeros end an archive, and zeros fill it up to a multiple of 20 blocks. Anything else behind them is
 // another archive, which was joined to this one.
-void TarReader::LookBehindEnd() {
+void ArchiveReader::LookBehindEnd() {
   constexpr int kMostBlocks = 40;
   std::array<char, kBlock> block{};
   for (int i = 0; i < kMostBlocks; ++i) {
@@ -293,7 +296,7 @@ void TarReader::LookBehindEnd() {
   }
 }
 
-std::vector<std::string> TarReader::Warnings(std::string_view repeated) const {
+std::vector<std::string> ArchiveReader::Warnings(std::string_view repeated) const {
   std::vector<std::string> warnings;
   const std::string archive = file_.path().string();
   const LeftOut& left_out = zip_ ? zip_->left_out() : left_out_;
@@ -306,7 +309,7 @@ std::vector<std::string> TarReader::Warnings(std::string_view repeated) const {
   return warnings;
 }
 
-std::string TarReader::Read() {
+std::string ArchiveReader::Read() {
   if (bytes() > kFileLimitBytes) {
     throw Error(ErrorKind::kBadData,
                 StrCat(file_.path().string(), ": member \"", Printable(name()), "\" has ", BytesText(bytes()),
@@ -315,7 +318,7 @@ std::string TarReader::Read() {
   return ReadPart(bytes());
 }
 
-std::string TarReader::ReadPart(int64_t bytes) {
+std::string ArchiveReader::ReadPart(int64_t bytes) {
   if (zip_) return zip_->ReadPart(bytes);
   std::string data(static_cast<size_t>(bytes), '\0');
   file_.ReadExactly(data.data(), bytes, StrCat("member \"", Printable(name_), "\""));

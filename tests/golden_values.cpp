@@ -14,9 +14,9 @@ namespace {
 constexpr uint64_t kSampleSeed = 7;
 
 // centre + width * (u - 1/2), in double and rounded once.
-std::vector<float> Spread(std::string_view stream, int64_t count, double centre, double width) {
+std::vector<float> Spread(std::string_view stream, int64_t count, double center, double width) {
   std::vector<float> values = GoldenUnits(stream, count);
-  for (float& v : values) v = static_cast<float>(centre + width * (static_cast<double>(v) - 0.5));
+  for (float& v : values) v = static_cast<float>(center + width * (static_cast<double>(v) - 0.5));
   return values;
 }
 
@@ -38,18 +38,18 @@ std::vector<float> GoldenUnits(std::string_view stream, int64_t count) {
 std::vector<float> GoldenParameter(const NetBlob& blob, const LayerParameter& layer) {
   const int64_t count = blob.shape.Count();
   if (layer.type() == "BatchNorm") return std::vector<float>(static_cast<size_t>(count), 0.0F);
-  double centre = 0;
+  double center = 0;
   double width = 0.2;
   if (layer.type() == "Scale" && blob.index == 0) {
     const bool zero = layer.scale_param().has_filler() && layer.scale_param().filler().type() == "constant" &&
                       layer.scale_param().filler().value() == 0.0F;
-    centre = zero ? 0.25 : 1;
+    center = zero ? 0.25 : 1;
   } else if (layer.type() == "PReLU") {
-    centre = 0.25;
+    center = 0.25;
   } else if (blob.shape.rank() >= 2) {
     width = 2 * std::sqrt(2.0) * std::sqrt(3.0 / static_cast<double>(blob.shape.Count(1, blob.shape.rank())));
   }
-  return Spread(StrCat(blob.layer, "/", blob.index), count, centre, width);
+  return Spread(StrCat(blob.layer, "/", blob.index), count, center, width);
 }
 
 std::vector<float> GoldenStatistic(const NetBlob& blob) {

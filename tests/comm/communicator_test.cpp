@@ -84,7 +84,7 @@ TEST(Communicator, SumsInTheOrderOfRanksOnAllOfThem) {
   });
 }
 
-TEST(Communicator, KnowsHostsThatAllHaveEquallyManyNeighbours) {
+TEST(Communicator, KnowsHostsThatAllHaveEquallyManyNeighbors) {
   const auto group_of = [](std::vector<std::string> hosts) {
     const int ranks = static_cast<int>(hosts.size());
     return Communicator(std::move(MakeThreadWorld(ranks)[0]), std::move(hosts)).group();
@@ -97,7 +97,7 @@ TEST(Communicator, KnowsHostsThatAllHaveEquallyManyNeighbours) {
   EXPECT_EQ(group_of({"a", "a", "a", "a", "b", "b"}), 1);
 }
 
-TEST(Communicator, KnowsNumaNodesThatAllHaveEquallyManyNeighbours) {
+TEST(Communicator, KnowsNumaNodesThatAllHaveEquallyManyNeighbors) {
   const auto group_of = [](std::vector<std::string> hosts, std::vector<int> nodes) {
     const int ranks = static_cast<int>(hosts.size());
     return Communicator(std::move(MakeThreadWorld(ranks)[0]), std::move(hosts), std::chrono::seconds(1),

@@ -47,7 +47,7 @@ class SampleImports : public DataTest {
     ImageDecoder().Decode(file, {}, image);
     return image;
   }
-  static std::string Grey(int64_t width, int64_t height, std::vector<uint8_t> values) {
+  static std::string Gray(int64_t width, int64_t height, std::vector<uint8_t> values) {
     Image image;
     image.Resize(width, height, 1);
     image.pixels = std::move(values);

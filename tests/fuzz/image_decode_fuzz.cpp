@@ -36,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     static moka::ImageDecoder decoder;
     static moka::Image image;
     constexpr std::array<moka::ImageChannels, 3> kChannels = {moka::ImageChannels::kAsStored,
-                                                              moka::ImageChannels::kColor, moka::ImageChannels::kGrey};
+                                                              moka::ImageChannels::kColor, moka::ImageChannels::kGray};
     moka::DecodeOptions options{.channels = kChannels[file.size() % 3], .pixel_limit = 1 << 16};
     if (file.size() % 2 == 1) options.damage = moka::DecodeOptions::Damage::kLenient;
     if (file.size() / 2 % 2 == 1) return moka::DecodeSomeWindow(decoder, file, options);

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <string>
 
-#include "data/files/gz_file.h"
+#include "data/files/packed_file.h"
 #include "tests/fuzz/input_file.h"
 #include "tests/fuzz/one_input.h"
 #include "tests/fuzz/read_tree.h"
@@ -39,7 +39,7 @@ std::string WithChecksums(std::string_view archive) {
 constexpr int64_t kMostBytes = int64_t{1} << 26;
 
 void ReadMembers(const std::filesystem::path& archive) {
-  TarReader tar(archive);
+  ArchiveReader tar(archive);
   int64_t bytes = 0;
   while (tar.Next()) {
     bytes += tar.bytes();

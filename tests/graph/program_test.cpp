@@ -135,7 +135,7 @@ TEST(ProgramTest, RecomputingKeepsLess) {
   EXPECT_LT(arena[1], arena[0] * 3 / 4);
 }
 
-TEST(ProgramTest, ComposingRemovesTheNormalisedValue) {
+TEST(ProgramTest, ComposingRemovesTheNormalizedValue) {
   SmallNet net;
   net.Build();
   const auto pointwise_nodes = [&] {

@@ -87,8 +87,8 @@ OpCase BackwardWeights(const Convolution& c, bool bias) {
 }
 
 std::string Blocked(int64_t lanes) { return StrCat("Abcd", lanes, "a"); }
-Lying DataLying(int64_t lanes) { return {{Blocked(lanes)}, {Blocked(lanes)}}; }
-Lying WeightsLying(int64_t lanes) { return {{Blocked(lanes), Blocked(lanes)}, {}}; }
+ChosenLayouts DataLayouts(int64_t lanes) { return {{Blocked(lanes)}, {Blocked(lanes)}}; }
+ChosenLayouts WeightsLayouts(int64_t lanes) { return {{Blocked(lanes), Blocked(lanes)}, {}}; }
 bool IsLacking(const Checked& checked) { return checked.refusal.ends_with("which this CPU lacks"); }
 
 constexpr const char* kName = "batch_lanes";
@@ -100,12 +100,12 @@ INSTANTIATE_TEST_SUITE_P(Lanes, BatchLanes, testing::Values(8, 16), testing::Pri
 // All three passes; false if the CPU lacks the instructions.
 bool TakesAllPasses(const Convolution& c, int64_t lanes, bool bias, bool relu) {
   SCOPED_TRACE(StrCat(c.x.ToString(), c.w.ToString(), c.geometry.ToString()));
-  const Checked forward = CheckKernel(kName, "convolution", Forward(c, bias, relu), DataLying(lanes));
+  const Checked forward = CheckKernel(kName, "convolution", Forward(c, bias, relu), DataLayouts(lanes));
   if (IsLacking(forward)) return false;
   EXPECT_EQ(forward.refusal, "");
   EXPECT_EQ(forward.implementation, lanes == 16 ? "direct:avx512" : "direct:avx2");
-  EXPECT_EQ(CheckKernel(kName, "convolution_backward_data", BackwardData(c), DataLying(lanes)).refusal, "");
-  EXPECT_EQ(CheckKernel(kName, "convolution_backward_weights", BackwardWeights(c, bias), WeightsLying(lanes)).refusal,
+  EXPECT_EQ(CheckKernel(kName, "convolution_backward_data", BackwardData(c), DataLayouts(lanes)).refusal, "");
+  EXPECT_EQ(CheckKernel(kName, "convolution_backward_weights", BackwardWeights(c, bias), WeightsLayouts(lanes)).refusal,
             "");
   return true;
 }
@@ -134,12 +134,13 @@ TEST_P(BatchLanes, WinogradAlongRowsMatchesTheReference) {
     SCOPED_TRACE(StrCat(c.x.ToString(), c.w.ToString(), c.geometry.ToString()));
     OpCase op_case = Forward(c, random.Below(2) == 0, random.Below(2) == 0);
     op_case.tolerance = 1e-5;
-    const Checked checked = CheckKernel(kWinograd, "convolution", op_case, DataLying(GetParam()));
+    const Checked checked = CheckKernel(kWinograd, "convolution", op_case, DataLayouts(GetParam()));
     if (IsLacking(checked)) GTEST_SKIP() << checked.refusal;
     EXPECT_EQ(checked.refusal, "");
     OpCase weights = BackwardWeights(c, random.Below(2) == 0);
     weights.tolerance = 1e-5;
-    const Checked gradient = CheckKernel(kWinograd, "convolution_backward_weights", weights, WeightsLying(GetParam()));
+    const Checked gradient =
+        CheckKernel(kWinograd, "convolution_backward_weights", weights, WeightsLayouts(GetParam()));
     EXPECT_EQ(gradient.refusal, "");
     worst = std::max({worst, checked.worst_error, gradient.worst_error});
   }
@@ -164,15 +165,15 @@ TEST_P(BatchLanes, GapsAndEdgesMatchTheReference) {
 }
 
 // The values of an op's outputs when its kernel is made for `threads` threads and run by more.
-std::vector<double> ValuesOf(std::string_view op, const OpCase& op_case, const Lying& lying, int threads,
+std::vector<double> ValuesOf(std::string_view op, const OpCase& op_case, const ChosenLayouts& layouts, int threads,
                              std::string_view row = kName) {
   const OpGraph built = BuildOp(StandardCatalog().Op(op), op_case, DType::kFloat32);
   const Node& node = built.graph.node(built.node);
   std::vector<TensorType> inputs = built.graph.InputTypes(node);
   std::vector<TensorType> outputs = built.graph.OutputTypes(node);
   const auto values = MakeInputs(op_case, inputs);
-  for (size_t i = 0; i < lying.inputs.size(); ++i) inputs[i].layout = Layout::Parse(lying.inputs[i]);
-  for (size_t o = 0; o < lying.outputs.size(); ++o) outputs[o].layout = Layout::Parse(lying.outputs[o]);
+  for (size_t i = 0; i < layouts.inputs.size(); ++i) inputs[i].layout = Layout::Parse(layouts.inputs[i]);
+  for (size_t o = 0; o < layouts.outputs.size(); ++o) outputs[o].layout = Layout::Parse(layouts.outputs[o]);
   std::vector<double> found;
   for (const KernelDef* def : StandardCatalog().KernelsOf(op, DeviceKind::kCpu)) {
     if (def->name != row || !def->refuse({node, inputs, outputs}).empty()) continue;
@@ -201,18 +202,18 @@ std::vector<double> ValuesOf(std::string_view op, const OpCase& op_case, const L
 TEST_P(BatchLanes, BitsDoNotDependOnTheThreads) {
   const Convolution c = LeNet(3);
   for (const int threads : {2, 3, 7}) {
-    EXPECT_EQ(ValuesOf("convolution", Forward(c, true, true), DataLying(GetParam()), threads),
-              ValuesOf("convolution", Forward(c, true, true), DataLying(GetParam()), 1));
-    EXPECT_EQ(ValuesOf("convolution_backward_data", BackwardData(c), DataLying(GetParam()), threads),
-              ValuesOf("convolution_backward_data", BackwardData(c), DataLying(GetParam()), 1));
-    EXPECT_EQ(ValuesOf("convolution_backward_weights", BackwardWeights(c, true), WeightsLying(GetParam()), threads),
-              ValuesOf("convolution_backward_weights", BackwardWeights(c, true), WeightsLying(GetParam()), 1));
-    EXPECT_EQ(ValuesOf("convolution", Forward(c, true, true), DataLying(GetParam()), threads, kWinograd),
-              ValuesOf("convolution", Forward(c, true, true), DataLying(GetParam()), 1, kWinograd));
+    EXPECT_EQ(ValuesOf("convolution", Forward(c, true, true), DataLayouts(GetParam()), threads),
+              ValuesOf("convolution", Forward(c, true, true), DataLayouts(GetParam()), 1));
+    EXPECT_EQ(ValuesOf("convolution_backward_data", BackwardData(c), DataLayouts(GetParam()), threads),
+              ValuesOf("convolution_backward_data", BackwardData(c), DataLayouts(GetParam()), 1));
+    EXPECT_EQ(ValuesOf("convolution_backward_weights", BackwardWeights(c, true), WeightsLayouts(GetParam()), threads),
+              ValuesOf("convolution_backward_weights", BackwardWeights(c, true), WeightsLayouts(GetParam()), 1));
+    EXPECT_EQ(ValuesOf("convolution", Forward(c, true, true), DataLayouts(GetParam()), threads, kWinograd),
+              ValuesOf("convolution", Forward(c, true, true), DataLayouts(GetParam()), 1, kWinograd));
     EXPECT_EQ(
-        ValuesOf("convolution_backward_weights", BackwardWeights(c, true), WeightsLying(GetParam()), threads,
+        ValuesOf("convolution_backward_weights", BackwardWeights(c, true), WeightsLayouts(GetParam()), threads,
                  kWinograd),
-        ValuesOf("convolution_backward_weights", BackwardWeights(c, true), WeightsLying(GetParam()), 1, kWinograd));
+        ValuesOf("convolution_backward_weights", BackwardWeights(c, true), WeightsLayouts(GetParam()), 1, kWinograd));
   }
 }
 
@@ -220,14 +221,14 @@ TEST_P(BatchLanes, MaxPoolingMatchesTheReference) {
   const int64_t lanes = GetParam();
   RandomStream random(11, static_cast<uint64_t>(lanes));
   const auto pick = [&](int64_t most) { return 1 + static_cast<int64_t>(random.Below(static_cast<uint64_t>(most))); };
-  const Lying lying{{Blocked(lanes), Blocked(lanes)}, {Blocked(lanes), Blocked(lanes)}};
+  const ChosenLayouts layouts{{Blocked(lanes), Blocked(lanes)}, {Blocked(lanes), Blocked(lanes)}};
   for (int i = 0; i < 60; ++i) {
     const Ints kernel = {pick(4), pick(4)};
     const Ints begin = {pick(kernel[0]) - 1, pick(kernel[1]) - 1};
     const Attributes pool = PoolCase(kernel, {pick(4), pick(4)}, begin, begin);
     const Shape x{pick(35), pick(4), kernel[0] + pick(9) - 1, kernel[1] + pick(9) - 1};
     SCOPED_TRACE(StrCat(x.ToString(), pool.ToString()));
-    const Checked forward = CheckKernel(kName, "pool_max", {"forward", {Type(x)}, pool}, lying);
+    const Checked forward = CheckKernel(kName, "pool_max", {"forward", {Type(x)}, pool}, layouts);
     if (IsLacking(forward)) GTEST_SKIP() << forward.refusal;
     EXPECT_EQ(forward.refusal, "");
     const Shape y = forward.outputs[0].shape;
@@ -235,7 +236,7 @@ TEST_P(BatchLanes, MaxPoolingMatchesTheReference) {
                           .inputs = {Type(y), {DType::kUInt8, y, {}}},
                           .attributes = With(pool, {{"input_shape", DimsOf(x)}}),
                           .ranges = {{1, 0, 0}}};
-    EXPECT_EQ(CheckKernel(kName, "pool_max_backward", backward, lying).refusal, "");
+    EXPECT_EQ(CheckKernel(kName, "pool_max_backward", backward, layouts).refusal, "");
   }
 }
 
@@ -255,7 +256,7 @@ TEST_P(BatchLanes, ProposesWhereChannelsWouldBePadded) {
   const std::string blocked = Blocked(GetParam());
   const int64_t images = GetParam() == 16 ? 32 : 8;
   const OpCase narrow = Forward(LeNet(images), true, false);
-  if (IsLacking(CheckKernel(kName, "convolution", narrow, DataLying(GetParam())))) GTEST_SKIP() << "no such vectors";
+  if (IsLacking(CheckKernel(kName, "convolution", narrow, DataLayouts(GetParam())))) GTEST_SKIP() << "no such vectors";
   const Checked forward = CheckProposal(kName, "convolution", narrow, {});
   // A machine without AVX-512 has blocks of 8 only.
   const std::string widest = LayoutNames(forward.inputs)[0];
@@ -271,8 +272,8 @@ TEST_P(BatchLanes, ProposesWhereChannelsWouldBePadded) {
 
 TEST(BatchLanesRefusals, SayWhy) {
   const Convolution c = LeNet(8);
-  const auto refusal = [&](const OpCase& op_case, const Lying& lying) {
-    return CheckKernel(kName, "convolution", op_case, lying).refusal;
+  const auto refusal = [&](const OpCase& op_case, const ChosenLayouts& layouts) {
+    return CheckKernel(kName, "convolution", op_case, layouts).refusal;
   };
   EXPECT_EQ(refusal(Forward(c, false, false), {}), "the images of float32[8,20,12,12] are not in blocks of 8 or 16");
   EXPECT_EQ(refusal(Forward(c, false, false), {{"Abcd8a"}, {}}),
@@ -280,7 +281,7 @@ TEST(BatchLanesRefusals, SayWhy) {
   OpCase summed = Forward(c, false, false);
   summed.inputs.push_back(Type(c.y));
   summed.attributes.Set("sum", true);
-  EXPECT_EQ(refusal(summed, DataLying(8)), "it adds no summand");
+  EXPECT_EQ(refusal(summed, DataLayouts(8)), "it adds no summand");
   const std::string weights = refusal(Forward(c, false, false), {{"Abcd8a", "acdb"}, {"Abcd8a"}});
   if (weights.ends_with("which this CPU lacks")) GTEST_SKIP() << weights;
   EXPECT_EQ(weights, "the weights float32[50,20,5,5]:acdb are not plain");

@@ -104,14 +104,15 @@ Checked Run(Setup& s, const OpCase& op_case) {
 
 }  // namespace
 
-Checked CheckKernel(std::string_view kernel, std::string_view op, const OpCase& op_case, const Lying& lying) {
+Checked CheckKernel(std::string_view kernel, std::string_view op, const OpCase& op_case, const ChosenLayouts& layouts) {
   Setup s(kernel, op, op_case);
-  SetLayouts(s.inputs, lying.inputs);
-  SetLayouts(s.outputs, lying.outputs);
+  SetLayouts(s.inputs, layouts.inputs);
+  SetLayouts(s.outputs, layouts.outputs);
   return Run(s, op_case);
 }
 
-Checked CheckProposal(std::string_view kernel, std::string_view op, const OpCase& op_case, const Lying& current) {
+Checked CheckProposal(std::string_view kernel, std::string_view op, const OpCase& op_case,
+                      const ChosenLayouts& current) {
   Setup s(kernel, op, op_case);
   SetLayouts(s.inputs, current.inputs);
   const auto proposal = s.kernel.propose({s.node, s.inputs, s.outputs});

@@ -9,8 +9,8 @@
 
 namespace moka {
 
-// Layouts by name ("aBcd16b"), empty for plain; missing entries are plain.
-struct Lying {
+// The layouts that a kernel is run with, by name ("aBcd16b"); empty or missing: plain.
+struct ChosenLayouts {
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
 };
@@ -25,9 +25,10 @@ struct Checked {
 
 // Runs the kernel with exactly these layouts and expects the reference's values, zero padding and a second run's
 // equality. Opaque padding (of integer outputs) is not looked at.
-Checked CheckKernel(std::string_view kernel, std::string_view op, const OpCase& op_case, const Lying& lying);
+Checked CheckKernel(std::string_view kernel, std::string_view op, const OpCase& op_case, const ChosenLayouts& layouts);
 // The same under the layouts the kernel proposes when its inputs lie as said.
-Checked CheckProposal(std::string_view kernel, std::string_view op, const OpCase& op_case, const Lying& current);
+Checked CheckProposal(std::string_view kernel, std::string_view op, const OpCase& op_case,
+                      const ChosenLayouts& current);
 
 // Layout names of types, plain spelled out.
 std::vector<std::string> LayoutNames(const std::vector<TensorType>& types);

@@ -1,5 +1,5 @@
-// EmbedSum and MatMul: mistakes and shapes (tests/golden/layers_memory.json has values and gradients;
-// recurrent_test.cpp runs wrong indices).
+// The layers of memory networks, EmbedSum and MatMul: mistakes and shapes (tests/golden/layers_memory.json has values
+// and gradients; recurrent_test.cpp runs wrong indices).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

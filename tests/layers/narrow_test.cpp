@@ -105,8 +105,8 @@ TEST(NarrowBackwardData, ProposesBlocksOfDyAndAPlainResult) {
 
 TEST(NarrowBackwardData, SaysWhatItRefuses) {
   const Problem p = {Shape{1, 3, 8, 8}, Shape{32, 3, 4, 4}};
-  const auto refusal = [](const OpCase& op_case, const Lying& lying) {
-    return CheckKernel("narrow", kOp, op_case, lying).refusal;
+  const auto refusal = [](const OpCase& op_case, const ChosenLayouts& layouts) {
+    return CheckKernel("narrow", kOp, op_case, layouts).refusal;
   };
   EXPECT_EQ(refusal(Case(p), {}), "only channel blocks of 16 with AVX-512 or of 8 with AVX2, found float32[1,32,4,4]");
   EXPECT_EQ(refusal(Case({Shape{1, 5, 8, 8}, Shape{32, 5, 4, 4}}), {}), "only for up to 4 channels of x, found 5");

@@ -160,7 +160,7 @@ TEST(OnednnConvolution, WeightBlocksAcrossGroupsAreRefused) {
 
 // A layout that is there already is kept when the same implementation runs on it, and the gradients use the forward
 // layouts.
-TEST(OnednnConvolution, NeighboursAgreeOnLayouts) {
+TEST(OnednnConvolution, NeighborsAgreeOnLayouts) {
   const Convolution c = {Shape{2, 64, 14, 14}, Shape{64, 64, 3, 3}, Shape{2, 64, 14, 14},
                          ConvolutionCase({1, 1}, {1, 1}, {1, 1}, {1, 1})};
   const Checked forward = CheckProposal("onednn", "convolution", Forward(c, false), {});

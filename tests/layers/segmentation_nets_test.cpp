@@ -23,7 +23,7 @@ constexpr uint64_t kParitySeed = 1701;
 constexpr uint64_t kParitySampleSeed = 7;
 
 // u - 0.5 of tests/golden/moka_random.py.
-std::vector<double> Centred(std::string_view stream, int64_t count) {
+std::vector<double> Centered(std::string_view stream, int64_t count) {
   const uint64_t hash = StableHash(stream);
   std::vector<double> values(static_cast<size_t>(count));
   for (size_t k = 0; k < values.size(); ++k) {
@@ -42,7 +42,7 @@ std::vector<float> ParityValues(const NetBlob& blob, const std::string& type) {
       is_weight ? 2 * std::sqrt(2.0) * std::sqrt(3.0 / static_cast<double>(blob.shape.Count(1, blob.shape.rank())))
                 : 0.2;
   std::vector<float> values;
-  for (const double u : Centred(StrCat(blob.layer, "/", blob.index), blob.shape.Count())) {
+  for (const double u : Centered(StrCat(blob.layer, "/", blob.index), blob.shape.Count())) {
     values.push_back(static_cast<float>((is_scale ? 1 : 0) + width * u));
   }
   return values;
@@ -84,7 +84,7 @@ TEST_P(SegmentationNets, HaveTheParametersAndTheForwardPassOfPyTorch) {
   CompileOptions compile;
   compile.inference = true;
   const auto program = Compile(std::move(net.graph), store, compile);
-  const std::vector<double> data = Centred("data", input.Count());
+  const std::vector<double> data = Centered("data", input.Count());
   for (size_t k = 0; k < data.size(); ++k) program->input("data").as<float>()[k] = static_cast<float>(2 * data[k]);
   program->Run();
 

@@ -142,7 +142,7 @@ TEST(ShapeTest, DropoutDialects) {
   EXPECT_EQ(values("", TEST), (std::set<double>{3}));
 }
 
-TEST(ShapeTest, NormalisationMistakes) {
+TEST(ShapeTest, NormalizationMistakes) {
   EXPECT_THAT(ErrorOf({{3}}, "MVN"), HasSubstr("the bottom must be [N,C,..], found [3]"));
   EXPECT_THAT(ErrorOf({{3}}, "Normalize"), HasSubstr("the bottom must be [N,C,..], found [3]"));
   EXPECT_THAT(ErrorOf({{3, 2}}, "Normalize", "norm_param { eps: -1 }"),

@@ -207,7 +207,7 @@ TEST(SmallTest, TripletLayersThatDoNotFit) {
       HasSubstr("must give 'margin'"));
 }
 
-TEST(SmallTest, PatchesThatHaveNoCentre) {
+TEST(SmallTest, PatchesThatHaveNoCenter) {
   const auto error = [](const std::vector<int64_t>& shape, const std::string& layer, const std::string& text = "") {
     return OneLayerErrors({{"a", shape}, {"b", shape}}, {"y"}, PythonLayerText("pyloss", layer, text));
   };

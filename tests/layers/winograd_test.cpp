@@ -95,11 +95,11 @@ std::vector<std::string> WeightLayouts(int64_t lanes) {
       "", "ABcd" + l + "b" + l + "a", "ABcd" + l + "a" + l + "b", "Abcd" + l + "a", "aBcd" + l + "b", "Acdb" + l + "a"};
 }
 
-Lying ForwardLying(const OpCase& op_case, int64_t lanes, const std::string& weights) {
-  Lying lying{{Blocked(lanes), weights}, {Blocked(lanes)}};
-  lying.inputs.resize(op_case.inputs.size());
-  if (op_case.attributes.Bool("sum")) lying.inputs.back() = Blocked(lanes);
-  return lying;
+ChosenLayouts ForwardLayouts(const OpCase& op_case, int64_t lanes, const std::string& weights) {
+  ChosenLayouts layouts{{Blocked(lanes), weights}, {Blocked(lanes)}};
+  layouts.inputs.resize(op_case.inputs.size());
+  if (op_case.attributes.Bool("sum")) layouts.inputs.back() = Blocked(lanes);
+  return layouts;
 }
 
 bool IsLacking(const Checked& checked) { return checked.refusal.ends_with("which this CPU lacks"); }
@@ -118,7 +118,7 @@ bool MatchesTheReference(const Window& window, int64_t lanes, const std::string&
     const std::string& weights = layouts[random.Below(layouts.size())];
     const OpCase op_case = Forward(c, random.Below(2) == 0, random.Below(2) == 0, random.Below(2) == 0);
     SCOPED_TRACE(StrCat(c.x.ToString(), c.w.ToString(), c.geometry.ToString(), " weights ", weights));
-    const Checked forward = CheckKernel("winograd", "convolution", op_case, ForwardLying(op_case, lanes, weights));
+    const Checked forward = CheckKernel("winograd", "convolution", op_case, ForwardLayouts(op_case, lanes, weights));
     if (IsLacking(forward)) return false;
     EXPECT_EQ(forward.refusal, "");
     EXPECT_EQ(forward.implementation, implementation);
@@ -148,7 +148,7 @@ bool TakesEveryLayout(const Convolution& c, int64_t lanes, bool sum_and_relu) {
   for (const std::string& weights : WeightLayouts(lanes)) {
     SCOPED_TRACE(weights);
     const OpCase op_case = Forward(c, true, sum_and_relu, sum_and_relu);
-    const Checked forward = CheckKernel("winograd", "convolution", op_case, ForwardLying(op_case, lanes, weights));
+    const Checked forward = CheckKernel("winograd", "convolution", op_case, ForwardLayouts(op_case, lanes, weights));
     if (IsLacking(forward)) return false;
     EXPECT_EQ(forward.refusal, "");
     EXPECT_EQ(CheckKernel("winograd", "convolution_backward_data", BackwardData(c),
@@ -181,7 +181,7 @@ TEST_P(Winograd, LargeSumsStayWithinTheBound) {
         Make(1, 16, 8, 64, 64, {0, 0}, {0, 0}), Make(2, 32, 16, 45, 41, {1, 1}, {1, 1}, 1, kFour),
         Make(1, 300, 64, 7, 9, {1, 1}, {1, 1}, 1, kFour), Make(1, 128, 256, 4, 4, {1, 1}, {1, 1}, 1, kFour)}) {
     const OpCase op_case = Forward(c, false, false, false);
-    const Checked forward = CheckKernel("winograd", "convolution", op_case, ForwardLying(op_case, lanes, ""));
+    const Checked forward = CheckKernel("winograd", "convolution", op_case, ForwardLayouts(op_case, lanes, ""));
     if (IsLacking(forward)) GTEST_SKIP() << forward.refusal;
     EXPECT_EQ(forward.refusal, "");
     EXPECT_LE(forward.worst_error, 5e-6) << c.x.ToString();
@@ -242,7 +242,7 @@ TEST_P(Winograd, NarrowTilesMatchTheReference) {
       SCOPED_TRACE(StrCat(h, "x", w));
       const Convolution c = Make(3, 20, 24, h, w, {1, 1}, {1, 1});
       const OpCase op_case = Forward(c, true, true, true);
-      const Checked forward = CheckKernel("winograd", "convolution", op_case, ForwardLying(op_case, lanes, ""));
+      const Checked forward = CheckKernel("winograd", "convolution", op_case, ForwardLayouts(op_case, lanes, ""));
       if (IsLacking(forward)) GTEST_SKIP() << forward.refusal;
       EXPECT_LE(forward.worst_error, 4e-6);
       const Checked data = CheckKernel("winograd", "convolution_backward_data", BackwardData(c),
@@ -317,7 +317,7 @@ TEST_P(Winograd, ProposesBlocksAndKeepsWhatLiesThere) {
   const std::string l = StrCat(lanes);
   const std::string weights = "ABcd" + l + "b" + l + "a";
   const OpCase op_case = Forward(c, true, true, false);
-  if (IsLacking(CheckKernel("winograd", "convolution", op_case, ForwardLying(op_case, lanes, ""))))
+  if (IsLacking(CheckKernel("winograd", "convolution", op_case, ForwardLayouts(op_case, lanes, ""))))
     GTEST_SKIP() << "no such vectors";
   const Checked forward = CheckProposal("winograd", "convolution", op_case, {{Blocked(lanes)}, {}});
   EXPECT_EQ(forward.refusal, "");
@@ -328,12 +328,12 @@ TEST_P(Winograd, ProposesBlocksAndKeepsWhatLiesThere) {
   EXPECT_EQ(LayoutNames(data.outputs), (std::vector<std::string>{Blocked(lanes)}));
 }
 
-std::string RefusalOf(const Convolution& c, const Lying& lying) {
-  return CheckKernel("winograd", "convolution", Forward(c, false, false, false), lying).refusal;
+std::string RefusalOf(const Convolution& c, const ChosenLayouts& layouts) {
+  return CheckKernel("winograd", "convolution", Forward(c, false, false, false), layouts).refusal;
 }
 
 TEST(WinogradRefusals, SayWhy) {
-  const Lying blocked = {{"aBcd8b"}, {"aBcd8b"}};
+  const ChosenLayouts blocked = {{"aBcd8b"}, {"aBcd8b"}};
   Convolution c = Make(1, 16, 16, 8, 8, {1, 1}, {1, 1});
   EXPECT_EQ(RefusalOf(c, {}), "the channels of float32[1,16,8,8] are not in blocks of 8 or 16");
   EXPECT_EQ(RefusalOf(c, {{"aBcd8b"}, {}}), "float32[1,16,8,8] does not lie as float32[1,16,8,8]:aBcd8b");

@@ -46,7 +46,7 @@ OpCase Case(const Problem& p, bool bias) {
 }
 
 // The layouts of x, dy and dw with channel blocks of `block`.
-Lying Blocked(int64_t block, const std::string& dw) {
+ChosenLayouts Blocked(int64_t block, const std::string& dw) {
   const std::string data = StrCat("aBcd", block, "b");
   return {{data, data}, {dw}};
 }
@@ -220,8 +220,8 @@ TEST(WinogradWeights, ProposesTheBlocksOfXOrTheWidest) {
 
 TEST(WinogradWeights, SaysWhatItRefuses) {
   const Problem p = {2, 32, 32, 8, 8};
-  const auto refusal = [](const OpCase& op_case, const Lying& lying) {
-    return CheckKernel("winograd", kOp, op_case, lying).refusal;
+  const auto refusal = [](const OpCase& op_case, const ChosenLayouts& layouts) {
+    return CheckKernel("winograd", kOp, op_case, layouts).refusal;
   };
   EXPECT_EQ(refusal(Case(p, false), {}),
             "only channel blocks of 16 with AVX-512 or of 8 with AVX2, found float32[2,32,8,8]");

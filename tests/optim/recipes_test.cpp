@@ -126,7 +126,7 @@ TEST(RecipesTest, HaveTheRatesOfTheirSources) {
   }
 }
 
-TEST(RecipesTest, SmoothLabelsAndNormalisePool5WhereTheySaySo) {
+TEST(RecipesTest, SmoothLabelsAndNormalizePool5WhereTheySaySo) {
   const auto nets = [](const std::string& file) {
     return ReadSolverNets(ReadSolver(StrCat(MOKA_SOURCE_DIR, "/models/", file)));
   };
@@ -168,7 +168,7 @@ TEST(RecipesTest, ResidualBranchesStartAtZero) {
 }
 
 // Every normalisation's scale and shift, and every bias, is told from the weights, fused forms too.
-TEST(RecipesTest, NormalisationsAndBiasesAreNoWeights) {
+TEST(RecipesTest, NormalizationsAndBiasesAreNoWeights) {
   const NetParameter net = NetFromText(R"(
     layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
     layer { name: "conv" type: "Convolution" bottom: "x" top: "c" convolution_param { num_output: 3 kernel_size: 1 } }

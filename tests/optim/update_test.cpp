@@ -139,7 +139,7 @@ void CheckGolden(const nlohmann::json& goldens, const nlohmann::json& golden) {
   }
 }
 
-TEST(UpdateTest, EveryOptimiserMatchesTheGoldens) {
+TEST(UpdateTest, EveryOptimizerMatchesTheGoldens) {
   const nlohmann::json goldens = Goldens();
   ASSERT_GE(goldens.at("cases").size(), 46U);
   for (const auto& golden : goldens.at("cases")) CheckGolden(goldens, golden);

@@ -229,7 +229,7 @@ class Scanner {
     } else if ((first == "class" || first == "struct" || first == "union") && parameters == statement.size()) {
       OpenType(statement);
     } else if (parameters < statement.size()) {
-      if (IsMemberInitialiser(statement, parameters)) return TakeBraces(brace);
+      if (IsMemberInitializer(statement, parameters)) return TakeBraces(brace);
       OpenFunction(statement, parameters);
     } else {
       return TakeBraces(brace);  // an initialiser or an enum: goes on to its semicolon
@@ -244,7 +244,7 @@ class Scanner {
   }
 
   // Whether the brace is that of `a_{1}` between a constructor's parameters and its body.
-  static bool IsMemberInitialiser(std::span<const Token> statement, size_t parameters) {
+  static bool IsMemberInitializer(std::span<const Token> statement, size_t parameters) {
     const size_t past = PastClosing(statement, parameters, "(", ")");
     bool has_members = false;
     for (size_t i = past; i < statement.size(); ++i) has_members |= statement[i].text == ":";

@@ -1,9 +1,13 @@
 // Prose is spelt one way (docs/CONTRIBUTING.md): British, with -ise, in comments and Markdown; identifiers are
 // American, as Caffe's are. A word counts as prose unless it is quoted, has capitals or underscores inside, or is
-// written as code is ("normalize: false", "normalize()", "x.color").
+// written as code is ("normalize: false", "normalize()", "x.color"). An identifier is read with its code; comments,
+// texts in quotes and includes are not.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
+#include <map>
 #include <regex>
 #include <string>
 #include <vector>
@@ -108,6 +112,106 @@ std::vector<Block> AllBlocks() {
     }
   }
   return blocks;
+}
+
+// Collects the names in the code of a file, line by line.
+class NamesOfCode {
+ public:
+  void Read(const std::string& line) {
+    size_t at = 0;
+    if (!raw_end_.empty()) at = EndOfRaw(line, 0);
+    if (at == 0 && line.starts_with("#include")) return;
+    while (at < line.size() && line.compare(at, 2, "//") != 0) at = Step(line, at);
+  }
+  const std::vector<std::string>& names() const { return names_; }
+
+ private:
+  static bool IsOfName(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+  // Returns where the token that begins at a place ends.
+  size_t Step(const std::string& line, size_t at) {
+    const char c = line[at];
+    if (line.compare(at, 2, "/*") == 0) return std::min(line.find("*/", at + 2), line.size() - 2) + 2;
+    if (line.compare(at, 2, "R\"") == 0) {
+      const size_t open = std::min(line.find('(', at), line.size());
+      raw_end_ = ")" + line.substr(at + 2, open - at - 2) + "\"";
+      return EndOfRaw(line, open);
+    }
+    if (c == '"' || c == '\'') {
+      for (++at; at < line.size() && line[at] != c; ++at) at += line[at] == '\\' ? 1 : 0;
+      return at + 1;
+    }
+    const bool is_number = std::isdigit(static_cast<unsigned char>(c)) != 0;
+    size_t end = at;
+    while (end < line.size() && (IsOfName(line[end]) || (is_number && line[end] == '\''))) ++end;
+    if (end > at && !is_number) names_.push_back(line.substr(at, end - at));
+    return std::max(end, at + 1);
+  }
+  size_t EndOfRaw(const std::string& line, size_t at) {
+    const size_t end = line.find(raw_end_, at);
+    if (end == std::string::npos) return line.size();
+    const size_t bytes = raw_end_.size();
+    raw_end_.clear();
+    return end + bytes;
+  }
+
+  std::vector<std::string> names_;
+  std::string raw_end_;  // of the raw string that goes on in the next line
+};
+
+std::vector<std::string> NamesOf(const std::vector<std::string>& lines) {
+  NamesOfCode code;
+  for (const std::string& line : lines) code.Read(line);
+  return code.names();
+}
+
+// Names that are others' to choose, with the reason.
+const std::map<std::string, std::string>& Excused() {
+  static const std::map<std::string, std::string> excused = {
+      {"GREY", "PictureInput's value, which cards show"},
+  };
+  return excused;
+}
+
+// Whether a name has a British spelling. "quantise" is a verb of the command line and may be part of names.
+bool IsBritish(const std::string& name) {
+  static const std::regex british(
+      "[Cc]olour|COLOUR|[Cc]entre|CENTRE|[Gg]rey|GREY|[Nn]eighbour|[Ff]avour|[Bb]ehaviour|[Hh]onour|"
+      "([Nn]ormal|[Ss]erial|[Ss]ummar|[Ii]nitial|[Oo]ptim|[Ss]tandard|[Ff]inal|[Oo]rgan|[Rr]andom|[Ss]ynchron|[Mm]inim|"
+      "[Mm]axim|[Rr]ecogn|[Vv]ector|[Gg]eneral|[Rr]egular|[Ee]qual|[Ss]olar|[Pp]oster)is[eia]|"
+      "[Qq]uantis(e[a-z]|[ia])");
+  return !Excused().contains(name) && std::regex_search(name, british);
+}
+
+std::vector<fs::path> FilesOfNames() {
+  std::vector<fs::path> files;
+  for (const std::string& room : FoldersWithPages()) {
+    for (const fs::path& file : FilesOf(room)) {
+      const std::string kind = file.extension().string();
+      if (kind == ".cpp" || kind == ".h" || kind == ".cu" || kind == ".cuh") files.push_back(file);
+    }
+  }
+  return files;
+}
+
+TEST(SpellingTest, IdentifiersAreAmerican) {
+  std::map<std::string, std::string> found;  // name to the first file that has it
+  for (const fs::path& file : FilesOfNames()) {
+    for (const std::string& name : NamesOf(LinesOf(file))) found.try_emplace(name, file.string());
+  }
+  EXPECT_GT(found.size(), 10000U);
+  for (const auto& [name, file] : found) EXPECT_FALSE(IsBritish(name)) << file << ": " << name;
+  for (const auto& [name, reason] : Excused()) EXPECT_TRUE(found.contains(name)) << name << ": " << reason;
+}
+
+TEST(SpellingTest, BritishNamesAreFoundInCodeAlone) {
+  for (const char* name : {"Colour", "kGreyType", "centre_x", "is_initialised", "Orthonormalise", "Quantised"})
+    EXPECT_TRUE(IsBritish(name)) << name;
+  for (const char* name : {"Color", "kGrayType", "Normalize", "QuantiseVerb", "FinalIsEmpty", "optimistic", "raise"})
+    EXPECT_FALSE(IsBritish(name)) << name;
+  const std::vector<std::string> lines = {"#include \"colour.h\"", "int a = 1'000, b;  // the colour", "f(R\"(grey",
+                                          "centre)\", /*colour=*/c, \"a\\\"grey\", '\\'');"};
+  EXPECT_EQ(NamesOf(lines), (std::vector<std::string>{"int", "a", "b", "f", "c"}));
 }
 
 TEST(SpellingTest, ProseIsBritish) {

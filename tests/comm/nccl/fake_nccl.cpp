@@ -1,5 +1,5 @@
 // A libnccl.so.2 for tests without a GPU: ranks are threads of one process, "device" memory is the host's, and a sum is
-// over when ncclGroupEnd is no longer in progress. What goes wrong is told by fake_nccl.h.
+// over when ncclGroupEnd is no longer in progress. A test says through fake_nccl.h what goes wrong.
 #include "fake_nccl.h"
 
 #include <nccl.h>

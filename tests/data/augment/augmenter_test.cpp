@@ -173,7 +173,7 @@ TEST_F(Augmenters, ColorsMoveNothing) {
   EXPECT_EQ(points[0].y, 0.75F);
 }
 
-TEST_F(Augmenters, LightingNeedsColours) {
+TEST_F(Augmenters, LightingNeedsColors) {
   const Augmenter augmenter = Make("augment { lighting {} }");
   EXPECT_THROW(Applied(augmenter, Picture(1), {0, 0}), std::exception);
 }
@@ -187,7 +187,7 @@ TEST_F(Augmenters, ErasingsAreaAndRatioAreDrawnAsAsked) {
   double log_ratio = 0;
   double least = 1;
   double most = 0;
-  double centre = 0;
+  double center = 0;
   constexpr int kDraws = 4000;
   for (uint64_t i = 0; i < kDraws; ++i) {
     RandomStream random(1, i);
@@ -198,13 +198,13 @@ TEST_F(Augmenters, ErasingsAreaAndRatioAreDrawnAsAsked) {
     least = std::min(least, part);
     most = std::max(most, part);
     log_ratio += std::log(static_cast<double>(w.height) / static_cast<double>(w.width)) / kDraws;
-    centre += (static_cast<double>(w.x) + static_cast<double>(w.width) / 2) / kDraws;
+    center += (static_cast<double>(w.x) + static_cast<double>(w.width) / 2) / kDraws;
   }
   EXPECT_NEAR(area, 0.125, 5 * 0.0433 / std::sqrt(kDraws));
   EXPECT_NEAR(least, 0.05, 0.003);
   EXPECT_NEAR(most, 0.2, 0.003);
   EXPECT_NEAR(log_ratio, 0, 5 * 0.4 / std::sqrt(kDraws));
-  EXPECT_NEAR(centre, 100, 5 * 45 / std::sqrt(kDraws));
+  EXPECT_NEAR(center, 100, 5 * 45 / std::sqrt(kDraws));
 }
 
 TEST_F(Augmenters, ErasedPixelsAreTheMeanOrNoise) {

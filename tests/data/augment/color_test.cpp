@@ -34,11 +34,11 @@ TEST_F(Colors, FactorsChangePicturesAsTorchvisionDoes) {
   EXPECT_EQ(cases, 25);
 }
 
-TEST_F(Colors, GreyPicturesHaveNoSaturationAndNoHue) {
-  const Image grey = Picture(1);
-  EXPECT_EQ(Changed("saturation", 0, grey).pixels, grey.pixels);
-  EXPECT_EQ(Changed("hue", 0.3F, grey).pixels, grey.pixels);
-  EXPECT_NE(Changed("contrast", 0.3F, grey).pixels, grey.pixels);
+TEST_F(Colors, GrayPicturesHaveNoSaturationAndNoHue) {
+  const Image gray = Picture(1);
+  EXPECT_EQ(Changed("saturation", 0, gray).pixels, gray.pixels);
+  EXPECT_EQ(Changed("hue", 0.3F, gray).pixels, gray.pixels);
+  EXPECT_NE(Changed("contrast", 0.3F, gray).pixels, gray.pixels);
 }
 
 TEST_F(Colors, LightingAddsComponentsAsNumpyDoes) {

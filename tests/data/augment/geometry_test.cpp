@@ -22,7 +22,7 @@ TEST_F(Geometries, AffineMapsArePillowsAndTorchvisions) {
   for (const auto& golden : goldens_.at("affines")) {
     const auto number = [&](const char* name) { return golden.at(name).get<double>(); };
     Image image = Picture(3);
-    const PicturePoint centre{static_cast<double>(image.width) / 2, static_cast<double>(image.height) / 2};
+    const PicturePoint center{static_cast<double>(image.width) / 2, static_cast<double>(image.height) / 2};
     const AffineParts parts{.degrees = number("degrees"),
                             .dx = number("dx"),
                             .dy = number("dy"),
@@ -30,7 +30,7 @@ TEST_F(Geometries, AffineMapsArePillowsAndTorchvisions) {
                             .shear_x = TangentOf(number("shear_x")),
                             .shear_y = TangentOf(number("shear_y"))};
     Image scratch;
-    PictureMap(AffineAbout(centre, parts)).MovePicture(fill, image, scratch);
+    PictureMap(AffineAbout(center, parts)).MovePicture(fill, image, scratch);
     EXPECT_LE(Distance(image.pixels, Bytes(golden.at("pixels"))), 1) << golden.at("degrees");
     ++cases;
   }

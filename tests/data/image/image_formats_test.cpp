@@ -101,9 +101,9 @@ class TiffFormats : public DataTest {
     TIFFSetField(tiff, TIFFTAG_COMPRESSION, kind.compression);
     TIFFSetField(tiff, TIFFTAG_ORIENTATION, kind.orientation);
     TIFFSetField(tiff, TIFFTAG_PLANARCONFIG, kind.is_planar ? PLANARCONFIG_SEPARATE : PLANARCONFIG_CONTIG);
-    const int colours = kind.light == PHOTOMETRIC_RGB ? 3 : kind.light == PHOTOMETRIC_SEPARATED ? 4 : 1;
+    const int colors = kind.light == PHOTOMETRIC_RGB ? 3 : kind.light == PHOTOMETRIC_SEPARATED ? 4 : 1;
     const uint16_t transparency = EXTRASAMPLE_UNASSALPHA;
-    if (kind.samples > colours) TIFFSetField(tiff, TIFFTAG_EXTRASAMPLES, 1, &transparency);
+    if (kind.samples > colors) TIFFSetField(tiff, TIFFTAG_EXTRASAMPLES, 1, &transparency);
     if (kind.light == PHOTOMETRIC_PALETTE) {
       const size_t count = size_t{1} << static_cast<unsigned>(kind.bits);
       std::array<std::vector<uint16_t>, 3> map;
@@ -222,13 +222,13 @@ TEST_F(TiffFormats, EveryKindKeepsItsPixels) {
 }
 
 TEST_F(TiffFormats, PagesOrientationsAndInksAreToldOrApplied) {
-  const TiffKind colour{.samples = 3, .light = PHOTOMETRIC_RGB};
-  const FormatRead one = ReadPicture(File({colour}));
+  const TiffKind color{.samples = 3, .light = PHOTOMETRIC_RGB};
+  const FormatRead one = ReadPicture(File({color}));
   EXPECT_TRUE(one.losses.none());
-  const FormatRead two = ReadPicture(File({colour, {.bits = 1}}));
+  const FormatRead two = ReadPicture(File({color, {.bits = 1}}));
   EXPECT_EQ(two.losses, Losses({ImageLoss::kPages}));
   EXPECT_EQ(two.image.pixels, one.image.pixels);
-  TiffKind turned = colour;
+  TiffKind turned = color;
   for (int tag = 1; tag <= 8; ++tag) {
     turned.orientation = tag;
     const std::string file = File({turned});
@@ -240,14 +240,14 @@ TEST_F(TiffFormats, PagesOrientationsAndInksAreToldOrApplied) {
     EXPECT_EQ(ReadPicture(file, {.orientation = DecodeOptions::Orientation::kAsStored}).image.pixels, one.image.pixels);
   }
   EXPECT_EQ(ReadPicture(File({{.samples = 4, .light = PHOTOMETRIC_SEPARATED}})).losses, Losses({ImageLoss::kInks}));
-  const Image grey = ReadPicture(File({colour}), {.channels = ImageChannels::kGrey}).image;
-  EXPECT_EQ(grey.channels, 1);
+  const Image gray = ReadPicture(File({color}), {.channels = ImageChannels::kGray}).image;
+  EXPECT_EQ(gray.channels, 1);
 }
 
 TEST_F(TiffFormats, ImportsCountWhatPicturesLoseAndWhatIsLeftOut) {
-  const TiffKind colour{.samples = 3, .light = PHOTOMETRIC_RGB};
-  Write("set/a/one.tif", File({colour}));
-  Write("set/a/pages.tif", File({colour, colour}));
+  const TiffKind color{.samples = 3, .light = PHOTOMETRIC_RGB};
+  Write("set/a/one.tif", File({color}));
+  Write("set/a/pages.tif", File({color, color}));
   Write("set/b/deep.jpg", File({{.bits = 16}}));  // what a name says is nothing to its reader
   Write("set/b/phone.HEIC", "x");
   const ImportReport report = ImportFolder(At("set"), At("db"), {});

@@ -69,7 +69,7 @@ std::string CmykJpeg(int side, uint8_t c, uint8_t m, uint8_t y, uint8_t k) {
 
 TEST(Image, EveryKindDecodesAsOpenCvDoes) {
   const std::map<std::string, ImageChannels> modes = {
-      {"stored", ImageChannels::kAsStored}, {"color", ImageChannels::kColor}, {"grey", ImageChannels::kGrey}};
+      {"stored", ImageChannels::kAsStored}, {"color", ImageChannels::kColor}, {"grey", ImageChannels::kGray}};
   std::istringstream table(Golden("decoded.txt"));
   std::string name;
   std::string mode;
@@ -115,7 +115,7 @@ TEST(Image, BmpAndWebpHeadersGiveTheSize) {
   }
 }
 
-TEST(Image, DeepAndTransparentPngsBecomeEightBitColour) {
+TEST(Image, DeepAndTransparentPngsBecomeEightBitColor) {
   const Image plain = Decoded(Golden("rgb8.png"));
   ASSERT_EQ(plain.channels, 3);
   EXPECT_EQ(Decoded(Golden("rgba8.png")).pixels, plain.pixels);  // the same colours, whatever their alpha
@@ -125,21 +125,21 @@ TEST(Image, DeepAndTransparentPngsBecomeEightBitColour) {
 }
 
 TEST(Image, ForcedChannelsConvert) {
-  const std::string colour = EncodeJpeg(Gradient(16, 16, 3));
-  const std::string grey = EncodePng(Gradient(16, 16, 1));
-  EXPECT_EQ(Decoded(colour, {.channels = ImageChannels::kGrey}).channels, 1);
-  const Image spread = Decoded(grey, {.channels = ImageChannels::kColor});
+  const std::string color = EncodeJpeg(Gradient(16, 16, 3));
+  const std::string gray = EncodePng(Gradient(16, 16, 1));
+  EXPECT_EQ(Decoded(color, {.channels = ImageChannels::kGray}).channels, 1);
+  const Image spread = Decoded(gray, {.channels = ImageChannels::kColor});
   ASSERT_EQ(spread.channels, 3);
   EXPECT_EQ(spread.pixels[3], spread.pixels[5]);
 }
 
-TEST(Image, CmykJpegBecomesColour) {
+TEST(Image, CmykJpegBecomesColor) {
   const Image image = Decoded(CmykJpeg(16, 255, 128, 0, 255));  // stored inverted: full red, half green, no blue
   ASSERT_EQ(image.channels, 3);
   EXPECT_NEAR(image.pixels[0], 0, 3);
   EXPECT_NEAR(image.pixels[1], 128, 3);
   EXPECT_NEAR(image.pixels[2], 255, 3);
-  EXPECT_EQ(Decoded(CmykJpeg(16, 255, 128, 0, 255), {.channels = ImageChannels::kGrey}).channels, 1);
+  EXPECT_EQ(Decoded(CmykJpeg(16, 255, 128, 0, 255), {.channels = ImageChannels::kGray}).channels, 1);
 }
 
 // Decoders multiply the inks with different rounding.

@@ -33,11 +33,11 @@ std::string Compressed(const Image& image, int sampling, int flags = 0) {
 
 constexpr std::array<int, 5> kSamplings = {TJSAMP_444, TJSAMP_422, TJSAMP_420, TJSAMP_440, TJSAMP_GRAY};
 
-Image Whole(const std::string& file, int divisor, bool grey) {
+Image Whole(const std::string& file, int divisor, bool gray) {
   JpegReader reader;
   const JpegReader::Header header = reader.Open(file, DecodeOptions::Damage::kStrict);
   Image image;
-  reader.Read({0, 0, ScaledSide(header.width, divisor), ScaledSide(header.height, divisor)}, divisor, grey, image);
+  reader.Read({0, 0, ScaledSide(header.width, divisor), ScaledSide(header.height, divisor)}, divisor, gray, image);
   return image;
 }
 
@@ -62,8 +62,8 @@ TEST(JpegReader, WindowsHoldThePixelsOfTheWholePicture) {
     for (const int flags : {0, TJFLAG_PROGRESSIVE}) {
       const std::string file = Compressed(Busy(131, 97), sampling, flags);
       for (const int divisor : {1, 2, 4, 8}) {
-        const bool grey = sampling == TJSAMP_GRAY || random.Below(4) == 0;
-        const Image whole = Whole(file, divisor, grey);
+        const bool gray = sampling == TJSAMP_GRAY || random.Below(4) == 0;
+        const Image whole = Whole(file, divisor, gray);
         for (int i = 0; i < 40; ++i) {
           ImageWindow window;
           window.width = 1 + static_cast<int64_t>(random.Below(static_cast<uint64_t>(whole.width)));
@@ -73,9 +73,9 @@ TEST(JpegReader, WindowsHoldThePixelsOfTheWholePicture) {
           const JpegReader::Header header = reader.Open(file, DecodeOptions::Damage::kStrict);
           EXPECT_EQ(header.width, 131);
           EXPECT_EQ(header.height, 97);
-          EXPECT_EQ(header.is_grey, sampling == TJSAMP_GRAY);
+          EXPECT_EQ(header.is_gray, sampling == TJSAMP_GRAY);
           Image part;
-          const ImageWindow read = reader.Read(window, divisor, grey, part);
+          const ImageWindow read = reader.Read(window, divisor, gray, part);
           ExpectWindow(window, whole, read, part,
                        StrCat("sampling ", sampling, " flags ", flags, " 1/", divisor, " window ", window.x, ",",
                               window.y, " ", window.width, "x", window.height));

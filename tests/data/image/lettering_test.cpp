@@ -24,7 +24,7 @@ int64_t InkOf(const Image& image) {
 }
 
 Image Drawn(const std::string& words) {
-  const WordStyle style{.scale = 0.6, .colour = {0, 0, 0}};
+  const WordStyle style{.scale = 0.6, .color = {0, 0, 0}};
   const WordSize size = SizeOfWords(words, style);
   Image paper = Paper(size.width, size.height);
   DrawWords(words, 0, 0, style, paper);

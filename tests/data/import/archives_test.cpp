@@ -5,7 +5,7 @@
 #include <map>
 
 #include "core/text.h"
-#include "data/files/gz_file.h"
+#include "data/files/packed_file.h"
 #include "data/import/import.h"
 #include "data/inspect/inspect.h"
 #include "tests/data/data_fixture.h"
@@ -31,7 +31,7 @@ class Archives : public DataTest {
   std::pair<std::vector<std::string>, std::vector<std::string>> Read(const std::string& bytes) const {
     Write("a.tar", bytes);
     std::vector<std::string> members;
-    TarReader reader(At("a.tar"));
+    ArchiveReader reader(At("a.tar"));
     while (reader.Next()) {
       const std::string name = reader.name();
       members.push_back(StrCat(name, ":", reader.Read()));

@@ -1,4 +1,5 @@
-// Splits and shuffles of databases: shares, disjointness, seeds, resuming after a cut.
+// Splits and shuffles of databases: shares, disjointness, seeds, resuming after a cut; and the contact sheet of a
+// database's classes.
 #include "data/import/copy_records.h"
 
 #include <algorithm>

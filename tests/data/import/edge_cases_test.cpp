@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "core/text.h"
-#include "data/files/gz_file.h"
+#include "data/files/packed_file.h"
 #include "tests/data/data_fixture.h"
 
 namespace moka {
@@ -19,7 +19,7 @@ class EdgeCases : public DataTest {
   // Name -> file of an archive in image-edge-cases.
   std::map<std::string, std::string> Members(const std::string& archive) const {
     std::map<std::string, std::string> members;
-    for (TarReader tar(data_ / "image-edge-cases" / archive); tar.Next();) {
+    for (ArchiveReader tar(data_ / "image-edge-cases" / archive); tar.Next();) {
       members[std::filesystem::path(tar.name()).filename().string()] = tar.Read();
     }
     return members;

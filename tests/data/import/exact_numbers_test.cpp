@@ -237,7 +237,7 @@ TEST_F(ExactData, ATablesNumbersAreScaledOrKeptOrToldRounded) {
   EXPECT_THAT(told(TableOptions::Scaling::kNone),
               HasSubstr("2 numbers have more digits than a float keeps, or lie "
                         "nearer to 0 than it can, and are rounded (line 2, \"id\": 1699999999 becomes"));
-  EXPECT_THAT(told(TableOptions::Scaling::kStandardise), HasSubstr("1 numbers have more digits than a float keeps"))
+  EXPECT_THAT(told(TableOptions::Scaling::kStandardize), HasSubstr("1 numbers have more digits than a float keeps"))
       << "what is scaled is computed anew; targets are not";
 }
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <numeric>
 
-#include "data/files/gz_file.h"
+#include "data/files/packed_file.h"
 #include "data/import/import.h"
 #include "data/labels/sample_writing.h"
 #include "tests/data/sample_fixture.h"
@@ -80,7 +80,7 @@ TEST_F(RealSets, InterlacedPngsHaveTheSameSamples) {
   const std::string suite = Set("image-edge-cases/pngsuite.tar");
   if (suite.empty()) GTEST_SKIP() << "MOKA_DATA names no folder with image-edge-cases";
   std::map<std::string, ValueMask> masks;
-  for (TarReader tar(suite); tar.Next();) {
+  for (ArchiveReader tar(suite); tar.Next();) {
     const std::string name = std::filesystem::path(tar.name()).stem().string();
     const bool is_one_channel = name.size() > 4 && (name[4] == '0' || name[4] == '3') && name.starts_with("bas");
     if (is_one_channel) masks[name] = ReadValueMask(tar.Read());

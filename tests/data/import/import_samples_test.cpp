@@ -291,13 +291,13 @@ TEST_F(SampleImports, YolosFilesBecomeBoxes) {
 TEST_F(SampleImports, MasksOfClasses) {
   Write("p/a.jpg", EncodeJpeg(Gradient(4, 2, 3)));
   Write("p/b.v2.png", EncodePng(Gradient(4, 2, 1)));
-  const std::string grey = Grey(4, 2, {0, 1, 2, 3, 11, 255, 0, 7});
-  Write("m/a.png", grey);
+  const std::string gray = Gray(4, 2, {0, 1, 2, 3, 11, 255, 0, 7});
+  Write("m/a.png", gray);
   Write("m/b.v2.png", ReadFile(MOKA_SOURCE_DIR "/tests/data/images/palette_4x2.png"));
   const std::string source = StrCat("masks:", Text("p"), ",", Text("m"));
   EXPECT_EQ(Import(source, At("db"), {}).records, 2);
   const auto records = Records();
-  EXPECT_EQ(records[0].mask(), grey);
+  EXPECT_EQ(records[0].mask(), gray);
   EXPECT_EQ(records[0].picture(), ReadFile(At("p/a.jpg")));
   EXPECT_THAT(Decoded(records[1].mask()).pixels, ElementsAre(0, 1, 2, 255, 15, 15, 0, 1));
   EXPECT_EQ(Schema().ShortDebugString(), "version: 1 mask: true");
@@ -311,7 +311,7 @@ TEST_F(SampleImports, MasksOfClasses) {
 
 TEST_F(SampleImports, MasksWithClassesByNameAndValue) {
   Write("p/a.png", EncodePng(Gradient(4, 1, 3)));
-  Write("m/a.png", Grey(4, 1, {0, 255, 255, 7}));
+  Write("m/a.png", Gray(4, 1, {0, 255, 255, 7}));
   Write("classes", "0 membrane\n255 inside of a cell\n7 void\n");
   const std::string source = StrCat("masks:", Text("p"), ",", Text("m"), ",,", Text("classes"));
   EXPECT_EQ(Import(source, At("db"), {}).records, 1);
@@ -329,7 +329,7 @@ TEST_F(SampleImports, MasksWithClassesByNameAndValue) {
   EXPECT_THAT(fault("a\nb\na\n"), HasSubstr("classes:3:1: the class \"a\" is named in line 1 already"));
   EXPECT_THAT(fault("a\n\nb\n"), HasSubstr("classes:2:1: a blank line where the name of class 1 stands"));
   EXPECT_THAT(fault("sky\ntree\n"), HasSubstr("the mask has class 7, expected 0..1 by the 2 names, or 255"));
-  Write("m/a.png", Grey(4, 1, {0, 255, 255, 1}));
+  Write("m/a.png", Gray(4, 1, {0, 255, 255, 1}));
   Import(source, At("named"), {});
   EXPECT_THAT(Decoded(Records("named")[0].mask()).pixels, ElementsAre(0, 255, 255, 1));
 }
@@ -337,7 +337,7 @@ TEST_F(SampleImports, MasksWithClassesByNameAndValue) {
 // Whatever lies in the folders becomes a record, is refused, or is counted.
 TEST_F(SampleImports, MasksLeaveNothingOutUnsaid) {
   const std::string picture = EncodePng(Gradient(4, 1, 3));
-  const std::string mask = Grey(4, 1, {0, 1, 1, 0});
+  const std::string mask = Gray(4, 1, {0, 1, 1, 0});
   for (const char* name : {"a", "b"}) {
     Write(StrCat("p/", name, ".png"), picture);
     Write(StrCat("m/", name, ".png"), mask);
@@ -383,15 +383,15 @@ TEST_F(SampleImports, MasksLeaveNothingOutUnsaid) {
 TEST_F(SampleImports, MasksWhoseObjectsWouldBeIgnoredAreTold) {
   Write("p/a.png", EncodePng(Gradient(4, 1, 3)));
   Write("p/b.png", EncodePng(Gradient(4, 1, 3)));
-  Write("m/a.png", Grey(4, 1, {0, 255, 255, 0}));
-  Write("m/b.png", Grey(4, 1, {0, 0, 0, 0}));
+  Write("m/a.png", Gray(4, 1, {0, 255, 255, 0}));
+  Write("m/b.png", Gray(4, 1, {0, 0, 0, 0}));
   const std::string source = StrCat("masks:", Text("p"), ",", Text("m"));
   EXPECT_THAT(
       Import(source, At("db"), {}).warnings,
       ElementsAre(HasSubstr("the masks have no values but 0 and 255, which stands for pixels without a class")));
   Write("classes", "0 background\n255 cell\n");
   EXPECT_THAT(Import(StrCat(source, ",,", Text("classes")), At("named"), {}).warnings, IsEmpty());
-  Write("m/b.png", Grey(4, 1, {0, 1, 255, 0}));
+  Write("m/b.png", Gray(4, 1, {0, 1, 255, 0}));
   EXPECT_THAT(Import(source, At("three"), {}).warnings, IsEmpty());
   const LmdbSummary summary = InspectLmdb(At("three"));
   EXPECT_THAT(summary.mask_pixels, ElementsAre(testing::Pair(0, 4), testing::Pair(1, 1), testing::Pair(255, 3)));
@@ -404,7 +404,7 @@ TEST_F(SampleImports, MasksWhoseObjectsWouldBeIgnoredAreTold) {
 
 TEST_F(SampleImports, MasksFollowTheirPicturesSize) {
   Write("p/a.png", EncodePng(Gradient(4, 2, 3)));
-  Write("m/a.png", Grey(4, 2, {1, 1, 2, 2, 3, 3, 9, 9}));
+  Write("m/a.png", Gray(4, 2, {1, 1, 2, 2, 3, 3, 9, 9}));
   const std::string folders = StrCat(Text("p"), ",", Text("m"));
   const ImportOptions half{.storage = ImportOptions::Storage::kRaw, .height = 4, .width = 2};
   Import("masks:" + folders, At("db"), half);

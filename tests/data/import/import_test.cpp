@@ -135,10 +135,10 @@ TEST_F(Imports, FolderClassesAreSortedAndHiddenFilesIgnored) {
   EXPECT_EQ(datum.data, jpeg);
 }
 
-TEST_F(Imports, StorageResizeAndGreyAreHonoured) {
+TEST_F(Imports, StorageResizeAndGrayAreHonored) {
   Write("set/a/1.png", EncodePng(Gradient(16, 12, 3)));
   Import(At("set").string(), At("db"),
-         {.storage = ImportOptions::Storage::kRaw, .height = 6, .width = 8, .channels = ImageChannels::kGrey});
+         {.storage = ImportOptions::Storage::kRaw, .height = 6, .width = 8, .channels = ImageChannels::kGray});
   const LmdbReader reader(At("db"));
   const DatumView raw = ParseDatum(reader.value(0));
   EXPECT_FALSE(raw.encoded);
@@ -371,7 +371,7 @@ std::vector<float> FloatsAt(const std::filesystem::path& path, int64_t i) {
   return values;
 }
 
-TEST_F(Imports, TableSplitsStandardisesAndEncodes) {
+TEST_F(Imports, TableSplitsStandardizesAndEncodes) {
   Write("t.csv", "\"y\";\"x 1\";\"kind\"\n1;10;a\n2;20;b\n9;?;a\n3;30;a\n4;40;c\n5;1000;b\n6;60;a\n");
   const TableReport report =
       ImportTable(At("t.csv"), At("out"), {.target = "y", .features = {"x 1", "kind"}, .one_hot = {"kind"}});

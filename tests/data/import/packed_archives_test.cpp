@@ -6,7 +6,7 @@
 
 #include "core/rng.h"
 #include "core/text.h"
-#include "data/files/gz_file.h"
+#include "data/files/packed_file.h"
 #include "data/import/import.h"
 #include "tests/data/data_fixture.h"
 #include "tests/data/import/tar_fixture.h"
@@ -61,7 +61,7 @@ class PackedArchives : public DataTest {
 
   static std::vector<std::string> MembersOf(const std::filesystem::path& path) {
     std::vector<std::string> members;
-    for (TarReader reader(path); reader.Next();) {
+    for (ArchiveReader reader(path); reader.Next();) {
       const std::string name = reader.name();
       members.push_back(StrCat(name, ":", reader.Read()));
     }
@@ -140,7 +140,7 @@ TEST_F(PackedArchives, OthersAreNamed) {
 TEST_F(PackedArchives, TextsAndNumbersMayBePackedToo) {
   for (const auto& [ending, filter] : kFilters) {
     Write("bytes", Packed("hello", filter));
-    GzFile file(At("bytes"));
+    PackedFile file(At("bytes"));
     std::string bytes(10, '\0');
     ASSERT_EQ(file.Read(bytes.data(), 10), 5) << ending;
     EXPECT_EQ(bytes.substr(0, 5), "hello");

@@ -72,7 +72,7 @@ TEST_F(Inspect, MeanIsTheAverageRecord) {
 }
 
 // As the layer that reads them: colours if any record has them.
-TEST_F(Inspect, GreyRecordsOfAMeanAreThreeEqualChannels) {
+TEST_F(Inspect, GrayRecordsOfAMeanAreThreeEqualChannels) {
   WriteDatabase(At("grey"), {RawDatum(1, 1, 2, 10, 0), RawDatum(3, 1, 2, 0, 0)});
   WriteDatabase(At("colour"), {RawDatum(3, 1, 2, 0, 0), RawDatum(1, 1, 2, 10, 0)});
   for (const char* name : {"grey", "colour"}) {

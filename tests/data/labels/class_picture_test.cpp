@@ -1,4 +1,4 @@
-// Label pictures of every kind: the numbers that their writer meant, or a word.
+// Label pictures of every kind: the numbers that their writer meant, or an error.
 #include "data/labels/class_picture.h"
 
 #include "core/text.h"
@@ -30,15 +30,15 @@ class ClassPictures : public PictureLayers {
   }
 };
 
-TEST_F(ClassPictures, PalettesGiveTheirIndicesAndGreyItsLevels) {
+TEST_F(ClassPictures, PalettesGiveTheirIndicesAndGrayItsLevels) {
   for (const char* name : {"palette1.png", "palette8.png", "palette8_interlaced.png", "palette4_transparent.png"}) {
     const ValueMask indices = ReadValueMask(File(name));
     EXPECT_EQ(NumbersOf(File(name)), std::vector<uint8_t>(indices.values.begin(), indices.values.end())) << name;
   }
   for (const char* name : {"grey8.png", "grey4.png", "grey8.bmp", "grey.jpg"}) {
-    EXPECT_EQ(NumbersOf(File(name)), DecodedAs(File(name), ImageChannels::kGrey)) << name;
+    EXPECT_EQ(NumbersOf(File(name)), DecodedAs(File(name), ImageChannels::kGray)) << name;
   }
-  EXPECT_EQ(NumbersOf(File("rgb8.png")), DecodedAs(File("rgb8.png"), ImageChannels::kGrey));
+  EXPECT_EQ(NumbersOf(File("rgb8.png")), DecodedAs(File("rgb8.png"), ImageChannels::kGray));
   EXPECT_THAT(ErrorOf([&] { NumbersOf(File("grey16.png")); }), HasSubstr("the label picture has class "));
 }
 

@@ -69,7 +69,7 @@ TEST_F(AnnotatedDataTest, BatchesDoNotDependOnTheThreads) {
   EXPECT_EQ(Next(*one), Next(*many));
 }
 
-TEST_F(AnnotatedDataTest, YolosListsHaveCentresAndSides) {
+TEST_F(AnnotatedDataTest, YolosListsHaveCentersAndSides) {
   WriteRecords({RecordOf({kLeft, kRight}), RecordOf({})});
   const std::string whole = "annotated_data_param { yolo_data_type: 1 yolo_data_jitter: 0 ";
   const auto pipeline = Open(whole + "}");
@@ -93,10 +93,10 @@ TEST_F(AnnotatedDataTest, YolosListsHaveCentresAndSides) {
 
 TEST_F(AnnotatedDataTest, ALabelImageGoesWithItsImage) {
   AnnotatedDatum record = RecordOf({kLeft}, 32, 32);
-  Image grey;
-  grey.Resize(32, 32, 1);
-  for (size_t i = 0; i < grey.pixels.size(); ++i) grey.pixels[i] = i % 32 < 16 ? 200 : 2;
-  record.mutable_datum()->set_seg_label(EncodePng(grey));
+  Image gray;
+  gray.Resize(32, 32, 1);
+  for (size_t i = 0; i < gray.pixels.size(); ++i) gray.pixels[i] = i % 32 < 16 ? 200 : 2;
+  record.mutable_datum()->set_seg_label(EncodePng(gray));
   WriteRecords({record, record});
   const auto planes = [&](const std::string& fields) {
     const auto pipeline = Open("top: \"picture\" " + fields);
@@ -125,10 +125,10 @@ TEST_F(AnnotatedDataTest, ALabelImageGoesWithItsImage) {
 // The box of the left half lies where the label image is 1, whichever way the image was turned.
 TEST_F(AnnotatedDataTest, ALabelImageIsCutAndTurnedLikeItsBoxes) {
   std::vector<AnnotatedDatum> records(8, RecordOf({{{0, 0, 0.5F, 1}, 1, 0, false}}, 64, 64));
-  Image grey;
-  grey.Resize(64, 64, 1);
-  for (size_t i = 0; i < grey.pixels.size(); ++i) grey.pixels[i] = i % 64 < 32 ? 255 : 0;
-  for (AnnotatedDatum& record : records) record.mutable_datum()->set_seg_label(EncodePng(grey));
+  Image gray;
+  gray.Resize(64, 64, 1);
+  for (size_t i = 0; i < gray.pixels.size(); ++i) gray.pixels[i] = i % 64 < 32 ? 255 : 0;
+  for (AnnotatedDatum& record : records) record.mutable_datum()->set_seg_label(EncodePng(gray));
   WriteRecords(records);
   const auto pipeline = Open(
       "top: \"picture\" transform_param { mirror: true resize_param { height: 64 width: 64 } } "
@@ -158,9 +158,9 @@ TEST_F(AnnotatedDataTest, ALabelImageIsCutAndTurnedLikeItsBoxes) {
 }
 
 TEST_F(AnnotatedDataTest, RawPicturesAreForcedToChannels) {
-  AnnotatedDatum grey = RecordOf({kLeft});
-  *grey.mutable_datum() = RawDatum(1, 20, 40, 0, 7);
-  WriteRecords({RecordOf({kLeft}), grey});
+  AnnotatedDatum gray = RecordOf({kLeft});
+  *gray.mutable_datum() = RawDatum(1, 20, 40, 0, 7);
+  WriteRecords({RecordOf({kLeft}), gray});
   for (const char* fields : {"", "transform_param { force_color: true }"}) {
     const auto pipeline = Open(fields);
     ASSERT_EQ(pipeline->types()[0].shape, (Shape{2, 3, 20, 40})) << fields;

@@ -115,12 +115,12 @@ TEST_F(Layers, MeansMustFitTheChannelsOfEveryRecord) {
   const std::string means = "mean_value: 1 mean_value: 2 mean_value: 3 ";
   const auto tops =
       Next(*Open("RecordData", Fields({"PICTURE"}, "transform_param { force_color: true " + means + " }", 2, kCanvas)));
-  const Image grey = Picture(10, 12, 1, 1);
+  const Image gray = Picture(10, 12, 1, 1);
   for (size_t c = 0; c < 3; ++c) {
     const float* plane = tops[0].data() + (3 + c) * 16 * 20;
     const auto mean = static_cast<float>(c + 1);
     for (size_t y = 0; y < 10; ++y) {
-      for (size_t x = 0; x < 12; ++x) EXPECT_EQ(plane[y * 20 + x], grey.pixels[y * 12 + x] - mean) << c;
+      for (size_t x = 0; x < 12; ++x) EXPECT_EQ(plane[y * 20 + x], gray.pixels[y * 12 + x] - mean) << c;
     }
     EXPECT_EQ(plane[12], -mean) << "beyond the picture";
   }

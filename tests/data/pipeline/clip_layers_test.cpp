@@ -288,7 +288,7 @@ TEST_F(ClipLayers, VideoDataSegReadsLabelPictures) {
   EXPECT_THAT(OpenError("VideoDataSeg", fields + "}"), testing::HasSubstr("truth/label_4.png"));
   std::filesystem::copy_file(MOKA_SOURCE_DIR "/tests/data/images/grey16.png", At("scan/img_3.png"),
                              std::filesystem::copy_options::overwrite_existing);
-  EXPECT_THAT(OpenError("VideoDataSeg", fields + "}"), testing::HasSubstr("16 bits a pixel"));
+  EXPECT_THAT(OpenError("VideoDataSeg", fields + "}"), testing::HasSubstr("16 bits a channel"));
   EXPECT_THAT(OpenError("VideoDataSeg", fields + "} transform_param { mirror: true }"),
               testing::HasSubstr("does not read transform_param.mirror"));
   Write("list.txt", "scan 3\n");
@@ -315,6 +315,8 @@ TEST_F(ClipLayers, MistakesInListsAndFieldsAreErrors) {
   };
   EXPECT_THAT(rnn("v1 5\n", ""), testing::AllOf(testing::HasSubstr("list.txt:1"), testing::HasSubstr("frames label")));
   EXPECT_THAT(rnn("v1 5 x\n", ""), testing::AllOf(testing::HasSubstr("list.txt:1"), testing::HasSubstr("\"x\"")));
+  EXPECT_THAT(rnn("v1 4294967296 0\n", ""),
+              testing::HasSubstr("expected a whole number of 32 bits as the frame number, found \"4294967296\""));
   EXPECT_THAT(rnn("v1 2 0\n", "new_length: 3"), testing::HasSubstr("the video has 2 frames, a sequence needs 3"));
   EXPECT_THAT(rnn("v1 -2000000000 0\n", ""), testing::HasSubstr("-2000000000 frames"));
   EXPECT_THAT(rnn("v1 9 0\n", "new_length: 9"), testing::HasSubstr("v1/5_x.png"));

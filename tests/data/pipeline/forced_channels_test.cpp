@@ -6,11 +6,11 @@ namespace moka {
 namespace {
 
 TEST_F(RecordLayers, ChannelsAreForcedOfFilesAndRawPictures) {
-  const Image colour = Picture(12, 10, 3, 1);
-  const Image grey = Picture(12, 10, 1, 2);
-  WriteRecords({PictureRecord(colour), RawOf(PictureRecord(colour)), PictureRecord(grey), RawOf(PictureRecord(grey))},
+  const Image color = Picture(12, 10, 3, 1);
+  const Image gray = Picture(12, 10, 1, 2);
+  WriteRecords({PictureRecord(color), RawOf(PictureRecord(color)), PictureRecord(gray), RawOf(PictureRecord(gray))},
                "version: 1");
-  Image luma = colour;
+  Image luma = color;
   ConvertChannels(1, luma);
   const auto samples = [&](const std::string& transform, const std::string& size = "") {
     const auto pipeline = Open("RecordData", Fields({"PICTURE"}, "transform_param { " + transform + " }", 4, size));
@@ -23,36 +23,36 @@ TEST_F(RecordLayers, ChannelsAreForcedOfFilesAndRawPictures) {
     }
     return found;
   };
-  const std::vector<float> grey_plane(grey.pixels.begin(), grey.pixels.end());
-  const auto forced_grey = samples("force_gray: true");
-  EXPECT_EQ(forced_grey[1], std::vector<float>(luma.pixels.begin(), luma.pixels.end()));
-  EXPECT_EQ(forced_grey[0], forced_grey[1]);
-  EXPECT_EQ(forced_grey[2], grey_plane);
-  EXPECT_EQ(forced_grey[3], grey_plane);
-  const auto forced_colour = samples("force_color: true");
+  const std::vector<float> gray_plane(gray.pixels.begin(), gray.pixels.end());
+  const auto forced_gray = samples("force_gray: true");
+  EXPECT_EQ(forced_gray[1], std::vector<float>(luma.pixels.begin(), luma.pixels.end()));
+  EXPECT_EQ(forced_gray[0], forced_gray[1]);
+  EXPECT_EQ(forced_gray[2], gray_plane);
+  EXPECT_EQ(forced_gray[3], gray_plane);
+  const auto forced_color = samples("force_color: true");
   std::vector<float> planes;
-  for (size_t i = 0; i < 3UL * 120; ++i) planes.push_back(colour.pixels[i % 120 * 3 + i / 120]);
-  EXPECT_EQ(forced_colour[0], planes);
-  EXPECT_EQ(forced_colour[1], planes);
-  EXPECT_EQ(forced_colour[2], forced_colour[3]);
-  ASSERT_EQ(forced_colour[3].size(), 3U * 120);
-  for (size_t i = 0; i < 3UL * 120; ++i) ASSERT_EQ(forced_colour[3][i], grey_plane[i % 120]) << i;
+  for (size_t i = 0; i < 3UL * 120; ++i) planes.push_back(color.pixels[i % 120 * 3 + i / 120]);
+  EXPECT_EQ(forced_color[0], planes);
+  EXPECT_EQ(forced_color[1], planes);
+  EXPECT_EQ(forced_color[2], forced_color[3]);
+  ASSERT_EQ(forced_color[3].size(), 3U * 120);
+  for (size_t i = 0; i < 3UL * 120; ++i) ASSERT_EQ(forced_color[3][i], gray_plane[i % 120]) << i;
   for (const char* forced : {"force_gray: true crop_size: 8", "force_color: true crop_size: 8"}) {
     const auto resized = samples(forced, "height: 9 width: 14");
     EXPECT_EQ(resized[0], resized[1]) << forced;
     EXPECT_EQ(resized[2], resized[3]) << forced;
   }
-  EXPECT_EQ(samples(""), forced_colour) << "one of them is coloured";
+  EXPECT_EQ(samples(""), forced_color) << "one of them is coloured";
 }
 
 TEST_F(RecordLayers, ChannelsAreForcedOfListedPictures) {
-  const Image colour = Picture(6, 5, 3, 1);
-  Write("a.png", EncodePng(colour));
+  const Image color = Picture(6, 5, 3, 1);
+  Write("a.png", EncodePng(color));
   Write("list.txt", "a.png 1\n");
   Write("numbers.txt", "a.png 1 2\n");
-  Image luma = colour;
+  Image luma = color;
   ConvertChannels(1, luma);
-  const std::vector<float> grey(luma.pixels.begin(), luma.pixels.end());
+  const std::vector<float> gray(luma.pixels.begin(), luma.pixels.end());
   struct Case {
     std::string type;
     std::string before;
@@ -64,10 +64,10 @@ TEST_F(RecordLayers, ChannelsAreForcedOfListedPictures) {
     const auto values = [&, type = type, before = before](const std::string& fields) {
       return Next(*Open(type, before + fields))[0];
     };
-    EXPECT_EQ(values("} transform_param { force_gray: true }"), grey) << type;
-    EXPECT_EQ(values("is_color: false } transform_param { force_gray: true }"), grey) << type;
+    EXPECT_EQ(values("} transform_param { force_gray: true }"), gray) << type;
+    EXPECT_EQ(values("is_color: false } transform_param { force_gray: true }"), gray) << type;
     EXPECT_EQ(values("} transform_param { force_color: true }"), values("}")) << type;
-    EXPECT_EQ(values("}").size(), 3 * grey.size()) << type;
+    EXPECT_EQ(values("}").size(), 3 * gray.size()) << type;
     EXPECT_THAT(OpenError(type, before + "is_color: true } transform_param { force_gray: true }"),
                 testing::HasSubstr("transform_param.force_gray is set, and"));
     EXPECT_THAT(OpenError(type, before + "is_color: false } transform_param { force_color: true }"),

@@ -13,12 +13,12 @@ TEST_F(Pipelines, ImageDataReadsItsList) {
       Layer("name: 'd' type: 'ImageData' top: 'data' top: 'label' image_data_param { " + fields + " }"), Options());
   EXPECT_EQ(pipeline->types()[0].ToString(), "float32[4,3,8,9]");
   EXPECT_THAT(NextOf(*pipeline).labels, testing::ElementsAre(3, 1, -2, 7));
-  const auto grey =
+  const auto gray =
       OpenPipeline(Layer("name: 'd' type: 'ImageData' top: 'data' image_data_param { shuffle: true is_color: false " +
                          fields + " }"),
                    Options());
-  EXPECT_EQ(grey->types()[0].ToString(), "float32[4,1,8,9]");
-  NextOf(*grey);
+  EXPECT_EQ(gray->types()[0].ToString(), "float32[4,1,8,9]");
+  NextOf(*gray);
 }
 
 TEST_F(Pipelines, ImageListFaultsHaveTheirLine) {

@@ -52,8 +52,8 @@ TEST_F(PictureLayers, ImageSegDataWithoutLabelImages) {
 
 // The same cut for both: an image whose pixels are its label's tells.
 TEST_F(PictureLayers, CropsAndMirrorsAreTheSameForImageAndLabels) {
-  const Image grey = Picture(9, 11, 1, 5);
-  Write("p/image.png", EncodePng(grey));
+  const Image gray = Picture(9, 11, 1, 5);
+  Write("p/image.png", EncodePng(gray));
   Write("list.txt", "image.png image.png\n");
   const std::string crop = "crop_size: 4 mirror: true";
   const std::string dense =

@@ -197,47 +197,47 @@ TEST_F(Pipelines, SteadyStateAllocatesNothing) {
 }
 
 // Whatever comes first, and however they are stored; a set of one kind stays as it is.
-TEST_F(Pipelines, GreyAmongColouredIsReadAsThreeEqualChannels) {
-  const Datum colour = RawDatum(3, 4, 4, 0, 0);
-  const Datum grey = RawDatum(1, 4, 4, 100, 1);
+TEST_F(Pipelines, GrayAmongColoredIsReadAsThreeEqualChannels) {
+  const Datum color = RawDatum(3, 4, 4, 0, 0);
+  const Datum gray = RawDatum(1, 4, 4, 100, 1);
   Image image;
   image.Resize(4, 4, 1);
   for (size_t i = 0; i < 16; ++i) image.pixels[i] = static_cast<uint8_t>(100 + i);
-  Datum file = grey;
+  Datum file = gray;
   file.set_data(EncodePng(image));
   file.set_encoded(true);
-  for (const auto& [first, second] : {std::pair(colour, grey), {grey, colour}, {colour, file}, {file, colour}}) {
+  for (const auto& [first, second] : {std::pair(color, gray), {gray, color}, {color, file}, {file, color}}) {
     std::filesystem::remove_all(At("db"));
     WriteDatabase(At("db"), {first, second});
     const auto pipeline = OpenPipeline(DataLayer("batch_size: 2"), Options());
     EXPECT_EQ(pipeline->types()[0].ToString(), "float32[2,3,4,4]");
     const Batch batch = NextOf(*pipeline);
-    const size_t grey_at = first.channels() == 1 ? 0 : 48;
+    const size_t gray_at = first.channels() == 1 ? 0 : 48;
     for (size_t i = 0; i < 48; ++i) {
-      ASSERT_EQ(batch.data[grey_at + i], 100 + i % 16);
-      ASSERT_EQ(batch.data[48 - grey_at + i], i);
+      ASSERT_EQ(batch.data[gray_at + i], 100 + i % 16);
+      ASSERT_EQ(batch.data[48 - gray_at + i], i);
     }
   }
   std::filesystem::remove_all(At("db"));
-  WriteDatabase(At("db"), {grey, file});
+  WriteDatabase(At("db"), {gray, file});
   EXPECT_EQ(OpenPipeline(DataLayer("batch_size: 2"), Options())->types()[0].ToString(), "float32[2,1,4,4]");
 }
 
 TEST_F(Pipelines, RawRecordsAreForcedToChannels) {
   WriteDatabase(At("db"), {RawDatum(3, 4, 4, 0, 0), RawDatum(1, 4, 4, 100, 1)});
-  const auto colour = OpenPipeline(DataLayer("batch_size: 2", "transform_param { force_color: true }"), Options());
-  EXPECT_EQ(colour->types()[0].ToString(), "float32[2,3,4,4]");
-  const Batch coloured = NextOf(*colour);
-  const auto grey = OpenPipeline(DataLayer("batch_size: 2", "transform_param { force_gray: true }"), Options());
-  EXPECT_EQ(grey->types()[0].ToString(), "float32[2,1,4,4]");
-  const Batch greyed = NextOf(*grey);
+  const auto color = OpenPipeline(DataLayer("batch_size: 2", "transform_param { force_color: true }"), Options());
+  EXPECT_EQ(color->types()[0].ToString(), "float32[2,3,4,4]");
+  const Batch colored = NextOf(*color);
+  const auto gray = OpenPipeline(DataLayer("batch_size: 2", "transform_param { force_gray: true }"), Options());
+  EXPECT_EQ(gray->types()[0].ToString(), "float32[2,1,4,4]");
+  const Batch grayed = NextOf(*gray);
   for (size_t i = 0; i < 48; ++i) {
-    EXPECT_EQ(coloured.data[i], i);
-    EXPECT_EQ(coloured.data[48 + i], 100 + i % 16);
+    EXPECT_EQ(colored.data[i], i);
+    EXPECT_EQ(colored.data[48 + i], 100 + i % 16);
   }
   for (size_t i = 0; i < 16; ++i) {
-    EXPECT_EQ(greyed.data[i], i + 19) << "0.114 i + 0.587 (i + 16) + 0.299 (i + 32)";
-    EXPECT_EQ(greyed.data[16 + i], 100 + i);
+    EXPECT_EQ(grayed.data[i], i + 19) << "0.114 i + 0.587 (i + 16) + 0.299 (i + 32)";
+    EXPECT_EQ(grayed.data[16 + i], 100 + i);
   }
 }
 

@@ -51,7 +51,7 @@ TEST(Sampler, ShuffleMixesClassSortedRecords) {
 }
 
 // Mean distance of neighbours in parts of the data set: 1/3 when any record may follow any other.
-double NeighbourDistance(SamplerOptions options) {
+double NeighborDistance(SamplerOptions options) {
   options.records = 50000;
   const auto order = Records(options, 20000);
   double sum = 0;
@@ -78,9 +78,9 @@ TEST(Sampler, WindowsMixAsWellAsTheirNumberOfBlocksLets) {
   EXPECT_NEAR(few, 400, 150);
   EXPECT_LT(many, 27.9);
   EXPECT_NEAR(mean(ChiSquare, 0, 16), 9, 4);
-  EXPECT_NEAR(NeighbourDistance(Windowed(100, 16, 1)) * 3, 0.95, 0.03);
-  EXPECT_NEAR(NeighbourDistance(Windowed(16, 512, 1)) * 3, 1, 0.02);
-  EXPECT_NEAR(NeighbourDistance(Windowed(0, 16, 1)) * 3, 1, 0.02);
+  EXPECT_NEAR(NeighborDistance(Windowed(100, 16, 1)) * 3, 0.95, 0.03);
+  EXPECT_NEAR(NeighborDistance(Windowed(16, 512, 1)) * 3, 1, 0.02);
+  EXPECT_NEAR(NeighborDistance(Windowed(0, 16, 1)) * 3, 1, 0.02);
 }
 
 TEST(Sampler, WindowedEpochsAreExactAndReadFromFewBlocks) {

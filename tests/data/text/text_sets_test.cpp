@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <map>
 
-#include "data/files/gz_file.h"
+#include "data/files/packed_file.h"
 #include "data/text/vocabulary.h"
 #include "tests/data/text/text_fixture.h"
 
@@ -89,7 +89,7 @@ TEST_F(TextSets, EveryTaskOfBabiHasAThousandTestQuestions) {
   if (!fs::exists(archive)) GTEST_SKIP() << "MOKA_DATA has no babi";
   std::vector<std::string> tests;
   std::vector<fs::path> all;
-  for (TarReader tar(archive); tar.Next();) {
+  for (ArchiveReader tar(archive); tar.Next();) {
     const std::string name = fs::path(tar.name()).filename().string();
     if (tar.name().find("/en/") == std::string::npos || !name.ends_with(".txt")) continue;
     Write(name, tar.Read());

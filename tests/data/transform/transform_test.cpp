@@ -67,7 +67,7 @@ TEST_F(Transforms, MeanIsSubtractedBeforeScale) {
   EXPECT_EQ(Applied(transform, pixels), Expected(pixels, 3, 4, 0, 0, false, 0, {10, 20}, 0.5F, {1, 1}));
 }
 
-TEST_F(Transforms, TestCropsTheCentre) {
+TEST_F(Transforms, TestCropsTheCenter) {
   const auto bytes = Ramp(3 * 9 * 8);
   const PixelView pixels = Planar(bytes, 3, 9, 8);
   const Transform square(Param("crop_size: 4"), TEST, 1, {});
@@ -242,7 +242,7 @@ TEST_F(Transforms, RecordsThatDoNotFitAreNamed) {
   // A picture that was cut elsewhere is held against them, too.
   std::vector<float> out(3UL * 4 * 4);
   EXPECT_THAT(
-      ErrorOf([&] { Transform(Param("std_value: 1 std_value: 2"), TEST, 1, {}).Normalise(Gradient(4, 4, 3), out); }),
+      ErrorOf([&] { Transform(Param("std_value: 1 std_value: 2"), TEST, 1, {}).Normalize(Gradient(4, 4, 3), out); }),
       testing::HasSubstr("std_value has 2 values, the record has 3 channels"));
 }
 

@@ -1,6 +1,7 @@
 // `moka data import` killed at random moments: what it leaves opens and is the beginning of the final database, and the
 // same command goes on to exactly the database of an import that was not cut. MOKA_KILLS and MOKA_IMAGES set how much
-// is tried (10 kills, 2,000 pictures), MOKA_RESULTS a file for the numbers; the acceptance run is 50 of 100,000.
+// is tried (10 kills, 2,000 pictures), MOKA_SEED their moments (1), MOKA_RESULTS a file for the numbers; the acceptance
+// run is 50 of 100,000.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -87,7 +87,7 @@ inline void ExpectWithinLimits(const MeasuredRun& run, const std::string& what) 
   }
 }
 
-// The words of a line, with `from` replaced in each. They hold no blanks.
+// The words of a line, with `from`, one character, replaced in each. They hold no blanks.
 inline std::vector<std::string> WordsOf(const std::string& line, const std::string& from, const std::string& to) {
   std::vector<std::string> words;
   for (std::string word : Split(line, ' ')) {

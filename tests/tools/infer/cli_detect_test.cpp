@@ -100,8 +100,8 @@ TEST_F(DetectCliTest, BoxesAreInPixelsOfThePictureAndDrawnOnIt) {
     const size_t i = static_cast<size_t>((y * 32 + x) * 3);
     return std::vector<int>{drawn.pixels[i], drawn.pixels[i + 1], drawn.pixels[i + 2]};
   };
-  const Colour colour = ColourOf(1);
-  EXPECT_EQ(pixel(15, 40), (std::vector<int>{colour.blue, colour.green, colour.red})) << "the box's right border";
+  const Color color = ColorOf(1);
+  EXPECT_EQ(pixel(15, 40), (std::vector<int>{color.blue, color.green, color.red})) << "the box's right border";
   EXPECT_EQ(pixel(8, 40), (std::vector<int>{0, 0, 200})) << "inside it";
   EXPECT_EQ(pixel(24, 40), (std::vector<int>{0, 0, 0})) << "beside it";
 }

@@ -184,11 +184,11 @@ TEST_F(InstancesCliTest, MasksAndBoxesAreDrawn) {
   const Image drawn = Drawn("instances/cell_instances.png");
   ASSERT_EQ(drawn.width, 48);
   ASSERT_EQ(drawn.height, 64);
-  const Colour colour = ColourOf(0);
-  EXPECT_EQ(PixelOf(drawn, 32, 50), (std::vector<int>{colour.blue, colour.green, colour.red})) << "the left border";
+  const Color color = ColorOf(0);
+  EXPECT_EQ(PixelOf(drawn, 32, 50), (std::vector<int>{color.blue, color.green, color.red})) << "the left border";
   const std::vector<int> inside = PixelOf(drawn, 40, 50);
-  const std::vector<int> colours = {colour.blue, colour.green, colour.red};
-  for (size_t c = 0; c < 3; ++c) EXPECT_NEAR(inside[c], 0.55 * 255 + 0.45 * colours[c], 1.5) << c;
+  const std::vector<int> colors = {color.blue, color.green, color.red};
+  for (size_t c = 0; c < 3; ++c) EXPECT_NEAR(inside[c], 0.55 * 255 + 0.45 * colors[c], 1.5) << c;
   EXPECT_EQ(PixelOf(drawn, 10, 10), (std::vector<int>{0, 0, 0})) << "beside it";
 }
 

@@ -46,7 +46,7 @@ layer {
   }
 };
 
-TEST_F(EmbedCli, WordsHaveNeighboursByTheCosine) {
+TEST_F(EmbedCli, WordsHaveNeighborsByTheCosine) {
   WriteWinds();
   const Outcome shown = Moka(Infer("winds", "north leeward --top 2"));
   ASSERT_EQ(shown.code, 0) << shown.err;
@@ -102,7 +102,7 @@ TEST_F(EmbedCli, ARunHasItsWordsWithIt) {
   EXPECT_EQ(json.at(0).at("vector").size(), 100U);
 }
 
-TEST_F(EmbedCli, PicturesHaveNeighboursByTheDistance) {
+TEST_F(EmbedCli, PicturesHaveNeighborsByTheDistance) {
   // The first and the last of four pixels.
   WriteModel("corners", R"(
 layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 1 dim: 2 dim: 2 } } }

@@ -37,10 +37,10 @@ std::string RiffList(const std::string& id, const std::string& type, const std::
 }
 
 // A JPEG of an odd number of bytes: what follows it in the file is padded.
-std::string OddJpeg(uint8_t grey) {
+std::string OddJpeg(uint8_t gray) {
   Image image;
   image.Resize(16, 16, 1);
-  std::ranges::fill(image.pixels, grey);
+  std::ranges::fill(image.pixels, gray);
   std::string bytes = EncodeJpeg(image);
   if (bytes.size() % 2 == 0) bytes += '\0';
   return bytes;

@@ -1,4 +1,5 @@
-// A steady-state iteration allocates nothing: every operator new of the process is counted, apart by who called.
+// A steady-state run of a program allocates nothing in Moka's own code; what libraries allocate is counted apart and
+// must be the same each time.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -39,7 +39,7 @@ TEST(SmallTest, TransformersThatDoNotFit) {
               HasSubstr("must hold 5 numbers"));
   EXPECT_THAT(ErrorOf({{2, 4, 4}, {2, 6}}, "SpatialTransformer"), HasSubstr("must be [N,C,H,W], found [2,4,4]"));
   EXPECT_THAT(ErrorOf({{2, 1, 4, 4}, {2, 6}}, "SpatialTransformer", "st_param { output_W: 0 }"),
-              HasSubstr("must be at least 1, found 4 and 0"));
+              HasSubstr("must be from 1 to 1048576, found 4 and 0"));
   EXPECT_THAT(ErrorOf({{2, 1, 4, 4}, {2, 6}}, "SpatialTransformer", "st_param { transform_type: \"tps\" }"),
               HasSubstr("must be \"affine\", found \"tps\""));
   EXPECT_THAT(ErrorOf({{2, 1, 4, 4}}, "SpatialTransformer", "st_param { }"), HasSubstr("two bottoms"));

@@ -185,11 +185,11 @@ function(moka_test_flags name)
   target_compile_definitions(${name} PRIVATE _GLIBCXX_ASSERTIONS)
 endfunction()
 
-# moka_test(NAME LABELS l ... SOURCES a_test.cpp ... FORKS b_test.cpp ... DEPENDS rooms ...): a GoogleTest program, one
-# CTest entry. Sources after FORKS use layers of research forks: a build without these leaves them out and says so.
-# RUNS_MOKA: the tests run the command.
+# moka_test(NAME [BATCH n] [ALONE c_test.cpp ...] LABELS l ... SOURCES a_test.cpp ... FORKS b_test.cpp ... DEPENDS rooms ...): a
+# GoogleTest program, one CTest entry. Its sources are compiled n (4, unless said) together (moka_unity). Sources after FORKS
+# use layers of research forks: a build without these leaves them out and says so. RUNS_MOKA: the tests run the command.
 function(moka_test name)
-  cmake_parse_arguments(TEST "RUNS_MOKA" "TIMEOUT" "LABELS;SOURCES;FORKS;DEPENDS" ${ARGN})
+  cmake_parse_arguments(TEST "RUNS_MOKA" "TIMEOUT;BATCH" "ALONE;LABELS;SOURCES;FORKS;DEPENDS" ${ARGN})
   if(MOKA_FORKS)
     list(APPEND TEST_SOURCES ${TEST_FORKS})
   elseif(TEST_FORKS)
@@ -209,6 +209,13 @@ function(moka_test name)
                              MOKA_BINARY="$<TARGET_FILE_DIR:${name}>/../moka")
   if(TEST_DEPENDS MATCHES "moka_(proto|layers|comm|data|optim|tools)")
     target_precompile_headers(${name} REUSE_FROM moka_test_headers)
+  endif()
+  list(LENGTH TEST_SOURCES count)
+  if(count GREATER 1)
+    if(NOT TEST_BATCH)
+      set(TEST_BATCH 4)
+    endif()
+    moka_unity(${name} BATCH ${TEST_BATCH} ALONE ${TEST_ALONE})
   endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name})

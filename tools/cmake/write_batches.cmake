@@ -118,7 +118,7 @@ foreach(source IN LISTS sources)
   endforeach()
   if(place STREQUAL "")
     message(FATAL_ERROR "${source}: each batch, the spare one too, has a source with one of its names, as '${clash}': give "
-                        "it a name of its own, name the source after ALONE, or make the batches smaller, in its room's moka_unity")
+                        "it a name of its own, name the source after ALONE, or make the batches smaller, where moka_unity or moka_test is called")
   endif()
   list(APPEND names_${place} ${names})
   list(APPEND seen_${place} ${seen})

@@ -132,6 +132,23 @@ DataTypes ProbeDataTypes(Phase phase, const fs::path& base_folder, std::map<std:
   };
 }
 
+namespace {
+
+// The names that a word which names nothing may have meant: runs, and what lies beside the path that it is. A folder of
+// a million pictures is not read to its end for that.
+std::vector<std::string> NamesBeside(const fs::path& path, const fs::path& runs) {
+  constexpr size_t kMost = 10'000;
+  std::vector<std::string> names = RunNames(runs);
+  std::error_code code;
+  const fs::path folder = path.parent_path();
+  fs::directory_iterator each(folder.empty() ? fs::path(".") : folder, code);
+  for (; !code && each != fs::directory_iterator() && names.size() < kMost; each.increment(code))
+    names.push_back(Printable((folder / each->path().filename()).string()));
+  return names;
+}
+
+}  // namespace
+
 fs::path FindConfig(const std::string& config, std::string_view file, const fs::path& runs) {
   std::error_code code;
   fs::path folder = config;
@@ -141,7 +158,7 @@ fs::path FindConfig(const std::string& config, std::string_view file, const fs::
     if (!run) {
       const std::string name = config.substr(0, config.rfind('@'));
       throw Error(ErrorKind::kNoInput, {}, StrCat("no file, folder or run ", Printable(config), InRuns(runs)),
-                  DidYouMean(name, RunNames(runs)));
+                  DidYouMean(name, NamesBeside(name, runs)));
     }
     folder = run->folder;
   }

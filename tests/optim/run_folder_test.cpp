@@ -4,7 +4,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -104,11 +103,9 @@ TEST_F(RunFolderTest, TwoAtOnceGetTwoFolders) {
   EXPECT_FALSE(fs::exists(At("runs") / "lenet-0009"));
 }
 
-TEST_F(RunFolderTest, ASecondProcessIsRefusedWithinASecondAndAHalf) {
+TEST_F(RunFolderTest, ASecondProcessIsRefusedAndToldWhoHoldsTheRun) {
   const RunFolder run = RunFolder::Create(At("runs"), Identity());
-  const auto begin = std::chrono::steady_clock::now();
   const Caught caught = ErrorOf([&] { RunFolder::Open(run.path(), Identity()); });
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1500));
   EXPECT_EQ(caught.kind, ErrorKind::kUnavailable);
   EXPECT_THAT(caught.text, testing::HasSubstr(StrCat("in use by another process (pid ", getpid())));
 }

@@ -165,8 +165,9 @@ function(moka_room name)
   endif()
 endfunction()
 
-# Passive waiting: spinning threads of several tests at once would slow each other down many times.
-set(MOKA_TEST_ENVIRONMENT "OMP_WAIT_POLICY=passive" "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/cache")
+# Passive waiting: spinning threads of several tests at once would slow each other down many times. Brief: a failure is what a
+# log shows.
+set(MOKA_TEST_ENVIRONMENT "OMP_WAIT_POLICY=passive" "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/cache" "GTEST_BRIEF=1")
 # The tests of databases that shrink underneath ask for Moka's answer to SIGBUS, not the sanitizer's.
 if(MOKA_SANITIZE MATCHES "address")
   list(APPEND MOKA_TEST_ENVIRONMENT "ASAN_OPTIONS=handle_sigbus=0")

@@ -1,6 +1,5 @@
 // Ranks whose settings, data, build or flags differ are told which field differs on which rank before the first step,
 // and ranks that differ in what is their own train together.
-#include <chrono>
 #include <ostream>
 
 #include "tests/tools/cli_fixture.h"
@@ -51,6 +50,7 @@ class RanksDifferTest : public CliTest, public testing::WithParamInterface<Diffe
     const std::string threads = more.starts_with("--threads") ? "" : "--threads=1 ";
     return StrCat(" train solver.prototxt ", run, threads, more);
   }
+  // Ends with code 124 where the ranks wait for each other for ever.
   static Outcome Both(const std::string& first, const std::string& second) {
     return RunShell(StrCat("cd '", folder_.string(), "' && rm -rf runs/r-0001 && OMP_NUM_THREADS=1 timeout 30 mpirun ",
                            "--oversubscribe --bind-to none -np 1 ", first, " : -np 1 ", second),
@@ -61,15 +61,12 @@ class RanksDifferTest : public CliTest, public testing::WithParamInterface<Diffe
 
 TEST_P(RanksDifferTest, AreRefusedByFieldAndRank) {
   const Difference& difference = GetParam();
-  const auto begin = std::chrono::steady_clock::now();
   const Outcome outcome =
       Both(Program() + Words(""), StrCat(difference.before, " '", difference.program, "' ", Words(difference.words)));
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   EXPECT_EQ(outcome.code, 78) << outcome.err;
   EXPECT_NE(outcome.err.find(StrCat("rank 1: ", difference.field)), std::string::npos) << outcome.err;
   EXPECT_NE(outcome.err.find(", rank 0 has "), std::string::npos) << outcome.err;
   EXPECT_FALSE(fs::exists(folder_ / "runs/r-0001")) << "no run begins";
-  EXPECT_LT(seconds, 5) << "on a machine that does other work as well";
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -4,7 +4,7 @@
 
 #include "data/labels/annotation_file.h"
 #include "proto/moka.pb.h"
-#include "tests/fuzz/one_input.h"
+#include "tests/fuzz/fuzz_target.h"
 
 namespace moka {
 namespace {
@@ -22,17 +22,18 @@ void ReadAs(AnnotationFormat format, std::string_view text) {
 }
 
 }  // namespace
-}  // namespace moka
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  return moka::RunOneInput(data, size, [](std::string_view text) {
-    if (text.empty()) return;
-    const char what = text.front();
-    text.remove_prefix(1);
-    if (what == 'x') return moka::ReadAs(moka::AnnotationFormat::kXml, text);
-    if (what == 'j') return moka::ReadAs(moka::AnnotationFormat::kJson, text);
-    if (what == 't') return moka::ReadAs(moka::AnnotationFormat::kText, text);
-    if (what == 'y') return moka::ReadAs(moka::AnnotationFormat::kYolo, text);
-    moka::ClassesInXml(text);
-  });
+FuzzTarget AnnotationFuzz() {
+  return {"annotation", [](std::string_view text) {
+            if (text.empty()) return;
+            const char what = text.front();
+            text.remove_prefix(1);
+            if (what == 'x') return ReadAs(AnnotationFormat::kXml, text);
+            if (what == 'j') return ReadAs(AnnotationFormat::kJson, text);
+            if (what == 't') return ReadAs(AnnotationFormat::kText, text);
+            if (what == 'y') return ReadAs(AnnotationFormat::kYolo, text);
+            ClassesInXml(text);
+          }};
 }
+
+}  // namespace moka

@@ -1,7 +1,7 @@
 // COCO's annotations: what is read, and the pixels of objects in small pictures.
 #include "data/labels/coco_file.h"
+#include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/input_file.h"
-#include "tests/fuzz/one_input.h"
 
 namespace moka {
 namespace {
@@ -18,18 +18,19 @@ void CheckPixels(const CocoAnnotation& object, const PictureSize& size) {
 }
 
 }  // namespace
-}  // namespace moka
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  return moka::RunOneInput(data, size, [](std::string_view text) {
-    static moka::InputFile file("instances.json");
-    const moka::CocoFile coco = moka::ReadCocoFile(file.Write(text), [] {});
-    for (const moka::CocoPicture& picture : coco.pictures) {
-      for (const moka::CocoAnnotation& object : picture.objects) {
-        const bool has_name = object.label > 0 && static_cast<size_t>(object.label) < coco.classes.size();
-        moka::Require(has_name, "every object is of a listed class");
-        moka::CheckPixels(object, picture.size);
-      }
-    }
-  });
+FuzzTarget CocoFuzz() {
+  return {"coco", [](std::string_view text) {
+            static InputFile file("instances.json");
+            const CocoFile coco = ReadCocoFile(file.Write(text), [] {});
+            for (const CocoPicture& picture : coco.pictures) {
+              for (const CocoAnnotation& object : picture.objects) {
+                const bool has_name = object.label > 0 && static_cast<size_t>(object.label) < coco.classes.size();
+                Require(has_name, "every object is of a listed class");
+                CheckPixels(object, picture.size);
+              }
+            }
+          }};
 }
+
+}  // namespace moka

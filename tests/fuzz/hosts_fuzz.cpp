@@ -1,6 +1,6 @@
 // Where ranks start: a hostfile, a list of --hosts, and the line of JSON in which a host tells of itself. The first
 // byte says which.
-#include "tests/fuzz/one_input.h"
+#include "tests/fuzz/fuzz_target.h"
 #include "tools/launch/host_facts.h"
 #include "tools/launch/hosts.h"
 #include "tools/launch/network.h"
@@ -28,15 +28,16 @@ void CheckFacts(const HostFacts& facts) {
 }
 
 }  // namespace
-}  // namespace moka
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  return moka::RunOneInput(data, size, [](std::string_view text) {
-    if (text.empty()) return;
-    const char what = text.front();
-    text.remove_prefix(1);
-    if (what == 'f') return moka::Place(moka::ParseHostfile(text, "hosts"));
-    if (what == 'l') return moka::Place(moka::ParseHosts(text));
-    moka::CheckFacts(moka::ParseHostFacts(text));
-  });
+FuzzTarget HostsFuzz() {
+  return {"hosts", [](std::string_view text) {
+            if (text.empty()) return;
+            const char what = text.front();
+            text.remove_prefix(1);
+            if (what == 'f') return Place(ParseHostfile(text, "hosts"));
+            if (what == 'l') return Place(ParseHosts(text));
+            CheckFacts(ParseHostFacts(text));
+          }};
 }
+
+}  // namespace moka

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "data/image/image.h"
-#include "tests/fuzz/one_input.h"
+#include "tests/fuzz/fuzz_target.h"
 
 namespace moka {
 namespace {
@@ -29,18 +29,19 @@ void DecodeSomeWindow(ImageDecoder& decoder, std::string_view file, const Decode
 }
 
 }  // namespace
-}  // namespace moka
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  return moka::RunOneInput(data, size, [](std::string_view file) {
-    static moka::ImageDecoder decoder;
-    static moka::Image image;
-    constexpr std::array<moka::ImageChannels, 3> kChannels = {moka::ImageChannels::kAsStored,
-                                                              moka::ImageChannels::kColor, moka::ImageChannels::kGray};
-    moka::DecodeOptions options{.channels = kChannels[file.size() % 3], .pixel_limit = 1 << 16};
-    if (file.size() % 2 == 1) options.damage = moka::DecodeOptions::Damage::kLenient;
-    if (file.size() / 2 % 2 == 1) return moka::DecodeSomeWindow(decoder, file, options);
-    decoder.Decode(file, options, image);
-    if (image.pixels.size() != static_cast<size_t>(image.width * image.height * image.channels)) std::abort();
-  });
+FuzzTarget ImageDecodeFuzz() {
+  return {"image_decode", [](std::string_view file) {
+            static ImageDecoder decoder;
+            static Image image;
+            constexpr std::array<ImageChannels, 3> kChannels = {ImageChannels::kAsStored, ImageChannels::kColor,
+                                                                ImageChannels::kGray};
+            DecodeOptions options{.channels = kChannels[file.size() % 3], .pixel_limit = 1 << 16};
+            if (file.size() % 2 == 1) options.damage = DecodeOptions::Damage::kLenient;
+            if (file.size() / 2 % 2 == 1) return DecodeSomeWindow(decoder, file, options);
+            decoder.Decode(file, options, image);
+            if (image.pixels.size() != static_cast<size_t>(image.width * image.height * image.channels)) std::abort();
+          }};
 }
+
+}  // namespace moka

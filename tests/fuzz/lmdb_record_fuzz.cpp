@@ -2,10 +2,10 @@
 // and in part.
 #include <vector>
 
-#include "data/records/record_source.h"
 #include "data/records/datum_view.h"
+#include "data/records/record_source.h"
 #include "data/transform/transform.h"
-#include "tests/fuzz/one_input.h"
+#include "tests/fuzz/fuzz_target.h"
 
 namespace moka {
 namespace {
@@ -67,11 +67,12 @@ void LoadAndTransform(std::string_view wire) {
 }
 
 }  // namespace
-}  // namespace moka
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  return moka::RunOneInput(data, size, [](std::string_view wire) {
-    moka::CheckAgainstProtobuf(wire);
-    wire.size() % 2 == 0 ? moka::LoadAndTransform(wire) : moka::TransformPart(wire);
-  });
+FuzzTarget LmdbRecordFuzz() {
+  return {"lmdb_record", [](std::string_view wire) {
+            CheckAgainstProtobuf(wire);
+            wire.size() % 2 == 0 ? LoadAndTransform(wire) : TransformPart(wire);
+          }};
 }
+
+}  // namespace moka

@@ -11,7 +11,7 @@
 #include "layers/net/catalog.h"
 #include "layers/net/layer.h"
 #include "layers/net/net.h"
-#include "tests/fuzz/one_input.h"
+#include "tests/fuzz/fuzz_target.h"
 
 namespace moka {
 namespace {
@@ -203,19 +203,20 @@ void ComputeIfSmall(const BuiltNet& net) {
 }
 
 }  // namespace
-}  // namespace moka
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  return moka::RunOneInput(data, size, [](std::string_view bytes) {
-    moka::NetOptions options;
-    options.state.set_phase(bytes.size() % 2 == 0 ? moka::TRAIN : moka::TEST);
-    options.data_types = [](const moka::LayerParameter& layer) {
-      std::vector<moka::TensorType> types{{moka::DType::kFloat32, {2, 3, 6, 6}, {}}, {moka::DType::kFloat32, {2}, {}}};
-      types.resize(static_cast<size_t>(layer.top_size()), types.front());
-      return types;
-    };
-    const moka::BuiltNet net = moka::BuildNet(moka::NetOf(bytes), options);
-    moka::Verify(net.graph, "building");
-    moka::ComputeIfSmall(net);
-  });
+FuzzTarget NetBuildFuzz() {
+  return {"net_build", [](std::string_view bytes) {
+            NetOptions options;
+            options.state.set_phase(bytes.size() % 2 == 0 ? TRAIN : TEST);
+            options.data_types = [](const LayerParameter& layer) {
+              std::vector<TensorType> types{{DType::kFloat32, {2, 3, 6, 6}, {}}, {DType::kFloat32, {2}, {}}};
+              types.resize(static_cast<size_t>(layer.top_size()), types.front());
+              return types;
+            };
+            const BuiltNet net = BuildNet(NetOf(bytes), options);
+            Verify(net.graph, "building");
+            ComputeIfSmall(net);
+          }};
 }
+
+}  // namespace moka

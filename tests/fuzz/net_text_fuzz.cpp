@@ -1,13 +1,17 @@
 // Net text: read, upgraded, expanded, filtered; what it prints must read back as the same text.
 #include "proto/nets/filter.h"
 #include "proto/nets/net_file.h"
-#include "tests/fuzz/one_input.h"
+#include "tests/fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  return moka::RunOneInput(data, size, [](std::string_view text) {
-    const moka::NetParameter net = moka::NetFromText(text, "net.prototxt");
-    const std::string printed = moka::NetToText(net);
-    moka::Require(moka::NetToText(moka::NetFromText(printed, "printed")) == printed, "printed nets read back");
-    moka::FilterNet(net, moka::TRAIN);
-  });
+namespace moka {
+
+FuzzTarget NetTextFuzz() {
+  return {"net_text", [](std::string_view text) {
+            const NetParameter net = NetFromText(text, "net.prototxt");
+            const std::string printed = NetToText(net);
+            Require(NetToText(NetFromText(printed, "printed")) == printed, "printed nets read back");
+            FilterNet(net, TRAIN);
+          }};
 }
+
+}  // namespace moka

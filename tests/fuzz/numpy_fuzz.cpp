@@ -1,7 +1,7 @@
 // NumPy's arrays: one (.npy), or a zip of them (.npz).
 #include "proto/weights/npz.h"
+#include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/input_file.h"
-#include "tests/fuzz/one_input.h"
 
 namespace moka {
 namespace {
@@ -11,12 +11,13 @@ void CheckArray(const NumpyArray& array) {
 }
 
 }  // namespace
-}  // namespace moka
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  return moka::RunOneInput(data, size, [](std::string_view bytes) {
-    if (!bytes.starts_with("PK")) return moka::CheckArray(moka::ParseNpy(bytes, "x.npy"));
-    static moka::InputFile file("x.npz");
-    for (const auto& [name, array] : moka::ReadNpz(file.Write(bytes))) moka::CheckArray(array);
-  });
+FuzzTarget NumpyFuzz() {
+  return {"numpy", [](std::string_view bytes) {
+            if (!bytes.starts_with("PK")) return CheckArray(ParseNpy(bytes, "x.npy"));
+            static InputFile file("x.npz");
+            for (const auto& [name, array] : ReadNpz(file.Write(bytes))) CheckArray(array);
+          }};
 }
+
+}  // namespace moka

@@ -3,7 +3,7 @@
 #include "proto/nets/net_file.h"
 #include "proto/nets/solver_file.h"
 #include "proto/text/overrides.h"
-#include "tests/fuzz/one_input.h"
+#include "tests/fuzz/fuzz_target.h"
 
 namespace moka {
 namespace {
@@ -28,21 +28,22 @@ void Apply(std::string_view word, Message& message) {
 }
 
 }  // namespace
-}  // namespace moka
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  return moka::RunOneInput(data, size, [](std::string_view text) {
-    static const moka::NetParameter net = moka::NetFromText(moka::kNet, "net.prototxt");
-    static const moka::SolverParameter solver = moka::SolverFromText(moka::kSolver, "solver.prototxt", {});
-    moka::NetParameter changed_net = net;
-    moka::SolverParameter changed_solver = solver;
-    int left = 4;  // a wrong one is compared with hundreds of names
-    for (const std::string& word : moka::Split(text, '\n')) {
-      if (!moka::IsOverride(word) || --left < 0) continue;
-      moka::SpeaksOfNet(word) ? moka::Apply(word, changed_net) : moka::Apply(word, changed_solver);
-    }
-    if (changed_net.ByteSizeLong() == net.ByteSizeLong()) return;  // none counted, most likely
-    const std::string printed = moka::NetToText(changed_net);
-    moka::Require(moka::NetToText(moka::NetFromText(printed, "printed")) == printed, "changed nets read back");
-  });
+FuzzTarget OverrideFuzz() {
+  return {"override", [](std::string_view text) {
+            static const NetParameter net = NetFromText(kNet, "net.prototxt");
+            static const SolverParameter solver = SolverFromText(kSolver, "solver.prototxt", {});
+            NetParameter changed_net = net;
+            SolverParameter changed_solver = solver;
+            int left = 4;  // a wrong one is compared with hundreds of names
+            for (const std::string& word : Split(text, '\n')) {
+              if (!IsOverride(word) || --left < 0) continue;
+              SpeaksOfNet(word) ? Apply(word, changed_net) : Apply(word, changed_solver);
+            }
+            if (changed_net.ByteSizeLong() == net.ByteSizeLong()) return;  // none counted, most likely
+            const std::string printed = NetToText(changed_net);
+            Require(NetToText(NetFromText(printed, "printed")) == printed, "changed nets read back");
+          }};
 }
+
+}  // namespace moka

@@ -5,7 +5,7 @@
 
 #include "comm/compression/compressor.h"
 #include "core/types.h"
-#include "tests/fuzz/one_input.h"
+#include "tests/fuzz/fuzz_target.h"
 
 namespace moka {
 namespace {
@@ -42,16 +42,17 @@ std::vector<Decoder> Decoders() {
 }
 
 }  // namespace
-}  // namespace moka
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  return moka::RunOneInput(data, size, [](std::string_view bytes) {
-    static std::vector<moka::Decoder> decoders = moka::Decoders();
-    if (bytes.empty()) return;
-    moka::Decoder& decoder = decoders[static_cast<uint8_t>(bytes.front()) % decoders.size()];
-    bytes.remove_prefix(1);
-    const size_t used = std::min(bytes.size(), decoder.payload.size() * sizeof(float));
-    if (used > 0) std::memcpy(decoder.payload.data(), bytes.data(), used);
-    decoder.compressor->AddDecoded(moka::kStep, decoder.payload, decoder.sum);
-  });
+FuzzTarget PayloadFuzz() {
+  return {"payload", [](std::string_view bytes) {
+            static std::vector<Decoder> decoders = Decoders();
+            if (bytes.empty()) return;
+            Decoder& decoder = decoders[static_cast<uint8_t>(bytes.front()) % decoders.size()];
+            bytes.remove_prefix(1);
+            const size_t used = std::min(bytes.size(), decoder.payload.size() * sizeof(float));
+            if (used > 0) std::memcpy(decoder.payload.data(), bytes.data(), used);
+            decoder.compressor->AddDecoded(kStep, decoder.payload, decoder.sum);
+          }};
 }
+
+}  // namespace moka

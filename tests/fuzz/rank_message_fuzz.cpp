@@ -12,7 +12,7 @@
 #include "comm/transport/communicator.h"
 #include "comm/transport/same_on_all.h"
 #include "core/text.h"
-#include "tests/fuzz/one_input.h"
+#include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/played_ranks.h"
 
 namespace moka {
@@ -58,13 +58,14 @@ void Ask(char what, Communicator& world) {
 }
 
 }  // namespace
-}  // namespace moka
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  return moka::RunOneInput(data, size, [](std::string_view bytes) {
-    if (bytes.size() < 2) return;
-    const int rank = static_cast<uint8_t>(bytes[1]) % moka::kPlayedRanks;
-    moka::Communicator world(std::make_unique<moka::PlayedRanks>(bytes.substr(2), rank));
-    moka::Ask(bytes.front(), world);
-  });
+FuzzTarget RankMessageFuzz() {
+  return {"rank_message", [](std::string_view bytes) {
+            if (bytes.size() < 2) return;
+            const int rank = static_cast<uint8_t>(bytes[1]) % kPlayedRanks;
+            Communicator world(std::make_unique<PlayedRanks>(bytes.substr(2), rank));
+            Ask(bytes.front(), world);
+          }};
 }
+
+}  // namespace moka

@@ -4,32 +4,36 @@
 #include "optim/ranks/rank_states.h"
 #include "optim/run/run_folder.h"
 #include "optim/run/scaling_baseline.h"
+#include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/input_file.h"
-#include "tests/fuzz/one_input.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  return moka::RunOneInput(data, size, [](std::string_view text) {
-    static moka::InputFile metrics("metrics.jsonl");
-    static moka::InputFile status("status.json");
-    static moka::InputFile rank("ranks/rank-0.json");
-    static moka::InputFile scaling(moka::kScalingFile);
-    if (text.empty()) return;
-    const char what = text.front();
-    text.remove_prefix(1);
-    if (what == 'm') {
-      metrics.Write(text);
-      moka::ReadMetrics(metrics.folder());
-    } else if (what == 's') {
-      status.Write(text);
-      moka::ReadProgress(status.folder());
-    } else if (what == 'r') {
-      rank.Write(text);
-      const std::vector<moka::RankState> states = moka::ReadRankStates(rank.folder(), 0);
-      moka::FindCulprit(states, 2);
-      moka::IsOneWorking(states, 1, 0);
-    } else {
-      scaling.Write(text);
-      moka::Require(moka::ReadScalingBaseline(scaling.folder()).step_s > 0, "a step takes time");
-    }
-  });
+namespace moka {
+
+FuzzTarget RunRecordFuzz() {
+  return {"run_record", [](std::string_view text) {
+            static InputFile metrics("metrics.jsonl");
+            static InputFile status("status.json");
+            static InputFile rank("ranks/rank-0.json");
+            static InputFile scaling(kScalingFile);
+            if (text.empty()) return;
+            const char what = text.front();
+            text.remove_prefix(1);
+            if (what == 'm') {
+              metrics.Write(text);
+              ReadMetrics(metrics.folder());
+            } else if (what == 's') {
+              status.Write(text);
+              ReadProgress(status.folder());
+            } else if (what == 'r') {
+              rank.Write(text);
+              const std::vector<RankState> states = ReadRankStates(rank.folder(), 0);
+              FindCulprit(states, 2);
+              IsOneWorking(states, 1, 0);
+            } else {
+              scaling.Write(text);
+              Require(ReadScalingBaseline(scaling.folder()).step_s > 0, "a step takes time");
+            }
+          }};
 }
+
+}  // namespace moka

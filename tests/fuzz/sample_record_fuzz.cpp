@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "data/transform/record_transform.h"
-#include "tests/fuzz/one_input.h"
+#include "tests/fuzz/fuzz_target.h"
 
 namespace moka {
 namespace {
@@ -49,8 +49,7 @@ void Run(std::string_view wire) {
 }
 
 }  // namespace
-}  // namespace moka
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  return moka::RunOneInput(data, size, moka::Run);
-}
+FuzzTarget SampleRecordFuzz() { return {"sample_record", Run}; }
+
+}  // namespace moka

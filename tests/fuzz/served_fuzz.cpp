@@ -7,7 +7,7 @@
 
 #include "comm/server/parameter_service.h"
 #include "comm/transport/communicator.h"
-#include "tests/fuzz/one_input.h"
+#include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/played_ranks.h"
 
 namespace moka {
@@ -37,14 +37,15 @@ void Serve(Communicator& world, ParameterService::Rule rule) {
 }
 
 }  // namespace
-}  // namespace moka
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  return moka::RunOneInput(data, size, [](std::string_view bytes) {
-    if (bytes.empty()) return;
-    const auto what = static_cast<uint8_t>(bytes.front());
-    const int rank = what / 4 % moka::kPlayedRanks;
-    moka::Communicator world(std::make_unique<moka::PlayedRanks>(bytes.substr(1), rank));
-    moka::Serve(world, static_cast<moka::ParameterService::Rule>(what % 4));
-  });
+FuzzTarget ServedFuzz() {
+  return {"served", [](std::string_view bytes) {
+            if (bytes.empty()) return;
+            const auto what = static_cast<uint8_t>(bytes.front());
+            const int rank = what / 4 % kPlayedRanks;
+            Communicator world(std::make_unique<PlayedRanks>(bytes.substr(1), rank));
+            Serve(world, static_cast<ParameterService::Rule>(what % 4));
+          }};
 }
+
+}  // namespace moka

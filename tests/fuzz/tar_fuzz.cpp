@@ -6,8 +6,8 @@
 #include <string>
 
 #include "data/files/packed_file.h"
+#include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/input_file.h"
-#include "tests/fuzz/one_input.h"
 #include "tests/fuzz/read_tree.h"
 
 namespace moka {
@@ -51,12 +51,13 @@ void ReadMembers(const std::filesystem::path& archive) {
 }
 
 }  // namespace
-}  // namespace moka
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  return moka::RunOneInput(data, size, [](std::string_view bytes) {
-    static moka::InputFile file("set.tar");
-    file.Write(moka::WithChecksums(bytes));
-    bytes.size() % 2 == 0 ? moka::ReadMembers(file.path()) : moka::ReadTree(file.path(), moka::kMostBytes);
-  });
+FuzzTarget TarFuzz() {
+  return {"tar", [](std::string_view bytes) {
+            static InputFile file("set.tar");
+            file.Write(WithChecksums(bytes));
+            bytes.size() % 2 == 0 ? ReadMembers(file.path()) : ReadTree(file.path(), kMostBytes);
+          }};
 }
+
+}  // namespace moka

@@ -1,10 +1,10 @@
 // Lists and tables in text. The first byte says what: pictures with a label, with two labels, words, windows, a table.
 #include "data/files/text_table.h"
 #include "data/layer_fields.h"
-#include "data/records/record_source.h"
 #include "data/pipeline/window_maker.h"
+#include "data/records/record_source.h"
+#include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/input_file.h"
-#include "tests/fuzz/one_input.h"
 
 namespace moka {
 namespace {
@@ -25,23 +25,24 @@ void ReadWindows(const std::filesystem::path& list) {
 }
 
 }  // namespace
-}  // namespace moka
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  return moka::RunOneInput(data, size, [](std::string_view text) {
-    if (text.empty()) return;
-    static moka::InputFile file("list.txt");
-    const std::filesystem::path& list = file.Write(text.substr(1));
-    switch (text.front()) {
-      case '1': moka::Require(!moka::ReadImageList(list).empty(), "a list has lines"); return;
-      case '2':
-        for (const moka::ListedImage& image : moka::ReadImageList(list, 2)) {
-          moka::Require(image.labels.size() == 2, "a line has its labels");
-        }
-        return;
-      case 'l': moka::ReadListLines(list); return;
-      case 'w': moka::ReadWindows(list); return;
-      default: moka::ReadNumbers(moka::ReadTable(list));
-    }
-  });
+FuzzTarget TextListFuzz() {
+  return {"text_list", [](std::string_view text) {
+            if (text.empty()) return;
+            static InputFile file("list.txt");
+            const std::filesystem::path& list = file.Write(text.substr(1));
+            switch (text.front()) {
+              case '1': Require(!ReadImageList(list).empty(), "a list has lines"); return;
+              case '2':
+                for (const ListedImage& image : ReadImageList(list, 2)) {
+                  Require(image.labels.size() == 2, "a line has its labels");
+                }
+                return;
+              case 'l': ReadListLines(list); return;
+              case 'w': ReadWindows(list); return;
+              default: ReadNumbers(ReadTable(list));
+            }
+          }};
 }
+
+}  // namespace moka

@@ -2,8 +2,8 @@
 // records, a trace, the kernels of a run, what a zoo entry must come to.
 #include "core/checksum.h"
 #include "core/text.h"
+#include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/input_file.h"
-#include "tests/fuzz/one_input.h"
 #include "tools/measure/calibration.h"
 #include "tools/measure/trace_files.h"
 #include "tools/train/record_sizes.h"
@@ -41,10 +41,11 @@ void ReadOne(char what, std::string_view text) {
 }
 
 }  // namespace
-}  // namespace moka
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  return moka::RunOneInput(data, size, [](std::string_view text) {
-    if (!text.empty()) moka::ReadOne(text.front(), text.substr(1));
-  });
+FuzzTarget ToolFileFuzz() {
+  return {"tool_file", [](std::string_view text) {
+            if (!text.empty()) ReadOne(text.front(), text.substr(1));
+          }};
 }
+
+}  // namespace moka

@@ -1,12 +1,16 @@
 // Weights in each format: every blob that comes back fills its shape.
 #include "proto/weights/weights.h"
-#include "tests/fuzz/one_input.h"
+#include "tests/fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  return moka::RunOneInput(data, size, [](std::string_view bytes) {
-    const moka::Weights weights = moka::WeightsFromBytes(bytes, "weights");
-    for (const moka::NamedBlob& blob : weights.blobs) {
-      moka::Require(blob.shape.Count() == static_cast<int64_t>(blob.values.size()), "values fill their shape");
-    }
-  });
+namespace moka {
+
+FuzzTarget WeightsFuzz() {
+  return {"weights", [](std::string_view bytes) {
+            const Weights weights = WeightsFromBytes(bytes, "weights");
+            for (const NamedBlob& blob : weights.blobs) {
+              Require(blob.shape.Count() == static_cast<int64_t>(blob.values.size()), "values fill their shape");
+            }
+          }};
 }
+
+}  // namespace moka

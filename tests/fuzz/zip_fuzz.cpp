@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "data/files/zip_members.h"
+#include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/input_file.h"
-#include "tests/fuzz/one_input.h"
 #include "tests/fuzz/read_tree.h"
 
 namespace moka {
@@ -21,12 +21,13 @@ void ReadMembers(const std::filesystem::path& archive) {
 }
 
 }  // namespace
-}  // namespace moka
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  return moka::RunOneInput(data, size, [](std::string_view bytes) {
-    static moka::InputFile file("set.zip");
-    file.Write(bytes);
-    bytes.size() % 2 == 0 ? moka::ReadMembers(file.path()) : moka::ReadTree(file.path(), moka::kMostBytes);
-  });
+FuzzTarget ZipFuzz() {
+  return {"zip", [](std::string_view bytes) {
+            static InputFile file("set.zip");
+            file.Write(bytes);
+            bytes.size() % 2 == 0 ? ReadMembers(file.path()) : ReadTree(file.path(), kMostBytes);
+          }};
 }
+
+}  // namespace moka

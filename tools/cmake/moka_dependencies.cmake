@@ -72,6 +72,8 @@ if(MOKA_CUDA AND TARGET CUDA::cudart_static)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
   enable_language(CUDA)
   string(APPEND CMAKE_CUDA_FLAGS " ${MOKA_CUDA_CHIPS}")
+  # The host's half of a kernel's file starts kernels; the GPU's half is optimised whatever stands here.
+  string(REPLACE "-O3" "-O1" CMAKE_CUDA_FLAGS_RELEASE "${CMAKE_CUDA_FLAGS_RELEASE}")
   # CMake 3.25 does not know that nvcc has had C++20 since version 12.
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")

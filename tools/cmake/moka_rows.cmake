@@ -21,7 +21,7 @@ function(moka_rows target)
     cmake_path(ABSOLUTE_PATH source)
     list(APPEND sources ${source})
   endforeach()
-  set(rows ${CMAKE_CURRENT_BINARY_DIR}/${ROWS_FUNCTION}.cpp)
+  set(rows ${CMAKE_CURRENT_BINARY_DIR}/${target}_${ROWS_FUNCTION}.cpp)
   set(list ${rows}.sources)
   file(CONFIGURE OUTPUT ${list} CONTENT "${sources}")
   add_custom_command(OUTPUT ${rows}

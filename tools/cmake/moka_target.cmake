@@ -187,7 +187,7 @@ function(moka_test_flags name)
 endfunction()
 
 # moka_test(NAME [BATCH n] [ALONE c_test.cpp ...] LABELS l ... SOURCES a_test.cpp ... FORKS b_test.cpp ... DEPENDS rooms ...): a
-# GoogleTest program, one CTest entry. Its sources are compiled n (4, unless said) together (moka_unity). Sources after FORKS
+# GoogleTest program, one CTest entry. Its sources are compiled n (8, unless said) together (moka_unity). Sources after FORKS
 # use layers of research forks: a build without these leaves them out and says so. RUNS_MOKA: the tests run the command.
 function(moka_test name)
   cmake_parse_arguments(TEST "RUNS_MOKA" "TIMEOUT;BATCH" "ALONE;LABELS;SOURCES;FORKS;DEPENDS" ${ARGN})
@@ -214,7 +214,7 @@ function(moka_test name)
   list(LENGTH TEST_SOURCES count)
   if(count GREATER 1)
     if(NOT TEST_BATCH)
-      set(TEST_BATCH 4)
+      set(TEST_BATCH 8)
     endif()
     moka_unity(${name} BATCH ${TEST_BATCH} ALONE ${TEST_ALONE})
   endif()

@@ -30,10 +30,6 @@ EXPECTED = [
     Refusal(NO_PICTURES + "|mnist_autoencoder|*gan*", "quantise", "*", "has no convolutions to run on 8-bit integers"),
     Refusal("*gan*", "train ranks=[23]", "*", "training by several ranks does not work with turn"),
     Refusal("*", "convert solverstate", "*", "Caffe has no solver of type"),
-    # Their data layers belong to a stage that these verbs do not ask for.
-    Refusal("*gan*", "bench data", "*", "has no layer that reads data when training"),
-    Refusal("*gan*", "data preview", "*", "has no data layer in this phase"),
-    Refusal("sngan_*", "model show|model draw", "*", "no layer produces bottom"),
     # Grey alone, where a recipe subtracts a mean of three channels or compares with coloured pictures that it makes.
     Refusal("*", "train*", "grey", "set force_color"),
     Refusal("*gan*", "train ranks=1", "grey", "while this layer needs"),

@@ -23,7 +23,7 @@ struct LayerBuilder::Context {
   };
 
   BuiltNet& net;
-  const NetOptions& options;
+  NetOptions options;  // in the state that the net's own and the given one make together
   std::map<std::string, Owner, std::less<>> owners;     // by store key
   std::map<std::string, const LayerParameter*> layers;  // by name, those built so far
   std::map<ValueId, ValueId> current;                   // state -> its value after the layers so far
@@ -41,7 +41,9 @@ struct LayerBuilder::Context {
   // Whether the value depends on data, or (first > 0) on data with so many items along their first axis.
   bool ReadsData(ValueId value, int64_t first = 0) const;
 
-  explicit Context(BuiltNet& built, const NetOptions& net_options) : net(built), options(net_options) {}
+  Context(BuiltNet& built, NetOptions given) : net(built), options(std::move(given)) {
+    options.state = built.param.state();
+  }
 };
 
 // Errors: kConfig unless every dimension is at least 1 and the bytes stay below kMaxValueBytes; `what` starts the text.

@@ -45,6 +45,7 @@ std::function<void(int)> RowWriter(const LayerwiseNet::Layer& layer, int index) 
 
 LayerwiseNet::LayerwiseNet(const NetParameter& param, LayerwiseOptions options)
     : options_(std::move(options)), param_(FilterNet(param, options_.state)), parameters_(options_.parameters) {
+  options_.state = param_.state();
   if (parameters_ == nullptr) parameters_ = std::make_shared<SharedParameters>();
   MakeExternals();
   CheckWhole();

@@ -65,9 +65,18 @@ bool IsPresent(const LayerParameter& layer, const NetState& state) {
   return std::none_of(layer.exclude().begin(), layer.exclude().end(), met);
 }
 
-NetParameter FilterNet(const NetParameter& net, const NetState& state) {
+void AddState(const NetState& given, NetState& state) {
+  if (given.has_phase()) state.set_phase(given.phase());
+  if (given.has_level()) state.set_level(given.level());
+  for (const std::string& stage : given.stage()) {
+    if (!HasStage(state, stage)) state.add_stage(stage);
+  }
+}
+
+NetParameter FilterNet(const NetParameter& net, const NetState& given) {
   NetParameter filtered = net;
-  *filtered.mutable_state() = state;
+  AddState(given, *filtered.mutable_state());
+  const NetState state = filtered.state();
   int kept = 0;
   for (int i = 0; i < net.layer_size(); ++i) {
     if (!IsPresent(net.layer(i), state)) {
@@ -141,7 +150,7 @@ std::string HowToAdmit(const LayerParameter& layer, const NetState& state) {
     if (fields.empty() || !StateMeetsRule(wanted, rule)) continue;
     const char* of_solver = state.phase() == TRAIN ? "train_state" : "test_state";
     return StrCat("write ", of_solver, " { ", Join(fields, " "), " } in the solver, or give ", Join(flags, " "),
-                  " to moka ", state.phase() == TRAIN ? "train or time" : "test");
+                  " to moka ", state.phase() == TRAIN ? "train, time or model show" : "test or model show");
   }
   return {};
 }

@@ -15,11 +15,14 @@ bool StateMeetsRule(const NetState& state, const NetStateRule& rule);
 // kConfig at a layer with both include and exclude.
 bool IsPresent(const LayerParameter& layer, const NetState& state);
 
-// The net with the layers that are present in the state. The state is stored in the net, and its phase in every layer
-// that has none of its own. AutoCrop layers get their offsets (crop_offsets.h). Errors: as IsPresent; kConfig at a crop
-// that cannot be aligned.
-NetParameter FilterNet(const NetParameter& net, const NetState& state);
-// The same with no level and no stage.
+// Adds what is given to a state: a phase and a level take the place of its own, stages add up, as Caffe's do.
+void AddState(const NetState& given, NetState& state);
+
+// The net with the layers that are present in its own state together with the given one (AddState). That state is stored
+// in the net, and its phase in every layer that has none of its own. AutoCrop layers get their offsets (crop_offsets.h).
+// Errors: as IsPresent; kConfig at a crop that cannot be aligned.
+NetParameter FilterNet(const NetParameter& net, const NetState& given);
+// The same with neither level nor stage given.
 NetParameter FilterNet(const NetParameter& net, Phase phase);
 
 // The layers with tops that filters have left out of the net: of each the name, type, tops, rules and place.

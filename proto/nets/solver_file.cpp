@@ -33,8 +33,8 @@ NetParameter InnerNet(const NetParameter& inner, const SolverParameter& solver, 
 NetState MergedState(Phase phase, const NetParameter& net, const NetState* own) {
   NetState state;
   state.set_phase(phase);
-  state.MergeFrom(net.state());
-  if (own != nullptr) state.MergeFrom(*own);
+  AddState(net.state(), state);
+  if (own != nullptr) AddState(*own, state);
   return state;
 }
 
@@ -119,12 +119,7 @@ fs::path ResolveBeside(const SolverParameter& solver, std::string_view name, std
               path_hint.empty() ? DidYouMean(path.filename().string(), names) : path_hint);
 }
 
-SolverNets ReadSolverNets(const SolverParameter& solver, const NetReadOptions& options) {
-  SolverNets nets;
-  for (const TrainTurn& turn : solver.turn()) nets.turns.push_back(TrainNet(solver, options, turn));
-  nets.train = nets.turns.empty() ? TrainNet(solver, options) : nets.turns.front();
-  TellLength(solver, nets.train);
-  for (NetParameter& net : nets.turns) TellLength(solver, net);
+std::vector<NetParameter> ReadTestNets(const SolverParameter& solver, const NetReadOptions& options, bool has_spoken) {
   const int named = solver.test_net_param_size() + solver.test_net_size();
   const bool has_generic = solver.has_net() || solver.has_net_param();
   if (has_generic ? solver.test_iter_size() < named : solver.test_iter_size() != named) {
@@ -148,9 +143,7 @@ SolverNets ReadSolverNets(const SolverParameter& solver, const NetReadOptions& o
                 StrCat("the solver has ", tests, " test nets but ", solver.test_state_size(), " test_state"),
                 "give none, or one a test net");
   }
-  // Whether what the net for all phases warns of was said when it was read before.
-  bool has_spoken = solver.turn_size() == 0 ||
-                    std::ranges::any_of(solver.turn(), [](const TrainTurn& turn) { return !turn.has_net(); });
+  std::vector<NetParameter> nets;
   for (int i = 0; i < tests; ++i) {
     NetParameter net;
     std::optional<QuietScope> quiet;
@@ -167,9 +160,21 @@ SolverNets ReadSolverNets(const SolverParameter& solver, const NetReadOptions& o
     }
     quiet.reset();
     if (solver.test_state_size() > 0) WarnOfStages(net, solver.test_state(i), solver, StrCat("test_state[", i, "]"));
-    nets.tests.push_back(
+    nets.push_back(
         FilterNet(net, MergedState(TEST, net, solver.test_state_size() > 0 ? &solver.test_state(i) : nullptr)));
   }
+  return nets;
+}
+
+SolverNets ReadSolverNets(const SolverParameter& solver, const NetReadOptions& options) {
+  SolverNets nets;
+  for (const TrainTurn& turn : solver.turn()) nets.turns.push_back(TrainNet(solver, options, turn));
+  nets.train = nets.turns.empty() ? TrainNet(solver, options) : nets.turns.front();
+  TellLength(solver, nets.train);
+  for (NetParameter& net : nets.turns) TellLength(solver, net);
+  const bool has_spoken = solver.turn_size() == 0 ||
+                          std::ranges::any_of(solver.turn(), [](const TrainTurn& turn) { return !turn.has_net(); });
+  nets.tests = ReadTestNets(solver, options, has_spoken);
   return nets;
 }
 

@@ -39,5 +39,8 @@ struct SolverNets {
 // states merged from phase, the net's own state and train_state / test_state.
 // Errors: kConfig, and those of ReadNet. `options` apply to every net read.
 SolverNets ReadSolverNets(const SolverParameter& solver, const NetReadOptions& options = {});
+// The test nets alone. has_spoken: the net for all phases was read before and has told what it warns of.
+std::vector<NetParameter> ReadTestNets(const SolverParameter& solver, const NetReadOptions& options = {},
+                                       bool has_spoken = false);
 
 }  // namespace moka

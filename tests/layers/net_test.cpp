@@ -158,10 +158,10 @@ TEST(NetErrorTest, BottomOfALayerThatRulesLeaveOutNamesThem) {
       errors("include { stage: \"train\" }"),
       "net.prototxt:2:32: layer \"r\": bottom \"x\" is not in this net: the layer \"d\" at net.prototxt:1:1 makes it "
       "by include { stage: \"train\" }, and this is phase TRAIN, level 0, no stage; write train_state { stage: "
-      "\"train\" } in the solver, or give --stage=train to moka train or time");
+      "\"train\" } in the solver, or give --stage=train to moka train, time or model show");
   EXPECT_THAT(errors("include { min_level: 1 stage: \"a\" stage: \"b\" }"),
               HasSubstr("write train_state { level: 1 stage: \"a\" stage: \"b\" } in the solver, or give --level=1 "
-                        "--stage=a,b to moka train or time"));
+                        "--stage=a,b to moka train, time or model show"));
   EXPECT_THAT(errors("exclude { phase: TRAIN }"),
               testing::EndsWith("makes it by exclude { phase: TRAIN }, and this is phase TRAIN, level 0, no stage"));
 }

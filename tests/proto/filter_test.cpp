@@ -44,6 +44,19 @@ TEST(FilterNet, KeepsLayersByLevelAndStage) {
   EXPECT_EQ(NamesIn(net, State(TRAIN, 1, {"t", "s"})), "bd");
 }
 
+TEST(FilterNet, AddsWhatIsGivenToTheNetsOwnState) {
+  const std::string net =
+      "state { stage: 's' level: 3 phase: TEST } layer { name: 'a' include { stage: 's' } }"
+      "layer { name: 'b' include { stage: 't' } } layer { name: 'c' include { phase: TEST } }"
+      "layer { name: 'd' include { min_level: 3 } }";
+  const auto names = [&](const NetState& given) { return NamesIn(net, given); };
+  EXPECT_EQ(names({}), "acd");
+  EXPECT_EQ(names(State(TRAIN, 0, {"t"})), "ab") << "a level and a phase take the place of its own";
+  const NetParameter filtered = FilterNet(NetFromText(net, "n"), State(TRAIN, 1, {"s", "t"}));
+  EXPECT_EQ(StateText(filtered.state()), "phase TRAIN, level 1, stage \"s\", \"t\"");
+  EXPECT_EQ(StateText(FilterNet(filtered, TRAIN).state()), StateText(filtered.state()));
+}
+
 // FCN-8s (Long, Shelhamer, Darrell 2015) as far as windows go; "crop" is the type of its three crops.
 std::string Fcn8s(const std::string& crop) {
   std::string text = "layer { name: 'data' type: 'Input' top: 'data' }";

@@ -21,6 +21,7 @@
 #include "proto/nets/filter.h"
 #include "proto/nets/model_card.h"
 #include "proto/nets/net_file.h"
+#include "proto/nets/solver_file.h"
 #include "tools/infer/frames.h"
 #include "tools/infer/picture_flags.h"
 #include "tools/nets/checkpoint_source.h"
@@ -87,6 +88,18 @@ std::string_view NetFileOf(const fs::path& folder, bool is_run) {
   return fs::exists(folder / "train_val.prototxt", code) ? "train_val.prototxt" : "deploy.prototxt";
 }
 
+NetState StateOf(const std::optional<NamedRun>& run) {
+  NetState state;
+  std::error_code code;
+  if (run && fs::exists(run->folder / "config" / "solver.prototxt", code)) {
+    const SolverParameter solver = ReadSolver(run->folder / "config" / "solver.prototxt");
+    if (solver.test_state_size() > 0) state = solver.test_state(0);
+  }
+  state.set_phase(TEST);
+  state.add_stage("deploy");
+  return state;
+}
+
 }  // namespace
 
 InferSource InferSourceOf(const Arguments& arguments) {
@@ -101,6 +114,7 @@ InferSource InferSourceOf(const Arguments& arguments) {
   const std::optional<NamedRun> run = FindNamedRun(config.string(), runs);
   source.net = FindConfig(config.string(), NetFileOf(config, run.has_value()), runs);
   source.folder = source.net.parent_path();
+  source.state = StateOf(run);
   source.inputs = arguments.positionals;
   bool is_named_first = !arguments.Has("model");  // the first word names the net or the weights and is no input
   if (arguments.Has("weights")) {
@@ -129,12 +143,9 @@ InferSource InferSourceOf(const Arguments& arguments) {
 }
 
 NetParameter InferNet(const InferSource& source) {
-  NetState state;
-  state.set_phase(TEST);
-  state.add_stage("deploy");
   NetReadOptions read;
   read.overrides = source.overrides;
-  return FilterNet(ReadNet(source.net, read), state);
+  return FilterNet(ReadNet(source.net, read), source.state);
 }
 
 fs::path VocabularyFile(const InferSource& source, const LayerParameter& layer, const std::string& file) {

@@ -22,6 +22,7 @@ struct InferSource {
   PictureInput flags;              // of the command line, over the card's and the net's
   std::vector<std::string> names;  // of classes; empty: numbers
   std::vector<std::string> overrides;
+  NetState state;  // of the net: its test phase and stage "deploy", and the stages that a run tested it with first
   CompileOptions compile;
   bool has_precision = false;  // compile.compute stands, whatever the net says
 };
@@ -30,7 +31,7 @@ struct InferSource {
 // weights, as in TestSourceOf. Errors: kUsage, kNoInput, those of ReadModelCard.
 InferSource InferSourceOf(const Arguments& arguments);
 
-// The net in its test phase and stage "deploy", overrides applied. Errors: as ReadNet.
+// The net in the source's state, overrides applied. Errors: as ReadNet.
 NetParameter InferNet(const InferSource& source);
 
 // A file of words that the data layer was trained with: the run's copy, else where the training found it.

@@ -2,7 +2,6 @@
 #include "tools/measure/timed_net.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <set>
 
 #include "core/device/device.h"
@@ -210,19 +209,6 @@ std::vector<Program*> TimedNet::Programs() const {
   std::vector<Program*> programs = {program.get()};
   for (const TimedPart& part : others) programs.push_back(part.program.get());
   return programs;
-}
-
-std::vector<NetParameter> ReadTimedNets(const std::string& config, const NetReadOptions& read, TimedOptions& options) {
-  const std::filesystem::path file = FindConfig(config, "train_val.prototxt");
-  const std::filesystem::path solver_file = file.parent_path() / "solver.prototxt";
-  std::error_code code;
-  if (!std::filesystem::is_directory(config, code) || !std::filesystem::is_regular_file(solver_file, code))
-    return {ReadNet(file, read)};
-  SolverParameter solver = ReadSolver(solver_file);
-  if (solver.turn_size() == 0) return {ReadNet(file, read)};
-  solver.mutable_train_state()->MergeFrom(options.state);
-  options.turns.assign(solver.turn().begin(), solver.turn().end());
-  return ReadSolverNets(solver, read).turns;
 }
 
 std::unique_ptr<TimedNet> MakeTimedNet(const NetParameter& net, Phase phase, const CompileOptions& compile,

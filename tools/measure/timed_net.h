@@ -52,10 +52,6 @@ struct TimedNet {
   std::vector<Program*> Programs() const;
 };
 
-// The nets of a step of training: that of a file or folder, or where the folder's solver has turns, those of its turns,
-// each once, which go to `options`. Errors: those of FindConfig and of reading.
-std::vector<NetParameter> ReadTimedNets(const std::string& config, const NetReadOptions& read, TimedOptions& options);
-
 // Forward, backward and an update (TRAIN), or inference (TEST). Weights come from the fillers, inputs are made up
 // (tools/measure/made_up_data.h) as the card beside the net says: uniform in [-1, 1], rows that Embed layers have,
 // boxes, labels. Of several nets each is a program of its own over the same parameters, run in order in every step;

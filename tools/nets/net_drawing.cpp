@@ -16,6 +16,7 @@
 #include "core/standard_streams.h"
 #include "core/text.h"
 #include "layers/net/layer.h"
+#include "tools/nets/training_nets.h"
 
 namespace moka {
 namespace {
@@ -125,24 +126,19 @@ bool RunDot(const std::string& format, const fs::path& from, const fs::path& to)
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-}  // namespace
-
-std::string NetToDot(const NetParameter& net, const DrawingOptions& options) {
-  std::string s =
-      StrCat("digraph ", Quoted(net.name().empty() ? "net" : net.name()), " {\n  rankdir=", options.direction,
-             ";\n  node [shape=box, style=\"rounded,filled\", fontname=\"sans-serif\", fontsize=11];\n"
-             "  edge [fontname=\"sans-serif\", fontsize=9];\n");
+// Adds a node a layer, of names that begin with the prefix, and the edges between them.
+void AddNet(const DrawnNet& drawn, const DrawingOptions& options, const std::string& prefix, std::string& dot) {
   // Who writes a blob: the last layer in place, else one layer, or one of each phase where all phases are drawn.
   std::map<std::string, std::vector<int>> producers;
-  for (int i = 0; i < net.layer_size(); ++i) {
-    const LayerParameter& layer = net.layer(i);
-    s += StrCat("  l", i, " [label=", NodeLabel(layer, options.show_lr_mult), ", fillcolor=\"",
-                ColorOf(TraitsOf(layer)), "\"];\n");
+  for (int i = 0; i < drawn.net.layer_size(); ++i) {
+    const LayerParameter& layer = drawn.net.layer(i);
+    dot += StrCat("  ", prefix, i, " [label=", NodeLabel(layer, options.show_lr_mult), ", fillcolor=\"",
+                  ColorOf(TraitsOf(layer)), "\"];\n");
     for (const std::string& bottom : layer.bottom()) {
-      const auto shape = options.shapes.find(bottom);
-      const std::string text = shape == options.shapes.end() ? bottom : StrCat(bottom, " ", shape->second);
+      const auto shape = drawn.shapes.find(bottom);
+      const std::string text = shape == drawn.shapes.end() ? bottom : StrCat(bottom, " ", shape->second);
       for (const int producer : producers[bottom]) {
-        s += StrCat("  l", producer, " -> l", i, " [label=", Quoted(text), "];\n");
+        dot += StrCat("  ", prefix, producer, " -> ", prefix, i, " [label=", Quoted(text), "];\n");
       }
     }
     for (const std::string& top : layer.top()) {
@@ -152,7 +148,26 @@ std::string NetToDot(const NetParameter& net, const DrawingOptions& options) {
       of_top.push_back(i);
     }
   }
-  return s + "}\n";
+}
+
+}  // namespace
+
+std::string NetsToDot(const std::vector<DrawnNet>& nets, const DrawingOptions& options) {
+  const std::string& name = nets.at(0).net.name();
+  std::string dot = StrCat("digraph ", Quoted(name.empty() ? "net" : name), " {\n  rankdir=", options.direction,
+                           ";\n  node [shape=box, style=\"rounded,filled\", fontname=\"sans-serif\", fontsize=11];\n"
+                           "  edge [fontname=\"sans-serif\", fontsize=9];\n");
+  if (nets.size() == 1) {
+    AddNet(nets[0], options, "l", dot);
+    return dot + "}\n";
+  }
+  for (size_t i = 0; i < nets.size(); ++i) {
+    dot += StrCat("  subgraph cluster_", i, " {\n  label=", Quoted(NameWithStages(nets[i].net)),
+                  ";\n  fontname=\"sans-serif\";\n");
+    AddNet(nets[i], options, StrCat("n", i, "_l"), dot);
+    dot += "  }\n";
+  }
+  return dot + "}\n";
 }
 
 void WriteDrawing(const std::string& dot, const fs::path& out) {

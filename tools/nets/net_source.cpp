@@ -2,6 +2,7 @@
 #include "tools/nets/net_source.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
 
@@ -165,9 +166,14 @@ fs::path FindConfig(const std::string& config, std::string_view file, const fs::
   for (const fs::path& candidate : {folder / file, folder / "config" / file}) {
     if (fs::exists(candidate, code)) return candidate;
   }
-  // A run has the net that it trained, which is for all phases.
-  const fs::path trained = folder / "config" / "net.prototxt";
-  if (IsRun(folder) && fs::exists(trained, code)) return trained;
+  // A run has the net that it trained, which is for all phases, or one to train and one to test.
+  if (IsRun(folder) && file != "solver.prototxt") {
+    std::array<const char*, 3> own = {"net.prototxt", "test_net_0.prototxt", "train_net.prototxt"};
+    if (file == "train_val.prototxt") std::swap(own[1], own[2]);
+    for (const char* name : own) {
+      if (fs::exists(folder / "config" / name, code)) return folder / "config" / name;
+    }
+  }
   throw Error(ErrorKind::kNoInput, StrCat(Printable(config), " holds no ", file, " (looked there and in its config/)"));
 }
 

@@ -4,7 +4,9 @@
 #include <optional>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/text.h"
+#include "proto/nets/filter.h"
 #include "proto/nets/solver_file.h"
 #include "tools/nets/checkpoint_source.h"
 #include "tools/nets/net_source.h"
@@ -23,6 +25,7 @@ TestSource TestSourceOf(const Arguments& arguments, std::string_view verb) {
     if (run) {
       const fs::path solver = run->folder / "config" / "solver.prototxt";
       if (fs::exists(solver, code)) source.solver = ReadSolver(solver);
+      source.is_run = !arguments.Has("model");
       if (!arguments.Has("weights")) source.weights = FindCheckpoint(config, runs).string();
     } else if (arguments.Has("model")) {
       throw Error(ErrorKind::kUsage, {},
@@ -42,6 +45,16 @@ TestSource TestSourceOf(const Arguments& arguments, std::string_view verb) {
   if (source.weights.empty())
     throw Error(ErrorKind::kUsage, {}, "no weights: this is no run with a checkpoint", "give --weights FILE");
   return source;
+}
+
+std::vector<NetParameter> ReadTestedNets(const TestSource& source, const NetReadOptions& read, const NetState& given) {
+  const bool is_chosen = given.stage_size() > 0 || given.has_level();
+  if (source.is_run && !is_chosen && source.solver.test_iter_size() > 0) return ReadTestNets(source.solver, read);
+  NetState state = given;
+  state.set_phase(TEST);
+  const NetParameter whole = ReadNet(source.net, read);
+  for (const std::string& sentence : UnknownStages(whole, state, "--stage")) LogWarning(sentence);
+  return {FilterNet(whole, state)};
 }
 
 }  // namespace moka

@@ -3,8 +3,10 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "proto/moka.pb.h"
+#include "proto/nets/net_file.h"
 #include "tools/cli/command_line.h"
 
 namespace moka {
@@ -12,10 +14,15 @@ namespace moka {
 struct TestSource {
   std::filesystem::path net;
   std::string weights;
-  SolverParameter solver;  // a run's: how detections are evaluated
+  bool is_run = false;     // whose net it is
+  SolverParameter solver;  // a run's: what is tested, and how detections are evaluated
 };
 
 // A run, a model folder or --model FILE, with --weights. Errors: kUsage when there is none of them or no weights.
 TestSource TestSourceOf(const Arguments& arguments, std::string_view verb);
+
+// The nets that are tested, filtered: those that a run tested while it trained, unless a level or stage is given or it
+// tested none, else the one net with those. Stages that no rule names are warned about. Errors: those of reading.
+std::vector<NetParameter> ReadTestedNets(const TestSource& source, const NetReadOptions& read, const NetState& given);
 
 }  // namespace moka

@@ -115,24 +115,27 @@ void RefuseBesideFlag(const std::vector<std::string>& overrides, const std::stri
   }
 }
 
-NetState StateOfFlags(const Arguments& arguments) {
+NetState StateOfFlags(const Arguments& arguments, const std::string& message) {
   NetState state;
+  for (const char* flag : {"stage", "level"}) {
+    if (arguments.Has(flag)) RefuseBesideFlag(arguments.overrides, flag, message, flag);
+  }
   if (arguments.Has("level")) state.set_level(static_cast<int>(arguments.Int("level", 0, INT32_MIN, INT32_MAX)));
   if (!arguments.Has("stage")) return state;
   for (const std::string& stage : Split(arguments.Get("stage"), ',')) state.add_stage(stage);
   return state;
 }
 
+std::vector<OptionSpec> StateOptionSpecs() {
+  return {{"stage", "LIST", "stages for include/exclude rules"}, {"level", "N", "level for include/exclude rules"}};
+}
+
 std::vector<std::string> OverridesOf(const Arguments& arguments) {
   std::vector<std::string> overrides = arguments.overrides;
   // As Caffe: stages go behind those of the solver's file, a level takes the place of its level.
-  const NetState state = StateOfFlags(arguments);
-  if (state.stage_size() > 0) RefuseBesideFlag(overrides, "stage", "train_state", "stage");
+  const NetState state = StateOfFlags(arguments, "train_state");
   for (const std::string& stage : state.stage()) overrides.push_back(StrCat("+train_state.stage=", stage));
-  if (state.has_level()) {
-    RefuseBesideFlag(overrides, "level", "train_state", "level");
-    overrides.push_back(StrCat("train_state.level=", state.level()));
-  }
+  if (state.has_level()) overrides.push_back(StrCat("train_state.level=", state.level()));
   for (const FlagField& one : kFlagFields) {
     if (!arguments.Has(one.flag)) continue;
     const std::string value = arguments.Get(one.flag);

@@ -17,8 +17,10 @@ std::vector<std::string> OverridesOf(const Arguments& arguments);
 // it. One that adds too ("+") may stand beside it.
 void RefuseBesideFlag(const std::vector<std::string>& overrides, const std::string& flag, const std::string& message,
                       const std::string& field);
-// The level and the stages of --level and --stage.
-NetState StateOfFlags(const Arguments& arguments);
+// The level and the stages of --level and --stage, which stand for fields of the message. Errors: as RefuseBesideFlag.
+NetState StateOfFlags(const Arguments& arguments, const std::string& message = "state");
+// Those flags, as verbs have them that look at one net.
+std::vector<OptionSpec> StateOptionSpecs();
 
 // Overrides split by what they speak of: "solver." and plain fields go to the solver, "net." and layer paths to the
 // net.

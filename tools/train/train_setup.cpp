@@ -61,19 +61,28 @@ void CollectNetFiles(const NetReadOptions& options, TrainSetup& setup) {
     return ReadNet(ResolveBeside(solver, file, field), options);
   };
   if (solver.has_net()) solver.set_net(add("net.prototxt", read(solver.net(), "net")));
+  const auto finished = [&](const NetParameter& net, const char* field) { return FinishNet(net, field, options); };
   if (solver.has_net_param()) {
-    const NetParameter net = FinishNet(solver.net_param(), "net_param", options);
+    solver.set_net(add("net.prototxt", finished(solver.net_param(), "net_param")));
     solver.clear_net_param();
-    solver.set_net(add("net.prototxt", net));
   }
   if (solver.has_train_net()) solver.set_train_net(add("train_net.prototxt", read(solver.train_net(), "train_net")));
+  if (solver.has_train_net_param()) {
+    solver.set_train_net(add("train_net.prototxt", finished(solver.train_net_param(), "train_net_param")));
+    solver.clear_train_net_param();
+  }
   for (TrainTurn& turn : *solver.mutable_turn()) {
     if (turn.has_net()) turn.set_net(add(StrCat(turn.name(), "_net.prototxt"), read(turn.net(), "turn")));
   }
+  // Those that the solver holds are tested before those that it names.
+  std::vector<NetParameter> tested;
+  for (const NetParameter& net : solver.test_net_param()) tested.push_back(finished(net, "test_net_param"));
   for (int i = 0; i < solver.test_net_size(); ++i) {
-    solver.set_test_net(
-        i, add(StrCat("test_net_", i, ".prototxt"), read(solver.test_net(i), StrCat("test_net[", i, "]"))));
+    tested.push_back(read(solver.test_net(i), StrCat("test_net[", i, "]")));
   }
+  solver.clear_test_net_param();
+  solver.clear_test_net();
+  for (size_t i = 0; i < tested.size(); ++i) solver.add_test_net(add(StrCat("test_net_", i, ".prototxt"), tested[i]));
 }
 
 // The files of weights that the solver names, as they are found from here: its copy lies elsewhere.

@@ -22,7 +22,9 @@
 #include "tools/cli/print.h"
 #include "tools/measure/data_bench.h"
 #include "tools/measure/model_bench.h"
+#include "tools/nets/checkpoint_source.h"
 #include "tools/nets/net_source.h"
+#include "tools/nets/training_nets.h"
 #include "tools/train/overrides.h"
 #include "tools/train/program_options.h"
 
@@ -33,16 +35,17 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kMaxSteps = 1'000'000;
 
-// A file, a folder, or the name of a folder of models/ or of the nets that exist for benchmarks only.
+// A file, a folder, a run, or the name of a folder of models/ or of the nets that exist for benchmarks only.
 std::string ConfigOf(const std::string& name) {
   std::error_code code;
-  if (fs::exists(name, code)) return name;
+  if (fs::exists(name, code) || FindNamedRun(name, "runs")) return name;
   // The benches' own nets keep their names: a model of the zoo that is called alike is meant by its path.
   for (const char* shelf : {"tools/bench/nets", "models"}) {
     const fs::path folder = fs::path(shelf) / name;
     if (fs::is_directory(folder, code)) return folder.string();
   }
-  throw Error(ErrorKind::kNoInput, {}, StrCat("no file or folder ", Printable(name), ", nor models/", Printable(name)),
+  throw Error(ErrorKind::kNoInput, {},
+              StrCat("no file, folder or run ", Printable(name), ", nor models/", Printable(name)),
               "moka bench model NAME finds zoo nets from the repository's root; elsewhere give the folder's path");
 }
 
@@ -66,16 +69,22 @@ Bench Prepare(const Arguments& arguments) {
   const SplitOverrides overrides = SplitByTarget(arguments.overrides);
   options.solver = overrides.solver;
   options.has_precision = arguments.Has("precision");
+  options.state = StateOfFlags(arguments);
   const std::string config = ConfigOf(arguments.positionals[0]);
   const fs::path file = result.is_training ? FindConfig(config, "train_val.prototxt") : FindInferenceNet(config);
   const bool is_folder = file.filename() == "train_val.prototxt" || file.filename() == "deploy.prototxt";
-  result.model = is_folder ? fs::absolute(file).parent_path().filename().string() : file.stem().string();
+  const std::optional<NamedRun> run = FindNamedRun(config, "runs");
+  result.model = run         ? run->folder.filename().string()
+                 : is_folder ? fs::absolute(file).parent_path().filename().string()
+                             : file.stem().string();
   NetReadOptions read;
   read.overrides = overrides.net;
   const int64_t begin = NowMicros();
   std::vector<NetParameter> nets;
   if (result.is_training && !arguments.Has("then")) {
-    nets = ReadTimedNets(config, read, options);
+    TrainingNets training = ReadTrainingNets(config, read, options.state);
+    nets = std::move(training.nets);
+    options.turns = std::move(training.turns);
   } else {
     nets = {ReadNet(file, read)};
   }
@@ -190,13 +199,16 @@ LayerParameter DataLayerOf(const Arguments& arguments) {
   }
   NetReadOptions read;
   read.overrides = arguments.overrides;
-  const NetParameter net = ReadNet(FindConfig(ConfigOf(source), "train_val.prototxt"), read);
-  const NetParameter present = FilterNet(net, TRAIN);
+  NetState state = StateOfFlags(arguments);
+  state.set_phase(TRAIN);
   std::vector<std::string> names;
-  for (const LayerParameter& layer : present.layer()) {
-    if (!IsPipelineLayer(layer.type())) continue;
-    if (!arguments.Has("layer") || layer.name() == arguments.Get("layer")) return layer;
-    names.push_back(layer.name());
+  for (const NetParameter& net : ReadNetsIn(ConfigOf(source), read, state)) {
+    const NetParameter present = FilterNet(net, TRAIN);
+    for (const LayerParameter& layer : present.layer()) {
+      if (!IsPipelineLayer(layer.type())) continue;
+      if (!arguments.Has("layer") || layer.name() == arguments.Get("layer")) return layer;
+      names.push_back(layer.name());
+    }
   }
   const std::string wanted = arguments.Has("layer") ? StrCat(" \"", Printable(arguments.Get("layer")), "\"") : "";
   throw Error(ErrorKind::kUsage, {}, StrCat(source, " has no layer", wanted, " that reads data when training"),
@@ -278,6 +290,7 @@ Verb BenchModelVerb() {
   for (const OptionSpec& option : ProgramOptionSpecs()) {
     if (option.name != "trace") verb.options.push_back(option);
   }
+  for (const OptionSpec& option : StateOptionSpecs()) verb.options.push_back(option);
   verb.run = RunModel;
   verb.takes_fields = TakenFields::kOfSolver;
   return verb;
@@ -299,6 +312,7 @@ Verb BenchDataVerb() {
       {"warmup", "N", "batches before them (default 8)"},
       {"json", "", "print as JSON"},
       {"worker", "", "for tools/bench/data_compare: a line of JSON, then one for every \"run N\" read"}};
+  for (const OptionSpec& option : StateOptionSpecs()) verb.options.push_back(option);
   verb.run = RunData;
   verb.takes_fields = TakenFields::kOfNet;
   return verb;

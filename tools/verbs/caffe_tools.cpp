@@ -215,7 +215,7 @@ int RunDrawNet(const Arguments& arguments) {
   }
   options.show_lr_mult = IsOn(arguments, "display_lrm");
   Print("Drawing net to {}\n", out);
-  WriteDrawing(NetToDot(net, options), out);
+  WriteDrawing(NetsToDot({{net}}, options), out);
   return 0;
 }
 

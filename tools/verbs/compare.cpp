@@ -92,10 +92,10 @@ Verb CompareVerb() {
   verb.options = {{"weights", "FILES", "trained values (default: the arrays param/LAYER/INDEX)"},
                   {"runs", "FOLDER", "where runs lie (default runs)"},
                   {"phase", "PHASE", "TEST (default) or TRAIN"},
-                  {"stage", "LIST", "stages of the net, with commas"},
                   {"gradients", "", "gradients of the loss too: blobdiff/NAME, paramdiff/LAYER/INDEX"},
                   {"tolerance", "X", "largest difference over the largest value (default 1e-4)"},
                   {"gradient-tolerance", "X", "the same for gradients (default 1e-3)"}};
+  for (const OptionSpec& option : StateOptionSpecs()) verb.options.push_back(option);
   verb.run = RunCompare;
   return verb;
 }

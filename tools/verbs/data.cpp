@@ -26,6 +26,8 @@
 #include "tools/cli/print.h"
 #include "tools/cli/progress.h"
 #include "tools/nets/net_source.h"
+#include "tools/nets/training_nets.h"
+#include "tools/train/overrides.h"
 
 namespace moka {
 namespace {
@@ -306,11 +308,15 @@ int RunPreview(const Arguments& arguments) {
   options.epochs = arguments.Int("epochs", options.epochs, 1, 256);
   NetReadOptions read;
   read.overrides = arguments.overrides;
-  const NetParameter net = FilterNet(ReadNet(FindConfig(config, "train_val.prototxt"), read), options.phase);
+  NetState state = StateOfFlags(arguments);
+  state.set_phase(options.phase);
   std::vector<CaptionedImage> sheets;
-  for (const LayerParameter& layer : net.layer()) {
-    if (!IsPipelineLayer(layer.type()) || (!wanted.empty() && layer.name() != wanted)) continue;
-    sheets.push_back({layer.name(), PreviewLayer(layer, options)});
+  for (const NetParameter& unfiltered : ReadNetsIn(config, read, state)) {
+    const NetParameter net = FilterNet(unfiltered, options.phase);
+    for (const LayerParameter& layer : net.layer()) {
+      if (!IsPipelineLayer(layer.type()) || (!wanted.empty() && layer.name() != wanted)) continue;
+      sheets.push_back({layer.name(), PreviewLayer(layer, options)});
+    }
   }
   if (sheets.empty()) {
     throw Error(ErrorKind::kUsage, StrCat(Printable(config), " has no data layer", wanted.empty() ? "" : " named \"",
@@ -468,6 +474,7 @@ Verb DataPreviewVerb() {
                   {"epochs", "N", "columns: the record in N epochs (default 8)"},
                   {"seed", "N", "of the random changes (default 1)"},
                   {"test", "", "the TEST phase"}};
+  for (const OptionSpec& option : StateOptionSpecs()) verb.options.push_back(option);
   verb.run = RunPreview;
   verb.most_words = 1;
   verb.takes_fields = TakenFields::kOfNet;

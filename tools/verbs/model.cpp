@@ -13,6 +13,7 @@
 #include "tools/measure/net_profile.h"
 #include "tools/nets/net_drawing.h"
 #include "tools/nets/net_source.h"
+#include "tools/nets/training_nets.h"
 #include "tools/train/overrides.h"
 
 namespace moka {
@@ -20,12 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-NetParameter ReadModel(const Arguments& arguments, const std::string& file) {
-  if (arguments.positionals.empty()) throw Error(ErrorKind::kUsage, "missing argument: a prototxt or model folder");
-  NetReadOptions read;
-  read.overrides = NetOverridesOf(arguments, "model");
-  return ReadNet(FindConfig(arguments.positionals[0], file), read);
-}
+constexpr std::string_view kNetWord = "a prototxt or model folder";
 
 Phase PhaseOf(const Arguments& arguments) {
   const std::string text = arguments.Get("phase", "TRAIN");
@@ -44,9 +40,7 @@ BuiltNet BuildModel(const Arguments& arguments, const NetParameter& net) {
   return BuildNet(net, options);
 }
 
-int RunShow(const Arguments& arguments) {
-  const NetParameter net = ReadModel(arguments, "train_val.prototxt");
-  const BuiltNet built = BuildModel(arguments, net);
+void ShowNet(const BuiltNet& built) {
   const std::map<std::string, int64_t> flops = FlopsByLayer(built);
   std::map<std::string, int64_t> learned;
   int64_t parameters = 0;
@@ -61,8 +55,8 @@ int RunShow(const Arguments& arguments) {
     const std::string layer = name.substr(0, name.rfind(':'));
     shapes[layer] += (shapes[layer].empty() ? "" : " ") + built.graph.shape(value).ToString();
   }
-  Print("net {}\n{:<28} {:<20} {:<26} {:>12} {:>10}\n", built.param.name(), "layer", "type", "tops", "parameters",
-        "MFLOP");
+  Print("net {}\n{:<28} {:<20} {:<26} {:>12} {:>10}\n", NameWithStages(built.param), "layer", "type", "tops",
+        "parameters", "MFLOP");
   int64_t total_flops = 0;
   for (const LayerParameter& layer : built.param.layer()) {
     const auto it = flops.find(layer.name());
@@ -73,11 +67,29 @@ int RunShow(const Arguments& arguments) {
   }
   Print("{} layers, {} learnable parameters, {} statistics, {:.3f} GFLOP forward a batch\n", built.param.layer_size(),
         parameters, statistics, static_cast<double>(total_flops) * 1e-9);
+}
+
+std::vector<BuiltNet> BuildModels(const Arguments& arguments) {
+  NetReadOptions read;
+  read.overrides = NetOverridesOf(arguments, "model");
+  NetState state = StateOfFlags(arguments);
+  state.set_phase(PhaseOf(arguments));
+  std::vector<BuiltNet> built;
+  for (const NetParameter& net : ReadNetsIn(arguments.Word(0, kNetWord), read, state)) {
+    built.push_back(BuildModel(arguments, net));
+  }
+  return built;
+}
+
+int RunShow(const Arguments& arguments) {
+  for (const BuiltNet& net : BuildModels(arguments)) ShowNet(net);
   return 0;
 }
 
 int RunExpand(const Arguments& arguments) {
-  const std::string text = NetToText(ReadModel(arguments, "train_val.prototxt"));
+  NetReadOptions read;
+  read.overrides = NetOverridesOf(arguments, "model");
+  const std::string text = NetToText(ReadNet(FindConfig(arguments.Word(0, kNetWord), "train_val.prototxt"), read));
   if (arguments.positionals.size() > 1) {
     WriteFileAtomically(arguments.positionals[1], text);
   } else {
@@ -89,10 +101,12 @@ int RunExpand(const Arguments& arguments) {
 int RunDraw(const Arguments& arguments) {
   if (arguments.positionals.size() != 2)
     throw Error(ErrorKind::kUsage, "moka model draw wants a model and a file: MODEL OUT.svg");
-  const BuiltNet net = BuildModel(arguments, ReadModel(arguments, "train_val.prototxt"));
-  DrawingOptions options;
-  for (const auto& [name, value] : net.tops) options.shapes[name] = net.graph.shape(value).ToString();
-  WriteDrawing(NetToDot(net.param, options), arguments.positionals[1]);
+  std::vector<DrawnNet> drawn;
+  for (const BuiltNet& built : BuildModels(arguments)) {
+    drawn.push_back({built.param});
+    for (const auto& [name, value] : built.tops) drawn.back().shapes[name] = built.graph.shape(value).ToString();
+  }
+  WriteDrawing(NetsToDot(drawn, {}), arguments.positionals[1]);
   return 0;
 }
 
@@ -103,10 +117,11 @@ Verb ModelShowVerb() {
   verb.name = "show";
   verb.under = "model";
   verb.summary = "layers, shapes, parameters and work of a net";
-  verb.usage = "MODEL [--phase TRAIN|TEST]";
+  verb.usage = "MODEL [--phase TRAIN|TEST] [--stage LIST]";
   verb.examples = {"moka model show models/resnet50", "moka model show net.prototxt --phase TEST"};
   verb.options = {{"phase", "PHASE", "TRAIN (default) or TEST"},
                   {"shape", "SHAPES", "shapes of data layers' tops: 'data=1,3,32,32;label=1'", ';'}};
+  for (const OptionSpec& option : StateOptionSpecs()) verb.options.push_back(option);
   verb.computes = false;
   verb.run = RunShow;
   verb.takes_fields = TakenFields::kOfNet;
@@ -133,10 +148,11 @@ Verb ModelDrawVerb() {
   verb.name = "draw";
   verb.under = "model";
   verb.summary = "draw a net as .svg, .png or .pdf (with graphviz) or as .dot";
-  verb.usage = "MODEL OUT.svg|OUT.png|OUT.pdf|OUT.dot [--phase TRAIN|TEST]";
+  verb.usage = "MODEL OUT.svg|OUT.png|OUT.pdf|OUT.dot [--phase TRAIN|TEST] [--stage LIST]";
   verb.examples = {"moka model draw models/googlenet googlenet.svg"};
   verb.options = {{"phase", "PHASE", "TRAIN (default) or TEST"},
                   {"shape", "SHAPES", "shapes of data layers' tops: 'data=1,3,32,32;label=1'", ';'}};
+  for (const OptionSpec& option : StateOptionSpecs()) verb.options.push_back(option);
   verb.computes = false;
   verb.run = RunDraw;
   verb.takes_fields = TakenFields::kOfNet;

@@ -14,6 +14,7 @@
 #include "optim/step/test_net.h"
 #include "proto/nets/filter.h"
 #include "proto/nets/net_file.h"
+#include "proto/nets/solver_file.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/print.h"
 #include "tools/cli/progress.h"
@@ -53,10 +54,21 @@ void ReadAsTrained(const LayerParameter& trained, LayerParameter& layer) {
   }
 }
 
+// The net in both phases, filtered: of a run as its solver has them.
+struct Phases {
+  NetParameter tested;
+  NetParameter trained;
+};
+Phases ReadPhases(const TestSource& source, const NetReadOptions& read) {
+  const NetParameter tested = ReadTestedNets(source, read, {}).front();
+  if (source.is_run && source.solver.has_train_net()) return {tested, ReadSolverNets(source.solver, read).train};
+  return {tested, FilterNet(ReadNet(source.net, read), TRAIN)};
+}
+
 // The net as it is tested, but reading the training data: test data is for reporting.
-NetParameter CalibrationNet(const NetParameter& net) {
-  NetParameter tested = FilterNet(net, TEST);
-  const NetParameter trained = FilterNet(net, TRAIN);
+NetParameter CalibrationNet(const Phases& phases) {
+  NetParameter tested = phases.tested;
+  const NetParameter& trained = phases.trained;
   for (LayerParameter& layer : *tested.mutable_layer()) {
     if (layer.bottom_size() > 0 || layer.top_size() == 0) continue;
     for (const LayerParameter& source : trained.layer()) {
@@ -125,19 +137,19 @@ void Evaluate(Candidate& c, int64_t batches, const std::string& name) {
 }
 
 // The programs that are known before the ranges are: the one that measures them and the one it is compared with.
-int Look(const Arguments& arguments, const NetParameter& param, const CompileOptions& observing,
+int Look(const Arguments& arguments, const Phases& phases, const CompileOptions& observing,
          const CompileOptions& compile) {
-  LookInside(arguments, "calibrate", Compiled(CalibrationNet(param), observing).net->program());
-  LookInside(arguments, "float32", Compiled(FilterNet(param, TEST), compile).net->program());
+  LookInside(arguments, "calibrate", Compiled(CalibrationNet(phases), observing).net->program());
+  LookInside(arguments, "float32", Compiled(phases.tested, compile).net->program());
   return 0;
 }
 
 // The ranges of the training data's values at every convolution, and the weights' own.
-Quantization Calibrated(const Arguments& arguments, const TestSource& source, const NetParameter& param,
+Quantization Calibrated(const Arguments& arguments, const TestSource& source, const Phases& phases,
                         const CompileOptions& observing) {
   Calibration calibration;
-  Candidate c = MakeCandidate(CalibrationNet(param), source.weights, observing);
-  RefuseWithoutConvolutions(param, c.net->program());
+  Candidate c = MakeCandidate(CalibrationNet(phases), source.weights, observing);
+  RefuseWithoutConvolutions(phases.tested, c.net->program());
   const int64_t batches = arguments.Int("batches", 16, 1, 100000);
   ProgressBar bar(ProgressMode::kAuto, "calibrate", batches);
   c.net->Run(batches, [&](int64_t done) {
@@ -177,8 +189,8 @@ int RunQuantise(const Arguments& arguments) {
   const TestSource source = TestSourceOf(arguments, "quantise");
   NetReadOptions read;
   read.overrides = NetOverridesOf(arguments, "quantise");
-  const NetParameter param = ReadNet(source.net, read);
-  CheckTestedClasses(source.net, read.overrides, FilterNet(param, TEST));
+  const Phases phases = ReadPhases(source, read);
+  CheckTestedClasses(source.net, read.overrides, phases.tested);
   const std::filesystem::path out =
       arguments.Get("out", std::filesystem::path(source.net).replace_extension(".int8.json").string());
   CompileOptions compile = CompileOptionsOf(arguments);
@@ -187,17 +199,17 @@ int RunQuantise(const Arguments& arguments) {
   CompileOptions observing = compile;
   observing.observes_convolutions = true;
   RefuseUnreadBeforeLook(arguments, {"batches", "iterations", "trace"});
-  if (LooksInside(arguments)) return Look(arguments, param, observing, compile);
+  if (LooksInside(arguments)) return Look(arguments, phases, observing, compile);
   BeginTrace(arguments);
-  const auto quantization = std::make_shared<Quantization>(Calibrated(arguments, source, param, observing));
+  const auto quantization = std::make_shared<Quantization>(Calibrated(arguments, source, phases, observing));
   WriteQuantization(*quantization, out);
   LogInfo(StrCat("ranges of ", quantization->convolutions.size(), " convolutions in ", out.string()));
 
   quantization->weight_limit = WeightLimit();
   CompileOptions integers = compile;
   integers.quantization = quantization;
-  Candidate before = MakeCandidate(FilterNet(param, TEST), source.weights, compile);
-  Candidate after = MakeCandidate(FilterNet(param, TEST), source.weights, integers);
+  Candidate before = MakeCandidate(phases.tested, source.weights, compile);
+  Candidate after = MakeCandidate(phases.tested, source.weights, integers);
   const int64_t records = before.net->feed().epoch_size();
   const int64_t batch = std::max<int64_t>(1, before.net->feed().batch_size());
   const int64_t batches = arguments.Int("iterations", records > 0 ? CeilDiv(records, batch).value() : 50, 1, INT64_MAX);

@@ -20,6 +20,8 @@
 #include "tools/cli/print.h"
 #include "tools/measure/net_profile.h"
 #include "tools/nets/net_source.h"
+#include "tools/nets/training_nets.h"
+#include "tools/train/overrides.h"
 #include "tools/train/program_options.h"
 
 namespace moka {
@@ -57,9 +59,17 @@ ModelProfile ReadProfile(const Arguments& arguments) {
   NetReadOptions read;
   read.overrides = arguments.overrides;
   NetOptions options;
+  options.state = StateOfFlags(arguments);
   options.state.set_phase(TRAIN);
   options.data_types = GuessDataTypes();
-  const BuiltNet net = BuildNet(ReadNet(FindConfig(source, "train_val.prototxt"), read), options);
+  const std::vector<NetParameter> nets = ReadNetsIn(source, read, options.state);
+  if (nets.size() > 1) {
+    throw Error(ErrorKind::kUsage, {},
+                StrCat("the solver in ", Printable(source), " trains ", nets.size(),
+                       " nets in turns, and a simulation is of one"),
+                "say which with --stage, or name the file of one");
+  }
+  const BuiltNet net = BuildNet(nets.front(), options);
   if (!arguments.Has("times")) {
     if (step_s > 0) return ProfileOfNet(net, step_s);
     throw Error(ErrorKind::kUsage, {}, "how long a step takes is not known",
@@ -286,6 +296,7 @@ Verb SimulateVerb() {
       {"profile", "", "print the net's profile (.tsv) and stop"},
       {"trace", "FILE", "one iteration of the last row as a Chrome trace"},
       {"json", "", "print as JSON"}};
+  for (const OptionSpec& option : StateOptionSpecs()) verb.options.push_back(option);
   verb.computes = false;
   verb.run = RunSimulate;
   verb.takes_fields = TakenFields::kOfNet;

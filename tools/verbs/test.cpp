@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -55,30 +56,17 @@ void RefuseWithoutEvaluation(const Arguments& arguments, const TestNet& net) {
     refuse("per-class", "layer that evaluates classes, such as DetectionEvaluate or SegmentationEvaluate");
 }
 
-int RunTest(const Arguments& arguments) {
-  const TestSource source = TestSourceOf(arguments, "test");
-  NetReadOptions read;
-  read.overrides = NetOverridesOf(arguments, "test");
-  NetState state = StateOfFlags(arguments);
-  state.set_phase(TEST);
-  TestOptions options;
-  options.compile = CompileOptionsOf(arguments);
-  ParameterStore store(options.compile.device);
-  options.evaluation = Evaluation::kDetection;
-  options.precision_rule = RuleOf(arguments, source.solver);
-  const NetParameter whole = ReadNet(source.net, read);
-  for (const std::string& sentence : UnknownStages(whole, state, "--stage")) LogWarning(sentence);
-  const NetParameter param = FilterNet(whole, state);
-  if (!LooksInside(arguments)) RefuseUnfed(param);
-  CheckTestedClasses(source.net, read.overrides, param);
-  if (!arguments.Has("precision")) {
-    options.compile.compute = PrecisionOf(source.solver, param, options.compile.compute);
-  }
-  TestNet net(param, options, store);
-  RefuseWithoutEvaluation(arguments, net);
-  RefuseUnreadBeforeLook(arguments, {"iterations", "json", "per-class", "progress", "trace"});
-  if (LookInside(arguments, "test", net.program())) return 0;
-  LoadWeightsFor(options.compile, source.weights, net.blobs(), store);
+// The result of testing one net.
+struct Tested {
+  int64_t iterations = 0;
+  int64_t batch = 0;
+  double loss = 0;
+  double seconds = 0;
+  std::vector<OutputValue> means;
+};
+
+// As many batches as were asked for, or the data once.
+int64_t BatchesOf(const Arguments& arguments, const TestNet& net) {
   const int64_t records = net.feed().epoch_size();
   const int64_t batch = std::max<int64_t>(1, net.feed().batch_size());
   const int64_t once = records > 0 ? (records + batch - 1) / batch : 50;
@@ -88,31 +76,83 @@ int RunTest(const Arguments& arguments) {
                       (Size(iterations) * batch).value(), " of ", records, " records, some more than once; ", once,
                       " takes them once"));
   }
-  BeginTrace(arguments);
+  return iterations;
+}
+
+Tested Measured(const Arguments& arguments, TestNet& net) {
+  Tested tested;
+  tested.iterations = BatchesOf(arguments, net);
+  tested.batch = std::max<int64_t>(1, net.feed().batch_size());
   const int64_t begin = NowMicros();
-  std::vector<OutputValue> means;
   {
-    ProgressBar bar(ParseProgressMode(arguments.Get("progress", "auto")), "batch", iterations);
-    means = net.Run(iterations, [&](int64_t done) {
+    ProgressBar bar(ParseProgressMode(arguments.Get("progress", "auto")), "batch", tested.iterations);
+    tested.means = net.Run(tested.iterations, [&](int64_t done) {
       bar.Update(done, "");
       return true;
     });
   }
-  const double seconds = static_cast<double>(NowMicros() - begin) * 1e-6;
-  EndTrace(arguments);
-  if (arguments.Has("json")) {
-    nlohmann::ordered_json json = {{"iterations", iterations}, {"batch", batch}, {"loss", net.loss()}};
-    for (const auto& [name, value] : MetricsOf(means)) json["outputs"][name] = value;
-    for (const OutputValue& output : means) {
-      for (const auto& [label, precision] : output.classes)
-        json["classes"][output.name][std::to_string(label)] = precision;
-    }
-    PrintJson(json);
-  } else {
-    PrintResults(means, net.loss(), arguments.Has("per-class") || source.solver.show_per_class_result());
+  tested.seconds = static_cast<double>(NowMicros() - begin) * 1e-6;
+  tested.loss = net.loss();
+  return tested;
+}
+
+nlohmann::ordered_json JsonOf(const Tested& tested) {
+  nlohmann::ordered_json json = {{"iterations", tested.iterations}, {"batch", tested.batch}, {"loss", tested.loss}};
+  for (const auto& [name, value] : MetricsOf(tested.means)) json["outputs"][name] = value;
+  for (const OutputValue& output : tested.means) {
+    for (const auto& [label, precision] : output.classes)
+      json["classes"][output.name][std::to_string(label)] = precision;
   }
-  LogInfo(fmt::format("{} batches of {} in {:.1f} s, {:.0f} img/s", iterations, batch, seconds,
-                      static_cast<double>(iterations * batch) / seconds));
+  return json;
+}
+
+// Nothing if the program was only looked at.
+std::optional<Tested> TestOf(const Arguments& arguments, const TestSource& source, const NetParameter& param,
+                             bool begins_trace) {
+  TestOptions options;
+  options.compile = CompileOptionsOf(arguments);
+  ParameterStore store(options.compile.device);
+  options.evaluation = Evaluation::kDetection;
+  options.precision_rule = RuleOf(arguments, source.solver);
+  if (!LooksInside(arguments)) RefuseUnfed(param);
+  CheckTestedClasses(source.net, arguments.overrides, param);
+  if (!arguments.Has("precision")) {
+    options.compile.compute = PrecisionOf(source.solver, param, options.compile.compute);
+  }
+  TestNet net(param, options, store);
+  RefuseWithoutEvaluation(arguments, net);
+  RefuseUnreadBeforeLook(arguments, {"iterations", "json", "per-class", "progress", "trace"});
+  if (LookInside(arguments, "test", net.program())) return {};
+  LoadWeightsFor(options.compile, source.weights, net.blobs(), store);
+  if (begins_trace) BeginTrace(arguments);
+  return Measured(arguments, net);
+}
+
+int RunTest(const Arguments& arguments) {
+  const TestSource source = TestSourceOf(arguments, "test");
+  NetReadOptions read;
+  read.overrides = NetOverridesOf(arguments, "test");
+  const std::vector<NetParameter> nets = ReadTestedNets(source, read, StateOfFlags(arguments));
+  std::vector<Tested> all;
+  for (const NetParameter& net : nets) {
+    if (std::optional<Tested> tested = TestOf(arguments, source, net, all.empty())) all.push_back(std::move(*tested));
+  }
+  if (all.empty()) return 0;
+  EndTrace(arguments);
+  const bool with_classes = arguments.Has("per-class") || source.solver.show_per_class_result();
+  std::vector<nlohmann::ordered_json> rows;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (arguments.Has("json")) {
+      rows.push_back(JsonOf(all[i]));
+    } else {
+      if (all.size() > 1) Print("test net {} of {}, {}:\n", i, all.size(), StateText(nets[i].state()));
+      PrintResults(all[i].means, all[i].loss, with_classes);
+    }
+    LogInfo(fmt::format("{} batches of {} in {:.1f} s, {:.0f} img/s", all[i].iterations, all[i].batch, all[i].seconds,
+                        static_cast<double>(all[i].iterations * all[i].batch) / all[i].seconds));
+  }
+  if (rows.size() == 1) PrintJson(rows.front());
+  if (rows.size() > 1) PrintJson(nlohmann::ordered_json{{"nets", rows}});
   return 0;
 }
 
@@ -131,14 +171,13 @@ Verb TestVerb() {
       {"weights", "FILES", ".safetensors or .caffemodel (default: a run's best checkpoint, or its last)"},
       {"runs", "FOLDER", "where runs lie (default runs)"},
       {"iterations", "N", "batches (default: the data once)"},
-      {"level", "N", "level for include/exclude rules"},
-      {"stage", "LIST", "stages for include/exclude rules"},
       {"ap-version", "RULE", "average precision of detections: 11point, MaxIntegral or Integral (default: the run's)"},
       {"per-class", "", "the average precision of each class of a detection net"},
       {"allow-outputs", "DIR", "let files that the net names lie below DIR too"},
       {"progress", "MODE", "auto, bar, lines or off"},
       {"json", "", "print as JSON"}};
   for (const OptionSpec& option : ProgramOptionSpecs()) verb.options.push_back(option);
+  for (const OptionSpec& option : StateOptionSpecs()) verb.options.push_back(option);
   verb.run = RunTest;
   verb.takes_fields = TakenFields::kOfNet;
   return verb;

@@ -16,6 +16,7 @@
 #include "tools/measure/ceilings.h"
 #include "tools/measure/timed_net.h"
 #include "tools/nets/net_source.h"
+#include "tools/nets/training_nets.h"
 #include "tools/train/overrides.h"
 #include "tools/train/program_options.h"
 
@@ -121,10 +122,14 @@ std::vector<NetParameter> ReadNets(const Arguments& arguments, const Timing& tim
   timed.state = StateOfFlags(arguments);
   timed.solver = overrides.solver;
   timed.has_precision = arguments.Has("precision");
-  if (arguments.Has("stage")) RefuseBesideFlag(arguments.overrides, "stage", "state", "stage");
-  if (arguments.Has("level")) RefuseBesideFlag(arguments.overrides, "level", "state", "level");
-  std::vector<NetParameter> nets = timing.phase == TRAIN ? ReadTimedNets(timing.config, read, timed)
-                                                         : std::vector{ReadNet(FindInferenceNet(timing.config), read)};
+  std::vector<NetParameter> nets;
+  if (timing.phase == TRAIN) {
+    TrainingNets training = ReadTrainingNets(timing.config, read, timed.state);
+    nets = std::move(training.nets);
+    timed.turns = std::move(training.turns);
+  } else {
+    nets = {ReadNet(FindInferenceNet(timing.config), read)};
+  }
   if (timed.turns.empty()) {  // those of turns are told of as they are read
     for (const std::string& sentence : UnknownStages(nets.front(), timed.state, "--stage")) LogWarning(sentence);
   }
@@ -210,10 +215,9 @@ Verb TimeVerb() {
                   {"warmup", "N", "runs before them (default 2)"},
                   {"phase", "PHASE", "TRAIN (forward, backward, update; default) or TEST (inference)"},
                   {"forward_only", "", "the same as --phase TEST"},
-                  {"stage", "LIST", "stages for include/exclude rules"},
-                  {"level", "N", "level for include/exclude rules"},
                   {"json", "", "print as JSON"}};
   for (const OptionSpec& option : ProgramOptionSpecs()) verb.options.push_back(option);
+  for (const OptionSpec& option : StateOptionSpecs()) verb.options.push_back(option);
   verb.run = RunTime;
   verb.takes_fields = TakenFields::kOfSolver;
   return verb;

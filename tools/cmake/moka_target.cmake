@@ -8,7 +8,7 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 
 # The messages' headers are 150,000 lines long: to read them again for each source takes two thirds of a clean build's
-# time. They are therefore compiled once a set of flags (the rooms', layers' with OpenMP, the command line's, Python's,
+# time. They are therefore compiled once a set of flags (the rooms', those of data's loops, the command line's,
 # the tests'). A compiler cache stores nothing that was compiled with such headers, so it does without; that build is
 # also the one which notices a missing include.
 if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache")
@@ -186,11 +186,11 @@ function(moka_test_flags name)
   target_compile_definitions(${name} PRIVATE _GLIBCXX_ASSERTIONS)
 endfunction()
 
-# moka_test(NAME [BATCH n] [ALONE c_test.cpp ...] LABELS l ... SOURCES a_test.cpp ... FORKS b_test.cpp ... DEPENDS rooms ...): a
-# GoogleTest program, one CTest entry. Its sources are compiled n (8, unless said) together (moka_unity). Sources after FORKS
-# use layers of research forks: a build without these leaves them out and says so. RUNS_MOKA: the tests run the command.
+# moka_test(NAME [ALONE c_test.cpp ...] LABELS l ... SOURCES a_test.cpp ... FORKS b_test.cpp ... DEPENDS rooms ...): a
+# GoogleTest program, one CTest entry. Its sources are compiled eight together (moka_unity). Sources after FORKS use
+# layers of research forks: a build without these leaves them out and says so. RUNS_MOKA: the tests run the command.
 function(moka_test name)
-  cmake_parse_arguments(TEST "RUNS_MOKA" "TIMEOUT;BATCH" "ALONE;LABELS;SOURCES;FORKS;DEPENDS" ${ARGN})
+  cmake_parse_arguments(TEST "RUNS_MOKA" "TIMEOUT" "ALONE;LABELS;SOURCES;FORKS;DEPENDS" ${ARGN})
   if(MOKA_FORKS)
     list(APPEND TEST_SOURCES ${TEST_FORKS})
   elseif(TEST_FORKS)
@@ -213,10 +213,7 @@ function(moka_test name)
   endif()
   list(LENGTH TEST_SOURCES count)
   if(count GREATER 1)
-    if(NOT TEST_BATCH)
-      set(TEST_BATCH 8)
-    endif()
-    moka_unity(${name} BATCH ${TEST_BATCH} ALONE ${TEST_ALONE})
+    moka_unity(${name} BATCH 8 ALONE ${TEST_ALONE})
   endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name})

@@ -60,9 +60,14 @@ struct Phases {
   NetParameter trained;
 };
 Phases ReadPhases(const TestSource& source, const NetReadOptions& read) {
-  const NetParameter tested = ReadTestedNets(source, read, {}).front();
-  if (source.is_run && source.solver.has_train_net()) return {tested, ReadSolverNets(source.solver, read).train};
-  return {tested, FilterNet(ReadNet(source.net, read), TRAIN)};
+  const std::vector<NetParameter> tested = ReadTestedNets(source, read, {});
+  if (tested.size() > 1) {
+    LogInfo(StrCat("of the ", tested.size(), " test nets of the run the first is taken, ",
+                   StateText(tested.front().state())));
+  }
+  if (source.is_run && (source.solver.has_net() || source.solver.has_train_net()))
+    return {tested.front(), ReadSolverNets(source.solver, read).train};
+  return {tested.front(), FilterNet(ReadNet(source.net, read), TRAIN)};
 }
 
 // The net as it is tested, but reading the training data: test data is for reporting.

@@ -190,8 +190,8 @@ class NetBuilder {
     if (errors_.size() >= ErrorList::kMaxErrors) throw At(layer, "type", "unknown layer type");  // hints take time
     std::vector<std::string> types;
     for (const LayerDef& known : AllLayers()) types.push_back(known.type);
-    std::string hint = IsLeftOut(layer.type()) ? kWithoutForks : DidYouMean(layer.type(), types);
-    throw At(layer, "type", StrCat("unknown layer type \"", layer.type(), "\""), std::move(hint));
+    const std::string hint = IsLeftOut(layer.type()) ? kWithoutForks : DidYouMean(layer.type(), types);
+    throw At(layer, "type", StrCat("unknown layer type \"", layer.type(), "\""), hint);
   }
 
   // "1 bottom", "2 or 3 bottoms", "at least 2 bottoms", "no bottom".

@@ -151,7 +151,7 @@ NetParameter InferNet(const InferSource& source) {
 fs::path VocabularyFile(const InferSource& source, const LayerParameter& layer, const std::string& file) {
   std::error_code code;
   for (const LayerVocabulary& one : VocabulariesOf(layer)) {
-    const fs::path copy = source.folder / one.copy;
+    fs::path copy = source.folder / one.copy;
     if (one.file == file && fs::is_regular_file(copy, code)) return copy;
   }
   return file;

@@ -61,7 +61,7 @@ std::map<std::string, Shape> ShapesOfCard(const LayerParameter& layer, int64_t b
 
 fs::path FindInferenceNet(const std::string& config) {
   std::error_code code;
-  const fs::path trained = fs::path(config) / "train_val.prototxt";
+  fs::path trained = fs::path(config) / "train_val.prototxt";
   const bool has_deploy = fs::exists(fs::path(config) / "deploy.prototxt", code) ||
                           fs::exists(fs::path(config) / "config" / "deploy.prototxt", code);
   if (has_deploy || !fs::is_regular_file(trained, code)) return FindConfig(config, "deploy.prototxt");

@@ -79,8 +79,8 @@ std::string Classes(const ImportReport& report) {
 }
 
 int RunImport(const Arguments& arguments) {
-  const std::string source = arguments.Word(0, "the source (a folder, a list, idx:IMAGES,LABELS, glyphs:COUNT, ...)");
-  const std::string out = arguments.Word(1, "the folder of the new database");
+  const std::string& source = arguments.Word(0, "the source (a folder, a list, idx:IMAGES,LABELS, glyphs:COUNT, ...)");
+  const std::string& out = arguments.Word(1, "the folder of the new database");
   ImportOptions options = OptionsOf(arguments);
   arguments.RefuseUnread({"json"});
   LogInfo(StrCat("importing ", source, " into ", out));
@@ -114,8 +114,8 @@ int RunImport(const Arguments& arguments) {
 }
 
 int RunTable(const Arguments& arguments) {
-  const std::string table = arguments.Word(0, "the table");
-  const std::string out = arguments.Word(1, "the folder of the new databases");
+  const std::string& table = arguments.Word(0, "the table");
+  const std::string& out = arguments.Word(1, "the folder of the new databases");
   TableOptions options;
   options.target = arguments.Get("target");
   if (options.target.empty()) throw Error(ErrorKind::kUsage, "--target is missing: the column to predict");
@@ -175,7 +175,7 @@ void WriteSheet(const Arguments& arguments, const std::string& path) {
 }
 
 int RunInspect(const Arguments& arguments) {
-  const std::string path = arguments.Word(0, "the database");
+  const std::string& path = arguments.Word(0, "the database");
   if (arguments.Has("sheet")) WriteSheet(arguments, path);
   const LmdbSummary summary = InspectLmdb(path);
   if (arguments.Has("json")) {
@@ -213,7 +213,7 @@ int RunInspect(const Arguments& arguments) {
 }
 
 int RunVerify(const Arguments& arguments) {
-  const std::string path = arguments.Word(0, "the database");
+  const std::string& path = arguments.Word(0, "the database");
   const LmdbVerdict verdict = VerifyLmdb(path);
   for (const BadRecord& bad : verdict.bad) Print("bad {} (record {}): {}\n", bad.key, bad.index, bad.reason);
   Print("{}: {} records, {} bad{}\n", path, verdict.records, verdict.bad.size(),
@@ -223,7 +223,7 @@ int RunVerify(const Arguments& arguments) {
 
 // Records as picture files LABEL_INDEX.png, or INDEX.png where records have no single label.
 int RunExport(const Arguments& arguments) {
-  const std::string path = arguments.Word(0, "the database");
+  const std::string& path = arguments.Word(0, "the database");
   const std::filesystem::path out = arguments.Word(1, "the folder for the pictures");
   const RecordDatabase database(path);
   const int64_t first = arguments.Int("first", 0, 0, INT64_MAX);
@@ -264,8 +264,8 @@ void RunCopy(const Arguments& arguments, Work&& work) {
 }
 
 int RunShuffle(const Arguments& arguments) {
-  const std::string path = arguments.Word(0, "the database");
-  const std::string out = arguments.Word(1, "the folder of the new database");
+  const std::string& path = arguments.Word(0, "the database");
+  const std::string& out = arguments.Word(1, "the folder of the new database");
   int64_t records = 0;
   RunCopy(arguments, [&](const CopyOptions& options) { records = ShuffleLmdb(path, out, options); });
   Print("{}: {} records\n", out, records);
@@ -289,8 +289,8 @@ int RunSplit(const Arguments& arguments) {
 }
 
 int RunMean(const Arguments& arguments) {
-  const std::string path = arguments.Word(0, "the database");
-  const std::string out = arguments.Word(1, "the .binaryproto to write");
+  const std::string& path = arguments.Word(0, "the database");
+  const std::string& out = arguments.Word(1, "the .binaryproto to write");
   SaveBlob(ComputeMean(path), out);
   Print("wrote {}\n", out);
   return 0;

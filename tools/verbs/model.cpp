@@ -19,8 +19,6 @@
 namespace moka {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::string_view kNetWord = "a prototxt or model folder";
 
 Phase PhaseOf(const Arguments& arguments) {

@@ -65,6 +65,8 @@ bool IsPresent(const LayerParameter& layer, const NetState& state) {
   return std::none_of(layer.exclude().begin(), layer.exclude().end(), met);
 }
 
+bool ChoosesLayers(const NetState& given) { return given.stage_size() > 0 || given.has_level(); }
+
 void AddState(const NetState& given, NetState& state) {
   if (given.has_phase()) state.set_phase(given.phase());
   if (given.has_level()) state.set_level(given.level());
@@ -155,7 +157,7 @@ std::string HowToAdmit(const LayerParameter& layer, const NetState& state) {
   return {};
 }
 
-std::vector<std::string> UnknownStages(const NetParameter& net, const NetState& state, const std::string& place) {
+void WarnOfUnknownStages(const NetParameter& net, const NetState& given, const std::string& place) {
   std::set<std::string> known;
   for (const LayerParameter& layer : net.layer()) {
     for (const auto* rules : {&layer.include(), &layer.exclude()}) {
@@ -165,17 +167,15 @@ std::vector<std::string> UnknownStages(const NetParameter& net, const NetState& 
       }
     }
   }
-  std::vector<std::string> sentences;
-  for (const std::string& stage : state.stage()) {
+  for (const std::string& stage : given.stage()) {
     if (known.contains(stage)) continue;
     const std::string near = DidYouMean(stage, {known.begin(), known.end()});
     const std::string rules = known.empty()  ? "the net has no rules of stages"
                               : near.empty() ? StrCat("they name ", Join({known.begin(), known.end()}, ", "))
                                              : near;
-    sentences.push_back(
+    LogWarning(
         StrCat(place, ": no rule of the net names stage \"", Printable(stage), "\", which changes nothing; ", rules));
   }
-  return sentences;
 }
 
 }  // namespace moka

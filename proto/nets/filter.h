@@ -15,6 +15,8 @@ bool StateMeetsRule(const NetState& state, const NetStateRule& rule);
 // kConfig at a layer with both include and exclude.
 bool IsPresent(const LayerParameter& layer, const NetState& state);
 
+// Whether a level or a stage is given, by which layers are chosen within a phase.
+bool ChoosesLayers(const NetState& given);
 // Adds what is given to a state: a phase and a level take the place of its own, stages add up, as Caffe's do.
 void AddState(const NetState& given, NetState& state);
 
@@ -34,8 +36,8 @@ std::string RulesText(const LayerParameter& layer);
 // Returns what to write so that a layer that the state leaves out is present; empty where only other rules help.
 std::string HowToAdmit(const LayerParameter& layer, const NetState& state);
 
-// A sentence for each stage of the state that no rule of the net names, which leaves the net as it is without that
-// stage, with the nearest that one does; `place` is of the state's words. Requires: the net is not filtered yet.
-std::vector<std::string> UnknownStages(const NetParameter& net, const NetState& state, const std::string& place);
+// Warns of each given stage that no rule of the net names, which leaves the net as it is without that stage, with the
+// nearest that one does; `place` is of the given words. Requires: the net is not filtered yet.
+void WarnOfUnknownStages(const NetParameter& net, const NetState& given, const std::string& place);
 
 }  // namespace moka

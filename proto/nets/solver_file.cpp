@@ -41,7 +41,7 @@ NetState MergedState(Phase phase, const NetParameter& net, const NetState* own) 
 // Stages that the solver gives a net whose rules do not name them.
 void WarnOfStages(const NetParameter& net, const NetState& given, const SolverParameter& solver,
                   const std::string& field) {
-  for (const std::string& sentence : UnknownStages(net, given, PlaceOf(solver, field).ToString())) LogWarning(sentence);
+  WarnOfUnknownStages(net, given, PlaceOf(solver, field).ToString());
 }
 
 NetParameter TrainNet(const SolverParameter& solver, const NetReadOptions& options,

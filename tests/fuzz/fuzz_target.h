@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/log.h"
 
 namespace moka {
 
@@ -18,9 +17,8 @@ struct FuzzTarget {
 // Those of this program, by their functions' names: one with libFuzzer, all of them where seeds are replayed.
 std::vector<FuzzTarget> FuzzTargets();
 
-// Gives the target one input; aborts where it does what it may not.
+// Gives the target one input; aborts where it does what it may not. Whoever calls it says once how much is logged.
 inline void ReadOneInput(const FuzzTarget& target, std::string_view bytes) {
-  SetStderrLevel(LogLevel::kError);
   try {
     target.read(bytes);
   } catch (const Error& error) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/file.h"
+#include "core/log.h"
 #include "tests/fuzz/fuzz_target.h"
 
 int main(int argc, char** argv) {
@@ -16,6 +17,7 @@ int main(int argc, char** argv) {
     std::printf("usage: fuzz_replay TARGET FOLDER, of %zu targets\n", targets.size());
     return 64;
   }
+  moka::SetStderrLevel(moka::LogLevel::kError);
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(argv[2])) files.push_back(entry.path());
   std::ranges::sort(files);

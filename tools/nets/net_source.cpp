@@ -12,6 +12,7 @@
 #include "data/pipeline/open_pipeline.h"
 #include "layers/net/layer.h"
 #include "layers/shapes/data_guess.h"
+#include "proto/nets/filter.h"
 #include "proto/nets/model_card.h"
 #include "proto/text/places.h"
 #include "tools/nets/checkpoint_source.h"
@@ -57,6 +58,13 @@ std::map<std::string, Shape> ShapesOfCard(const LayerParameter& layer, int64_t b
     shapes.emplace(top.name(), Shape(dims));
   }
   return shapes;
+}
+
+NetParameter ReadNetInState(const fs::path& file, const NetReadOptions& read, const NetState& given) {
+  NetParameter net = ReadNet(file, read);
+  WarnOfUnknownStages(net, given, "--stage");
+  AddState(given, *net.mutable_state());
+  return net;
 }
 
 fs::path FindInferenceNet(const std::string& config) {

@@ -7,6 +7,7 @@
 
 #include "layers/net/net.h"
 #include "proto/moka.pb.h"
+#include "proto/nets/net_file.h"
 #include "proto/zoo.pb.h"
 
 namespace moka {
@@ -29,6 +30,10 @@ std::map<std::string, Shape> ParseShapes(const std::string& list);
 // naming the places tried.
 std::filesystem::path FindConfig(const std::string& config, std::string_view file,
                                  const std::filesystem::path& runs = "runs");
+
+// Reads a net and adds what --level and --stage give to its own state, so that FilterNet and BuildNet need no more than
+// the phase. A given stage that no rule names is warned about. Errors: those of ReadNet.
+NetParameter ReadNetInState(const std::filesystem::path& file, const NetReadOptions& read, const NetState& given);
 
 // The net that is timed for inference: what FindConfig finds as deploy.prototxt, or a model's train_val.prototxt where
 // it has none, with a warning. Errors: those of FindConfig.

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "core/error.h"
-#include "core/log.h"
 #include "core/text.h"
 #include "proto/nets/filter.h"
 #include "proto/nets/solver_file.h"
@@ -48,13 +47,9 @@ TestSource TestSourceOf(const Arguments& arguments, std::string_view verb) {
 }
 
 std::vector<NetParameter> ReadTestedNets(const TestSource& source, const NetReadOptions& read, const NetState& given) {
-  const bool is_chosen = given.stage_size() > 0 || given.has_level();
-  if (source.is_run && !is_chosen && source.solver.test_iter_size() > 0) return ReadTestNets(source.solver, read);
-  NetState state = given;
-  state.set_phase(TEST);
-  const NetParameter whole = ReadNet(source.net, read);
-  for (const std::string& sentence : UnknownStages(whole, state, "--stage")) LogWarning(sentence);
-  return {FilterNet(whole, state)};
+  if (source.is_run && !ChoosesLayers(given) && source.solver.test_iter_size() > 0)
+    return ReadTestNets(source.solver, read);
+  return {FilterNet(ReadNetInState(source.net, read, given), TEST)};
 }
 
 }  // namespace moka

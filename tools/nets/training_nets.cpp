@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/log.h"
 #include "core/text.h"
 #include "proto/nets/filter.h"
 #include "proto/nets/solver_file.h"
@@ -16,12 +15,6 @@ namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
-
-// As it trains in the given state.
-NetParameter InState(NetParameter net, const NetState& given) {
-  AddState(given, *net.mutable_state());
-  return net;
-}
 
 // The solver of the folder or run that the word names; nothing where it names a file or no solver is there.
 std::optional<fs::path> SolverIn(const std::string& config) {
@@ -38,23 +31,18 @@ std::optional<fs::path> SolverIn(const std::string& config) {
 }  // namespace
 
 TrainingNets ReadTrainingNets(const std::string& config, const NetReadOptions& read, const NetState& given) {
-  NetState state = given;
-  if (const std::optional<fs::path> file = SolverIn(config)) {
-    SolverParameter solver = ReadSolver(*file);
-    AddState(given, *solver.mutable_train_state());
-    if (solver.turn_size() > 0)
-      return {ReadSolverNets(solver, read).turns, {solver.turn().begin(), solver.turn().end()}};
-    state = solver.train_state();
-  }
-  return {{InState(ReadNet(FindConfig(config, "train_val.prototxt"), read), state)}, {}};
+  const std::optional<fs::path> file = SolverIn(config);
+  SolverParameter solver = file ? ReadSolver(*file) : SolverParameter();
+  AddState(given, *solver.mutable_train_state());
+  if (solver.turn_size() > 0) return {ReadSolverNets(solver, read).turns, {solver.turn().begin(), solver.turn().end()}};
+  NetParameter net = ReadNetInState(FindConfig(config, "train_val.prototxt"), read, given);
+  AddState(solver.train_state(), *net.mutable_state());
+  return {{std::move(net)}, {}};
 }
 
 std::vector<NetParameter> ReadNetsIn(const std::string& config, const NetReadOptions& read, const NetState& given) {
-  const bool is_chosen = given.stage_size() > 0 || given.has_level();
-  if (given.phase() == TRAIN && !is_chosen) return ReadTrainingNets(config, read, given).nets;
-  NetParameter net = ReadNet(FindConfig(config, "train_val.prototxt"), read);
-  for (const std::string& sentence : UnknownStages(net, given, "--stage")) LogWarning(sentence);
-  return {InState(std::move(net), given)};
+  if (given.phase() == TRAIN && !ChoosesLayers(given)) return ReadTrainingNets(config, read, given).nets;
+  return {ReadNetInState(FindConfig(config, "train_val.prototxt"), read, given)};
 }
 
 std::string NameWithStages(const NetParameter& filtered) {

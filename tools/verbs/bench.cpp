@@ -86,7 +86,7 @@ Bench Prepare(const Arguments& arguments) {
     nets = std::move(training.nets);
     options.turns = std::move(training.turns);
   } else {
-    nets = {ReadNet(file, read)};
+    nets = {ReadNetInState(file, read, options.state)};
   }
   for (const std::string& then : Split(arguments.Get("then"), ';')) {
     if (!then.empty()) nets.push_back(ReadNet(then, read));

@@ -42,7 +42,8 @@ int RunCompare(const Arguments& arguments) {
   options.gradients = arguments.Has("gradients");
   const double tolerance = Tolerance(arguments, "tolerance", 1e-4);
   const double gradient_tolerance = Tolerance(arguments, "gradient-tolerance", 1e-3);
-  const NetParameter net = ReadNet(FindConfig(arguments.positionals[0], "deploy.prototxt", runs));
+  const NetParameter net =
+      ReadNetInState(FindConfig(arguments.positionals[0], "deploy.prototxt", runs), {}, options.state);
   const std::map<std::string, NumpyArray> arrays = ReadNpz(arguments.positionals[1]);
   arguments.RefuseUnread();
   const NetComparison comparison = CompareNet(net, options, arrays);

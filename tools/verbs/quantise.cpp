@@ -60,14 +60,18 @@ struct Phases {
   NetParameter trained;
 };
 Phases ReadPhases(const TestSource& source, const NetReadOptions& read) {
-  const std::vector<NetParameter> tested = ReadTestedNets(source, read, {});
-  if (tested.size() > 1) {
-    LogInfo(StrCat("of the ", tested.size(), " test nets of the run the first is taken, ",
-                   StateText(tested.front().state())));
+  if (!source.is_run || source.solver.test_iter_size() == 0) {
+    const NetParameter whole = ReadNet(source.net, read);
+    NetState trained = source.solver.train_state();
+    trained.set_phase(TRAIN);
+    return {FilterNet(whole, TEST), FilterNet(whole, trained)};
   }
-  if (source.is_run && (source.solver.has_net() || source.solver.has_train_net()))
-    return {tested.front(), ReadSolverNets(source.solver, read).train};
-  return {tested.front(), FilterNet(ReadNet(source.net, read), TRAIN)};
+  const SolverNets nets = ReadSolverNets(source.solver, read);
+  if (nets.tests.size() > 1) {
+    LogInfo(StrCat("of the ", nets.tests.size(), " test nets of the run the first is taken, ",
+                   StateText(nets.tests.front().state())));
+  }
+  return {nets.tests.front(), nets.train};
 }
 
 // The net as it is tested, but reading the training data: test data is for reporting.

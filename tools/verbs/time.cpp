@@ -128,10 +128,7 @@ std::vector<NetParameter> ReadNets(const Arguments& arguments, const Timing& tim
     nets = std::move(training.nets);
     timed.turns = std::move(training.turns);
   } else {
-    nets = {ReadNet(FindInferenceNet(timing.config), read)};
-  }
-  if (timed.turns.empty()) {  // those of turns are told of as they are read
-    for (const std::string& sentence : UnknownStages(nets.front(), timed.state, "--stage")) LogWarning(sentence);
+    nets = {ReadNetInState(FindInferenceNet(timing.config), read, timed.state)};
   }
   return nets;
 }

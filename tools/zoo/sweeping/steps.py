@@ -30,6 +30,12 @@ STARTS_FROM = {"faster_rcnn_r50_fpn": "resnet50_v15", "mask_rcnn_r50_fpn": "resn
 # Nets that say themselves how large each map is, and take one picture a rank.
 ONE_PICTURE = {"segnet"}
 
+# What a rank of a net of 140 million weights may take: a step, a test net and a checkpoint hold eight copies of them.
+MEMORY_GIB = {"vgg16": 4.2, "vgg19": 4.4}
+
+# Nets that diverge at their recipe's rate in three iterations of a few made-up pictures.
+SLOWER = {"vgg16", "vgg19"}
+
 # What is read from files of texts and numbers has no colour.
 COLOURLESS = {"auto_mpg", "wine_quality", "babi", "multi30k", "multi30k-english"}
 
@@ -128,8 +134,9 @@ def steps_of(model, maker, options):
         if not started.get(kind, True):
             start = []
         few = ["sample_grid.count=2"] if "sample_grid" in model.solver else []
+        rate = ["base_lr=0.001"] if model.name in SLOWER else []
         train = Step(f"train ranks={ranks}", kind, [
-            "train", model.folder, *model.overrides(batch), *few, "max_iter=2", "test_iter=[2]", "test_interval=2",
+            "train", model.folder, *model.overrides(batch), *few, *rate, "max_iter=2", "test_iter=[2]", "test_interval=2",
             "snapshot=2", "display=1", "--run", run, "--ranks", str(ranks),
             *start], ranks)
         if "train" in options.verbs:

@@ -36,6 +36,7 @@ Shape StoryShape(StoryDataParameter::Output output, int64_t batch_size, int64_t 
 
 std::vector<Shape> StoryShapes(const StoryDataParameter& fields, int64_t batch_size, int64_t words) {
   std::vector<Shape> shapes;
+  shapes.reserve(static_cast<size_t>(fields.output_size()));
   for (int i = 0; i < fields.output_size(); ++i)
     shapes.push_back(StoryShape(fields.output(i), batch_size, fields.sentences(), words));
   return shapes;

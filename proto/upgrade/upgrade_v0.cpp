@@ -154,6 +154,7 @@ V1LayerParameter::LayerType NewType(const V1LayerParameter& layer) {
   const V1LayerParameter::LayerType found = V1TypeOf(name);
   if (found != V1LayerParameter::NONE) return found;
   std::vector<std::string> names;
+  names.reserve(kTypes.size());
   for (const OldType& type : kTypes) names.emplace_back(type.name);
   throw Error(ErrorKind::kConfig, LayerPlace(layer),
               StrCat("unknown layer type \"", name, "\" in an old (V0) layer \"", layer.layer().name(), "\""),

@@ -72,7 +72,7 @@ std::string ProgressBar::TimeText(double seconds) {
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
-void ProgressBar::Update(int64_t done, std::string text) {
+void ProgressBar::Update(int64_t done, const std::string& text) {
   done_ = done;
   text_ = Printable(text);  // names of outputs are in it
   if (!visible_ && !in_lines_) return;

@@ -22,7 +22,7 @@ class ProgressBar {
   ~ProgressBar();
 
   // Where the work is and what stands behind the bar ("loss 0.18  acc 0.94  lr 0.01  5210 img/s").
-  void Update(int64_t done, std::string text);
+  void Update(int64_t done, const std::string& text);
   // Seconds left at the pace of the last stretch, as "0:08" or "1:02:03"; "-:--" while unknown.
   static std::string TimeText(double seconds);
 

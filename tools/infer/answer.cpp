@@ -26,7 +26,6 @@
 namespace moka {
 namespace {
 
-namespace fs = std::filesystem;
 using StoryFields = StoryDataParameter;
 
 struct StoryAnswer {

@@ -41,6 +41,7 @@ std::string Quoted(const std::string& word) {
 // "a:2,b:2".
 std::string HostList(const std::vector<HostSlots>& hosts) {
   std::vector<std::string> texts;
+  texts.reserve(hosts.size());
   for (const HostSlots& host : hosts) texts.push_back(StrCat(host.name, ":", host.slots));
   return Join(texts, ",");
 }
@@ -85,6 +86,7 @@ std::vector<std::string> LaunchWords(const LaunchPlan& plan) {
 
 std::string ShellLine(const std::vector<std::string>& words) {
   std::vector<std::string> parts;
+  parts.reserve(words.size());
   for (const std::string& word : words) parts.push_back(IsPlain(word) ? word : Quoted(word));
   return Join(parts, " ");
 }

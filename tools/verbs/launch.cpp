@@ -222,7 +222,7 @@ std::vector<Check> Preflight(const Arguments& arguments, const LaunchedVerb& ver
   if (mode != "on" && mode != "off")
     throw Error(ErrorKind::kUsage, StrCat("--preflight wants on or off, found \"", Printable(mode), "\""));
   if (mode == "off") return {};
-  const std::vector<Check> checks = CheckAll(arguments, verb, plan);
+  std::vector<Check> checks = CheckAll(arguments, verb, plan);
   for (const Check& check : checks) LogInfo(CheckLine(check));
   return checks;
 }

@@ -21,6 +21,15 @@ Whole CountOf(const Json& json, const char* field) {
   return value;
 }
 
+GradientNoise NoiseOf(const Json& json) {
+  GradientNoise noise{.measured = CountOf(json, "measured"),
+                      .weight = json.at("weight").get<double>(),
+                      .gradient_sum = json.at("gradient_sum").get<double>(),
+                      .variance_sum = json.at("variance_sum").get<double>()};
+  if (noise.weight > 0 && noise.weight <= 1) return noise;
+  throw Error(ErrorKind::kBadData, StrCat("gradient_noise.weight is ", noise.weight));
+}
+
 TrainerState FromObject(const Json& json) {
   TrainerState state;
   state.iteration = CountOf(json, "iteration");
@@ -43,6 +52,7 @@ TrainerState FromObject(const Json& json) {
   state.skipped_updates = CountOf(json, "skipped_updates");
   if (json.contains("waiting_ranks")) state.waiting_ranks = CountOf(json, "waiting_ranks");
   if (json.contains("is_test_due")) state.is_test_due = json.at("is_test_due").get<bool>();
+  if (json.contains("gradient_noise")) state.noise = NoiseOf(json.at("gradient_noise"));
   return state;
 }
 
@@ -66,6 +76,12 @@ std::string ToJson(const TrainerState& state) {
   json["skipped_updates"] = state.skipped_updates;
   if (state.waiting_ranks > 0) json["waiting_ranks"] = state.waiting_ranks;
   if (state.is_test_due) json["is_test_due"] = true;
+  if (state.noise.measured > 0) {
+    json["gradient_noise"] = {{"measured", state.noise.measured},
+                              {"weight", state.noise.weight},
+                              {"gradient_sum", state.noise.gradient_sum},
+                              {"variance_sum", state.noise.variance_sum}};
+  }
   return json.dump(1) + "\n";
 }
 

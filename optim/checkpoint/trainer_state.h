@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "optim/gradient_noise.h"
 #include "optim/optimizers/lr_policy.h"
 
 namespace moka {
@@ -28,6 +29,7 @@ struct TrainerState {
   int64_t skipped_updates = 0;  // iterations whose loss was not finite (on_nan: IGNORE)
   int64_t waiting_ranks = 0;    // over which the sums were made that are not in the weights yet; 0: there are none
   bool is_test_due = false;     // the test at this iteration was left before its end
+  GradientNoise noise;          // noise_scale_interval
   friend bool operator==(const TrainerState&, const TrainerState&) = default;
 };
 

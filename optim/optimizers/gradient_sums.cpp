@@ -3,6 +3,7 @@
 #include "optim/optimizers/gradient_sums.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace moka {
@@ -10,23 +11,23 @@ namespace {
 
 constexpr size_t kSumWidth = 16;  // values one pointwise node adds: scalars only, so its size does not matter
 
-// Sum of scalars, as a tree of pointwise nodes.
-ValueId SumOfTerms(const GraphBuilder& b, std::vector<ValueId> terms) {
-  while (terms.size() > 1) {
+}  // namespace
+
+// A tree of pointwise nodes.
+ValueId SumOfScalars(const GraphBuilder& b, std::vector<ValueId> scalars) {
+  while (scalars.size() > 1) {
     std::vector<ValueId> sums;
-    for (size_t begin = 0; begin < terms.size(); begin += kSumWidth) {
-      const size_t end = std::min(begin + kSumWidth, terms.size());
+    for (size_t begin = 0; begin < scalars.size(); begin += kSumWidth) {
+      const size_t end = std::min(begin + kSumWidth, scalars.size());
       Term sum = Term::Input(0);
       for (size_t i = begin + 1; i < end; ++i) sum = sum + Term::Input(i - begin);
-      sums.push_back(b.Pointwise(
-          sum, {terms.begin() + static_cast<std::ptrdiff_t>(begin), terms.begin() + static_cast<std::ptrdiff_t>(end)}));
+      sums.push_back(b.Pointwise(sum, {scalars.begin() + static_cast<std::ptrdiff_t>(begin),
+                                       scalars.begin() + static_cast<std::ptrdiff_t>(end)}));
     }
-    terms = std::move(sums);
+    scalars = std::move(sums);
   }
-  return terms.front();
+  return scalars.front();
 }
-
-}  // namespace
 
 ValueId SumOverGradients(const GraphBuilder& b, std::span<const ValueId> gradients, const Term& term, ValueId scalar) {
   std::vector<ValueId> sums;
@@ -38,7 +39,7 @@ ValueId SumOverGradients(const GraphBuilder& b, std::span<const ValueId> gradien
     if (scalar != kNoId) inputs.push_back(scalar);
     sums.push_back(b.Reshape(Summed(b, term, std::move(axes), std::move(inputs)), Shape{}));
   }
-  return sums.empty() ? kNoId : SumOfTerms(b, std::move(sums));
+  return sums.empty() ? kNoId : SumOfScalars(b, std::move(sums));
 }
 
 }  // namespace moka

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "graph/graph.h"
 #include "graph/term.h"
@@ -12,5 +13,7 @@ namespace moka {
 // kNoId if there is no gradient.
 ValueId SumOverGradients(const GraphBuilder& b, std::span<const ValueId> gradients, const Term& term,
                          ValueId scalar = kNoId);
+// The sum of scalars. Requires: there are some.
+ValueId SumOfScalars(const GraphBuilder& b, std::vector<ValueId> scalars);
 
 }  // namespace moka

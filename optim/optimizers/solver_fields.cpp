@@ -50,6 +50,7 @@ bool RampsUp(const SolverParameter& s) { return s.rampup_interval() > 0; }
 bool RateFalls(const SolverParameter& s) { return s.lr_policy() != "fixed" || RampsUp(s); }
 bool HasLarc(const SolverParameter& s) { return s.larc(); }
 bool HasLocalRates(const SolverParameter& s) { return s.local_lr_auto(); }
+bool HasNoiseScale(const SolverParameter& s) { return s.noise_scale_interval() > 0; }
 bool HasFirstTest(const SolverParameter& s) { return TestsNet(s, 0); }
 bool HasDetection(const SolverParameter& s) { return HasTests(s) && s.eval_type() == "detection"; }
 bool IsOfKnownType(const SolverParameter& s) {
@@ -113,6 +114,7 @@ const std::vector<Reader>& Readers() {
       {"weight_decay_power", HasDecayCurve, "weight_decay_policy poly"},
       {"max_weight_decay", HasDecayCurve, "weight_decay_policy poly"},
       {"regularization_type", HasDecay, "a weight_decay above 0"},
+      {"noise_scale_decay", HasNoiseScale, "a noise_scale_interval above 0"},
       {"breadth_decay", AlwaysReads, "a layer's param with breadth_decay_mult", &SolverContext::has_breadth_decay},
       {"kernel_shape_decay", AlwaysReads, "a layer's param with kernel_shape_decay_mult",
        &SolverContext::has_kernel_shape_decay},
@@ -149,9 +151,9 @@ const std::vector<Reader>& Readers() {
 }
 
 // The fields that moka train and moka.train act on besides the steps, and those that change no result of theirs.
-constexpr std::array kOfWholeTrainings = {"best_metric", "deterministic", "keep_best",        "keep_last",
-                                          "recompute",   "sample_grid",   "snapshot_diff",    "snapshot_format",
-                                          "threads",     "target_value",  "test_compute_loss"};
+constexpr std::array kOfWholeTrainings = {"best_metric",          "deterministic", "keep_best",    "keep_last",
+                                          "noise_scale_interval", "recompute",     "sample_grid",  "snapshot_diff",
+                                          "snapshot_format",      "threads",       "target_value", "test_compute_loss"};
 
 // Set to other than the default, which changes nothing.
 bool Matters(const SolverParameter& solver, const Field& field) {
@@ -265,6 +267,8 @@ const std::vector<SolverRange>& SolverRanges() {
       {"threads", 0, 4096},
       {"loss_scale", 0, kFloat},
       {"loss_scale_window", 1, kInt},
+      {"noise_scale_interval", 0, kInt},
+      {"noise_scale_decay", 0, kBelow1},
       {"rampup_interval", 0, kInt},
       {"rampup_lr", 0, kFloat},
       {"max_momentum", 0, kBelow1},

@@ -75,6 +75,14 @@ void AddParts(const std::vector<OutputValue>& outputs, Metrics& metrics) {
   }
 }
 
+// The scale only once it is known.
+void AddNoise(const GradientNoise& noise, Metrics& metrics) {
+  if (noise.measured == 0) return;
+  if (const std::optional<double> scale = noise.scale()) metrics.emplace_back("gradient_noise_scale", *scale);
+  metrics.emplace_back("gradient_square", noise.gradient_square());
+  metrics.emplace_back("gradient_variance", noise.gradient_variance());
+}
+
 TrainReport::TrainReport(const RunFolder* run, int64_t resumed_at, bool keeps_tests) : run_(run) {
   if (run_ == nullptr) return;
   if (resumed_at >= 0) run_->Rewind(resumed_at, keeps_tests);
@@ -106,12 +114,16 @@ void TrainReport::Train(const Display& display) {
   LogToFile(TrainLine(display.iteration, per_s, display.seconds, display.every, progress.loss));
   for (size_t i = 0; i < display.outputs.size(); ++i) LogToFile(OutputLine(false, i, display.outputs[i]));
   LogToFile(StrCat("Iteration ", display.iteration, ", lr = ", General(progress.lr)));
+  if (display.noise.measured > 0) {
+    LogToFile(StrCat("Iteration ", display.iteration, ", gradient noise scale = ", display.noise.Describe()));
+  }
   if (run_ == nullptr) return;
   Metrics metrics = {{"loss", progress.loss},
                      {"lr", progress.lr},
                      {"images_per_s", progress.images_per_s},
                      {"input_wait_ms", display.input_wait_ms}};
   if (display.loss_scale) metrics.emplace_back("loss_scale", *display.loss_scale);
+  AddNoise(display.noise, metrics);
   AddParts(display.outputs, metrics);
   Add("train", display.iteration, progress.epoch, metrics);
 }

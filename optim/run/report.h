@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "optim/gradient_noise.h"
 #include "optim/run/by_product.h"
 #include "optim/run/events.h"
 #include "optim/run/run_folder.h"
@@ -31,6 +32,7 @@ class TrainReport {
     std::vector<OutputValue> outputs;
     double input_wait_ms = 0;               // of an iteration, on average
     std::optional<double> loss_scale = {};  // of the next iteration, where it changes while training
+    GradientNoise noise = {};               // nothing measured where it is not asked for
   };
   void Train(const Display& display);
   // Metrics of another split, to metrics.jsonl and events.

@@ -48,6 +48,9 @@ TrainResult Trainer::Run() {
     reporter_.SetPhase(RankReporter::Phase::kEnded);
     InputReport::End(train_->feed(), train_s_);
     if (scaling_ != nullptr) scaling_->End(state_.iteration, train_s_, Epoch(), options_.run, *report_);
+    if (is_first() && solver_.noise_scale_interval() > 0 && state_.noise.measured > 0) {
+      LogInfo(state_.noise.DescribePrediction(Batch()));
+    }
     LogExchange();
     report_->Plot();
     CheckLogFile();
@@ -157,6 +160,7 @@ void Trainer::Iterate() {
   }
   train_s_ += SecondsSince(begin);
   Replan();
+  state_.noise.Take(train_->norms(), double{solver_.noise_scale_decay()});
   if (std::isfinite(loss)) {
     Smooth(loss);
     if (train_->scale().overflowed_at > 0) {
@@ -243,6 +247,7 @@ void Trainer::Display() {
   if (!signs_) signs_.emplace(turns_->WholeNet());
   if (is_first()) signs_->Look(display.outputs);
   display.loss_scale = train_->scale().next;
+  if (solver_.noise_scale_interval() > 0) display.noise = state_.noise;
   display.input_wait_ms =
       input_.TakeWaitMs(train_->feed()) / static_cast<double>(std::max<int64_t>(state_.iteration - displayed_at_, 1));
   report_->Train(display);

@@ -43,7 +43,9 @@ const std::vector<std::string>& FreeFields() {
                                                    "eval_type",
                                                    "ap_version",
                                                    "show_per_class_result",
-                                                   "sample_grid"};
+                                                   "sample_grid",
+                                                   "noise_scale_interval",  // a readout, as the next one
+                                                   "noise_scale_decay"};
   return kFields;
 }
 

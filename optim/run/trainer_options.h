@@ -84,7 +84,8 @@ struct TrainResult {
 double ParseDuration(std::string_view text);
 
 // On resume: everything that changed since the checkpoint must be allowed to (max_iter, display, test_*, snapshot*,
-// max_time, keep_*, threads, recompute, devices). Errors: kUsage listing each field with its old and new value.
+// max_time, keep_*, threads, recompute, noise_scale_*, devices). Errors: kUsage listing each field with its old and new
+// value.
 void CheckResume(const Checkpoint& checkpoint, const SolverParameter& solver, const NetParameter& net);
 
 }  // namespace moka

@@ -9,6 +9,7 @@
 #include "layers/net/catalog.h"
 #include "optim/optimizers/gradient_sums.h"
 #include "optim/step/compression_policy.h"
+#include "optim/step/gradient_norms.h"
 #include "optim/step/training_passes.h"
 #include "optim/strategies/ownership.h"
 #include "optim/strategies/served_updates.h"
@@ -64,6 +65,13 @@ void SumOverAll(TrainingGraph& step, Graph& graph, std::vector<ValueId>& gradien
     graph.Assign(state, state);
   }
   std::vector<ValueId> values = {graph.AddInput(std::string(kWishesName), {DType::kFloat32, Shape{kWishes}, {}}), loss};
+  const bool is_measured = MeasuresNorms(step.spec.solver);
+  ValueId is_on = kNoId;
+  if (is_measured) {
+    is_on = graph.AddInput(std::string(kMeasuresInput), {DType::kFloat32, Shape{}, {}});
+    values.push_back(SquaresOf(graph, gradients, is_on, true));
+  }
+  const size_t small = values.size();
   // Statistics that were some iterations late would lose what came between: each rank keeps its own until all agree.
   const bool sums_statistics = step.spec.delay() == 0;
   if (sums_statistics) {
@@ -71,7 +79,7 @@ void SumOverAll(TrainingGraph& step, Graph& graph, std::vector<ValueId>& gradien
   }
   const size_t first = values.size();
   values.insert(values.end(), gradients.begin(), gradients.end());
-  const auto [sums, keys, fence] = SumOverRanks(graph, values, 2);
+  const auto [sums, keys, fence] = SumOverRanks(graph, values, small);
   step.summed.fence = fence;
   step.summed.next_key = std::ranges::max(keys) + 1;
   for (size_t i = 0; i < keys.size(); ++i) {
@@ -84,9 +92,12 @@ void SumOverAll(TrainingGraph& step, Graph& graph, std::vector<ValueId>& gradien
   std::erase_if(graph.outputs(), [](const GraphOutput& output) { return output.name == kLossOutput; });
   graph.AddOutput(std::string(kLossOutput), loss);
   for (size_t i = 0; sums_statistics && i < graph.assignments().size(); ++i) {
-    graph.assignments()[i].value = b.Pointwise(mean, {sums[2 + i]});
+    graph.assignments()[i].value = b.Pointwise(mean, {sums[small + i]});
   }
   std::copy(sums.begin() + static_cast<std::ptrdiff_t>(first), sums.end(), gradients.begin());
+  if (!is_measured) return;
+  graph.AddOutput(std::string(kOwnSquaresOutput), sums[2]);
+  graph.AddOutput(std::string(kSumSquaresOutput), SquaresOf(graph, gradients, is_on, false));
 }
 
 }  // namespace

@@ -204,6 +204,7 @@ void RefuseBesideSplit(const SolverParameter& solver) {
   refuse(solver.distributed().compression().method() != "none", "distributed.compression");
   refuse(solver.iter_size() > 1, "iter_size");
   refuse(solver.ema_decay() > 0, "ema_decay");
+  refuse(solver.noise_scale_interval() > 0, "noise_scale_interval");  // no rank has a gradient of its own of a part
   // Groups of weights that ranks have parts of.
   refuse(solver.breadth_decay() != 0, "breadth_decay");
   refuse(solver.kernel_shape_decay() != 0, "kernel_shape_decay");

@@ -76,6 +76,7 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
     ranks_ = {.world = options.world, .kind = StrategyOf(solver_), .shards_updates = ShardsUpdates(solver_)};
     ranks_.seed = seed_;
   }
+  CheckNoiseScale(solver_, ranks_.world == nullptr ? 1 : ranks_.world->size(), stage_world_ != nullptr);
   if (ranks_.world != nullptr && SumsGradients(ranks_.kind)) {
     exchange_ =
         std::make_shared<GradientExchange>(*ranks_.world, MakeDeviceExchange(options.compile.device, *ranks_.world));
@@ -200,6 +201,7 @@ void TrainNet::CompilePrograms(TrainingGraph& step, const CompileOptions& option
 
 void TrainNet::JoinRanks(const TrainingGraph& step, const CompileOptions& options) {
   states_ = TrainedStates(step, stage_world_);
+  if (MeasuresNorms(solver_)) norms_ = NormReadout(step, whole_, store_, options);
   if (exchange_) {
     wishes_in_ = whole_.updating().input(kWishesName);
     wishes_out_ = whole_.updating().output(kWishesName);
@@ -259,6 +261,7 @@ double TrainNet::Step(int64_t iteration, int plateau_step, bool must_agree, int 
     exchange_->SetIteration(iteration);
   }
   if (strategy_) strategy_->Begin(iteration);
+  norms_.Begin(iteration);
   const std::optional<double> run = RunBatches(iteration, plateau_step, turn_step);
   if (!run) return 0;
   double sum = *run;
@@ -276,6 +279,7 @@ double TrainNet::Step(int64_t iteration, int plateau_step, bool must_agree, int 
   if (strategy_) loss = strategy_->Finish(iteration, loss, must_agree, wishes_);
   if (delay() > 0) AgreeOnDelayed(iteration, must_agree);
   wishes_.DropCounted();
+  norms_.Finish(feed_.batch_size(), loss);
   return loss;
 }
 
@@ -291,6 +295,7 @@ std::optional<double> TrainNet::RunBatches(int64_t iteration, int plateau_step, 
     ran_->batch->Run();
     const double loss = ran_->loss.as<float>()[0];
     sum += loss;
+    norms_.TakeBatch(i + 1);
     if (std::isfinite(loss)) continue;
     // The inputs stay for FindNonFinite. A training that goes on takes all batches: ranks and positions count on it.
     while (solver_.on_nan() != SolverParameter::STOP && ++i < batches) feed_.Next();

@@ -16,6 +16,7 @@
 #include "optim/step/accumulation_cut.h"
 #include "optim/step/bucket_programs.h"
 #include "optim/step/feed.h"
+#include "optim/step/gradient_norms.h"
 #include "optim/step/step_program.h"
 #include "optim/step/train_pipeline.h"
 #include "optim/step/trained_states.h"
@@ -56,6 +57,9 @@ class TrainNet {
   // The scale of the loss in the last batch's program, and its length bucket's steps (0: those of the net's text).
   StepScale scale() const { return ran_->scale(); }
   int64_t bucket_steps() const { return ran_->steps; }
+
+  // The norms of the last Step's gradients, where noise_scale_interval has them measured.
+  const std::optional<GradientNorms>& norms() const { return norms_.norms(); }
 
   // The things that this rank wants all to know, and those that all know since the last Step.
   Wishes& wishes() { return wishes_; }
@@ -110,6 +114,7 @@ class TrainNet {
   Tensor wishes_out_;
   ParameterStore& store_;
   AccumulationCut cut_;
+  NormReadout norms_;
   std::shared_ptr<GradientExchange> exchange_;
   std::unique_ptr<Strategy> strategy_;
 };

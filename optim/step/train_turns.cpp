@@ -84,6 +84,7 @@ void RefuseBesideTurns(const SolverParameter& solver, const SolverNets& nets, in
   refuse(solver.iter_size() > 1, "iter_size", "iter_size above 1");
   refuse(solver.has_snapshot_prefix(), "snapshot_prefix", "snapshot_prefix (Caffe's snapshots are of one net)");
   refuse(solver.lr_policy() == "plateau", "lr_policy", "lr_policy \"plateau\"");
+  refuse(solver.noise_scale_interval() > 0, "noise_scale_interval", "noise_scale_interval");
   for (size_t i = 0; i < nets.turns.size(); ++i) {
     refuse(HasStages(nets.turns[i]), TurnField(i, "net"), "pipeline_stage");
     const LossScaling scaling = ScalingOf(solver, nets.turns[i], PrecisionOf(solver, nets.turns[i], compute));

@@ -33,6 +33,7 @@ void ChooseCompression(TrainingGraph& step);
 
 // Gradients, loss, wishes and statistics become those of all ranks. Requires: `reached`. Ensures: `summed`; gradients
 // are sums and the loss is a mean over the ranks. Of blobs whose rows are split the gradient is such a sum as it is.
+// The norms before and after are outputs where the solver has them measured (optim/step/gradient_norms.h).
 void SumOverAllRanks(TrainingGraph& step);
 
 // Each rank updates the weights that it owns. Requires: gradients are sums. Ensures: `sums`, `owned`; only own weights

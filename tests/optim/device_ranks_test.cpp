@@ -63,6 +63,22 @@ TEST_F(DeviceRanksTest, SeveralBatchesAnIterationAreExchangedOnce) {
   for (size_t i = 0; i < weights.size(); ++i) EXPECT_NEAR(weights[i], alone->store().Values("ip1/0")[i], 5e-5) << i;
 }
 
+TEST_F(DeviceRanksTest, NormsOfGradientsAreThoseOnCpusAndChangeNoWeight) {
+  for (const char* more : {"", "iter_size: 2 loss_scale: 8 "}) {
+    const std::string solver = BaseSolver() + "max_iter: 7 " + more;
+    const std::string measuring = solver + "noise_scale_interval: 2";
+    const std::vector<Result> results = TrainOnDevices(2, measuring, Plain(8));
+    EXPECT_EQ(results[0].values, TrainOnDevices(2, solver, Plain(8))[0].values) << more;
+    const GradientNoise expected = Train(2, measuring, Plain(8))[0].state.noise;
+    for (const Result& result : results) {
+      const GradientNoise& noise = result.state.noise;
+      EXPECT_EQ(noise.measured, 4) << more;
+      EXPECT_NEAR(noise.gradient_sum, expected.gradient_sum, 1e-3 * expected.variance_sum) << more;
+      EXPECT_NEAR(noise.variance_sum, expected.variance_sum, 1e-3 * expected.variance_sum) << more;
+    }
+  }
+}
+
 // Steps are recorded under three plans one after the other.
 TEST_F(DeviceRanksTest, TheResultDoesNotDependOnHowGradientsAreJoined) {
   const auto with = [&](const std::string& fusion) {

@@ -22,6 +22,11 @@ constexpr double kMarginRight = 24;
 constexpr double kMarginTop = 56;
 constexpr double kMarginBottom = 56;
 
+std::string_view ColorOf(const std::vector<PlotSeries>& series, size_t i) {
+  const size_t number = series[i].color < 0 ? i : static_cast<size_t>(series[i].color);
+  return kColors.at(number % kColors.size());
+}
+
 // Two decimals are a hundredth of a pixel; no trailing zeros.
 std::string Pixel(double value) {
   std::array<char, 40> text{};
@@ -186,10 +191,11 @@ std::string DrawSeries(const PlotSeries& series, std::string_view color, const A
                   "stroke-linecap=\"round\" ", style, "/>\n");
   };
   constexpr std::string_view kBold = "stroke-width=\"2\"";
+  constexpr std::string_view kThin = "stroke-width=\"1\" stroke-opacity=\"0.6\"";
   if (series.smoothing > 0) {
     return path(series.points, "stroke-width=\"1\" stroke-opacity=\"0.3\"") + path(Smoothed(series, y), kBold);
   }
-  std::string svg = path(series.points, kBold);
+  std::string svg = path(series.points, series.is_thin ? kThin : kBold);
   if (!series.markers) return svg;
   for (const auto& [px, py] : series.points) {
     if (!x.Holds(px) || !y.Holds(py)) continue;
@@ -199,13 +205,23 @@ std::string DrawSeries(const PlotSeries& series, std::string_view color, const A
   return svg;
 }
 
+// Dashes across the chart, with the name above their right end.
+std::string DrawLevel(const PlotLevel& level, const Axis& x, const Axis& y) {
+  if (!y.Holds(level.y)) return {};
+  const double at = y.Position(level.y);
+  return StrCat("<path d=\"M", Pixel(x.from), " ", Pixel(at), "L", Pixel(x.to), " ", Pixel(at),
+                "\" stroke=\"#111827\" stroke-width=\"1\" stroke-dasharray=\"6 4\"/>\n") +
+         Text(x.to, at - 5, "text-anchor=\"end\" fill=\"#111827\"", level.name);
+}
+
 // Names in a row under the title, the widths guessed from the letters.
 std::string DrawLegend(const std::vector<PlotSeries>& series, double left) {
   constexpr double kLetter = 7;
   constexpr double kTop = 44;
   std::string svg;
   for (size_t i = 0; i < series.size(); ++i) {
-    svg += StrCat("<path d=\"M", Pixel(left), " ", Pixel(kTop - 4), "h18\" stroke=\"", kColors.at(i % kColors.size()),
+    if (series[i].name.empty()) continue;
+    svg += StrCat("<path d=\"M", Pixel(left), " ", Pixel(kTop - 4), "h18\" stroke=\"", ColorOf(series, i),
                   "\" stroke-width=\"3\" stroke-linecap=\"round\"/>\n");
     svg += Text(left + 24, kTop, "fill=\"#374151\"", series[i].name);
     left += 24 + kLetter * static_cast<double>(series[i].name.size()) + 22;
@@ -250,6 +266,7 @@ std::string LineChart(const PlotOptions& options, const std::vector<PlotSeries>&
       ys.push_back(py);
     }
   }
+  if (options.level) ys.push_back(options.level->y);
   constexpr double kRoomY = 0.05;
   Axis x = FitAxis(xs, false, 0);
   Axis y = FitAxis(ys, options.log_y, kRoomY);
@@ -263,7 +280,8 @@ std::string LineChart(const PlotOptions& options, const std::vector<PlotSeries>&
   svg += "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n";
   svg += Text(kMarginLeft, 24, "font-size=\"16\" font-weight=\"bold\" fill=\"#111827\"", options.title);
   svg += DrawGrid(options, x, y);
-  for (size_t i = 0; i < series.size(); ++i) svg += DrawSeries(series[i], kColors.at(i % kColors.size()), x, y);
+  for (size_t i = 0; i < series.size(); ++i) svg += DrawSeries(series[i], ColorOf(series, i), x, y);
+  if (options.level) svg += DrawLevel(*options.level, x, y);
   svg += DrawLegend(series, kMarginLeft);
   return svg + "</svg>\n";
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,11 +10,19 @@
 namespace moka {
 
 struct PlotSeries {
-  std::string name{};                               // in the legend
+  std::string name{};                               // in the legend; empty: not in it
   std::vector<std::pair<double, double>> points{};  // x ascending; a y that is not finite makes a gap
   // Half-life of an exponential mean, in points: > 0 draws the points pale and the mean over them.
   double smoothing = 0;
   bool markers = false;  // a dot at each point: for a few of them, such as tests
+  int color = -1;        // the number of a colour, which several series may share; below 0: one of its own
+  bool is_thin = false;  // for many of one colour
+};
+
+// A horizontal line across the chart, such as a goal.
+struct PlotLevel {
+  double y = 0;
+  std::string name{};
 };
 
 struct PlotOptions {
@@ -23,6 +32,7 @@ struct PlotOptions {
   bool log_y = false;  // points that are not positive make gaps
   int width = 840;     // pixels
   int height = 480;
+  std::optional<PlotLevel> level{};
 };
 
 std::string LineChart(const PlotOptions& options, const std::vector<PlotSeries>& series);

@@ -316,6 +316,7 @@ std::string RunFolder::StatusText(const RunStatus& status) const {
   json["host"] = HostName();
   json["iter"] = status.iteration;
   json["max_iter"] = status.max_iteration;
+  if (status.batch > 0) json["batch"] = status.batch;
   json["epoch"] = NumberOrNull(status.epoch);
   json["eta_s"] = NumberOrNull(status.eta_s);
   json["best"] = status.best ? NumberOrNull(*status.best) : Json();

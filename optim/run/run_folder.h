@@ -27,6 +27,7 @@ struct RunStatus {
   std::string state = "starting";  // starting, running, testing, interrupted, finished, failed, diverged
   int64_t iteration = 0;
   int64_t max_iteration = 0;
+  int64_t batch = 0;  // samples of an iteration, of all ranks together; 0: not known yet
   double epoch = 0;
   double eta_s = 0;
   std::optional<double> best{};

@@ -360,6 +360,7 @@ void Trainer::WriteStatus(std::string_view state, const std::string& error, std:
   status.state = state;
   status.iteration = state_.iteration;
   status.max_iteration = max_iter_;
+  status.batch = Batch();
   status.epoch = progress.epoch;
   status.eta_s = progress.eta_s;
   status.best = state_.best;

@@ -38,6 +38,30 @@ TEST(PlotTest, TextsAreEscaped) {
   EXPECT_THAT(svg, testing::HasSubstr("&lt;a &amp; &quot;b&quot;&gt;"));
 }
 
+TEST(PlotTest, SeriesMayShareAColorAndALineOfTheLegend) {
+  const std::vector<PlotSeries> series = {{.name = "a", .points = {{0, 1}, {1, 2}}, .color = 1},
+                                          {.name = "", .points = {{0, 2}, {1, 3}}, .color = 1, .is_thin = true},
+                                          {.name = "b", .points = {{0, 3}, {1, 4}}, .color = 0}};
+  const std::string svg = LineChart({.title = "t", .x_label = "x", .y_label = "y"}, series);
+  EXPECT_EQ(Count(svg, "stroke-linejoin"), 3U);
+  EXPECT_EQ(Count(svg, "h18\""), 2U) << "names in the legend";
+  EXPECT_EQ(Count(svg, "stroke=\"#dc2626\""), 3U) << "two curves and a name";
+  EXPECT_EQ(Count(svg, "stroke=\"#2563eb\""), 2U);
+}
+
+TEST(PlotTest, ALevelIsDrawnWhereverTheCurvesLie) {
+  const PlotSeries series{.name = "a", .points = {{0, 1}, {1, 2}}};
+  PlotOptions options{.title = "t", .x_label = "x", .y_label = "y"};
+  options.level = PlotLevel{.y = 9, .name = "<goal>"};
+  const std::string svg = LineChart(options, {series});
+  EXPECT_EQ(Count(svg, "stroke-dasharray"), 1U);
+  EXPECT_THAT(svg, testing::HasSubstr("&lt;goal&gt;"));
+  EXPECT_THAT(svg, testing::HasSubstr(">8</text>")) << "the axis reaches it";
+  options.log_y = true;
+  options.level->y = -1;
+  EXPECT_EQ(Count(LineChart(options, {series}), "stroke-dasharray"), 0U) << "below every logarithm";
+}
+
 TEST(PlotTest, OddSeriesAreDrawnWithoutHarm) {
   for (const std::vector<std::pair<double, double>>& points : std::vector<std::vector<std::pair<double, double>>>{
            {}, {{0, 0}}, {{5, 5}, {5, 5}}, {{0, NAN}}, {{0, -1e300}, {1, 1e300}}}) {

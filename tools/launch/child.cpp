@@ -5,9 +5,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -17,6 +19,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/standard_streams.h"
+#include "core/system_reason.h"
 #include "core/text.h"
 #include "core/wall_clock.h"
 
@@ -32,6 +35,7 @@ int CodeOf(int status) { return WIFSIGNALED(status) ? kSignalled + WTERMSIG(stat
 // The words as execvp takes them; they outlive the result.
 std::vector<char*> ArgvOf(const std::vector<std::string>& words) {
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));  // execvp does not write
   argv.push_back(nullptr);
   return argv;
@@ -113,26 +117,35 @@ void FinishChild(Running& child, CommandOutput& output, double deadline_s) {
   output.end_s = SecondsSince1970();
 }
 
-// A signal that asked to stop before the job was started; 0: none.
-int StopThatWaits() {
-  sigset_t waiting{};
-  sigpending(&waiting);
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) {
-    if (sigismember(&waiting, signal) == 1) return signal;
-  }
-  return 0;
+// Takes a signal that asked to stop before the job was started; 0: none.
+int TakeStopThatWaits() {
+  sigset_t set{};
+  sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&set, signal);
+  const timespec now{0, 0};
+  return std::max(0, sigtimedwait(&set, nullptr, &now));
 }
 
 // Passes a signal on to the job. `passed` counts those it had.
-void PassOn(pid_t job, int signal, int& passed) {
+void PassOn(pid_t job, int signal, bool is_foreign, int& passed) {
   ++passed;
-  if (passed == 1) {
+  if (is_foreign) {
+    LogInfo("stopping");
+    kill(-job, passed == 1 ? SIGTERM : SIGKILL);
+  } else if (passed == 1) {
     LogInfo("stopping: the ranks are asked for a checkpoint");
     kill(job, SIGUSR1);
   } else if (signal != SIGUSR1) {
     LogWarning("stopping now, without a checkpoint");
     kill(job, signal);
   }
+}
+
+// The caller closes it.
+int OpenForOutput(const std::filesystem::path& path) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) throw Error(ErrorKind::kCantCreate, StrCat("cannot write ", path.string(), ": ", SystemReason()));
+  return fd;
 }
 
 }  // namespace
@@ -155,31 +168,36 @@ HeldSignals::HeldSignals() {
 
 HeldSignals::~HeldSignals() { pthread_sigmask(SIG_SETMASK, &former_, nullptr); }
 
-JobEnd RunJob(const std::vector<std::string>& words) {
+JobEnd RunJob(const std::vector<std::string>& words, const JobOptions& options) {
   const sigset_t set = HeldSet();
-  if (const int signal = StopThatWaits(); signal != 0) return {kSignalled + signal, true};
+  if (const int signal = TakeStopThatWaits(); signal != 0) return {.code = kSignalled + signal, .was_stopped = true};
   const std::vector<char*> argv = ArgvOf(words);
   const std::string failure = StrCat("error: cannot start ", Printable(words.at(0)), "\n");
+  const int out = options.out.empty() ? -1 : OpenForOutput(options.out);
   const pid_t launcher = getpid();
   const pid_t job = fork();
   if (job < 0) throw Error(ErrorKind::kUnavailable, "the system starts no more processes");
   if (job == 0) {
     setpgid(0, 0);
+    if (out >= 0) dup2(out, STDOUT_FILENO);
     prctl(PR_SET_PDEATHSIG, SIGTERM);  // a launcher that is killed leaves no ranks behind
     if (getppid() != launcher) _exit(kNotStarted);
     Become(argv.data(), failure.c_str());
   }
   setpgid(job, job);  // whichever of the two comes first
+  if (out >= 0) close(out);
   int passed = 0;
   int status = 0;
-  while (waitpid(job, &status, WNOHANG) == 0) {
+  rusage used{};
+  while (wait4(job, &status, WNOHANG, &used) == 0) {
     const timespec pause{1, 0};  // a SIGCHLD of before is no loss then
     const int signal = sigtimedwait(&set, nullptr, &pause);
-    if (signal > 0 && signal != SIGCHLD) PassOn(job, signal, passed);
+    if (signal > 0 && signal != SIGCHLD) PassOn(job, signal, options.is_foreign, passed);
+    if (options.each_second) options.each_second();
   }
   const int code = CodeOf(status);
   if (code == kNotStarted) throw Error(ErrorKind::kUnavailable, StrCat("cannot start ", Printable(words[0])));
-  return {code, passed > 0};
+  return {.code = code, .was_stopped = passed > 0, .peak_bytes = int64_t{used.ru_maxrss} * 1024};
 }
 
 }  // namespace moka

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -33,9 +36,16 @@ class HeldSignals {
   sigset_t former_{};
 };
 
+struct JobOptions {
+  std::filesystem::path out{};          // takes its standard output, written anew; empty: that of this process
+  std::function<void()> each_second{};  // called about once a second while it runs
+  bool is_foreign = false;              // it knows no SIGUSR1: it and what it started get SIGTERM instead
+};
+
 struct JobEnd {
   int code = 0;              // exit code, or 128 + signal
   bool was_stopped = false;  // a signal was passed on
+  int64_t peak_bytes = 0;    // the most that it, or one of those that it waited for, had resident
 };
 
 // Runs a launcher with this process's streams and waits for it. The first SIGINT, SIGTERM or SIGUSR1 is passed on as
@@ -43,7 +53,7 @@ struct JobEnd {
 // SIGTERM with SIGKILL for its ranks after one second.) A second SIGINT or SIGTERM is passed on as it is and ends the
 // job. The job has a process group of its own, so that a terminal's ^C reaches it once, by this way.
 // A signal that came before starts nothing. Requires: HeldSignals. Errors: kUnavailable when the program cannot be
-// started.
-JobEnd RunJob(const std::vector<std::string>& words);
+// started, kCantCreate for the file of its output.
+JobEnd RunJob(const std::vector<std::string>& words, const JobOptions& options = {});
 
 }  // namespace moka

@@ -6,6 +6,7 @@ With --blocks 9 of models/cifar10_resnet56.
 Usage: cifar_torch.py --train cifar10_jpeg_train.tar.gz --test cifar10_jpeg_test.tar.gz [--seed 1] [--out result.json]
        ... --lr 0.1 --warmup 0 --weight-decay 1e-4 --iterations 64000 --steps 32000,48000    models/*/solver.prototxt
        ... --device cuda      the pictures lie on the GPU, and a step is recorded once as a CUDA graph and replayed
+       ... --target 0.8       ends at that test accuracy and prints the lines of race.py instead
 
 Follows models/cifar10_resnet20/solver_12epoch.prototxt and train_val.prototxt:
   net       ResNet-20, shortcuts without parameters (every second pixel, zero channels), msra filler, BatchNorm eps 1e-5
@@ -18,6 +19,7 @@ Prints the test accuracy after each epoch; the tars hold <split>/<class>/<name>.
 """
 
 import argparse
+import contextlib
 import io
 import json
 import math
@@ -29,6 +31,8 @@ import torch
 import torch.nn.functional as F
 from PIL import Image
 from torch import nn
+
+from race import Race, add_options, imported
 
 MEAN = (113.86, 122.94, 125.28)  # B, G, R
 STD = (66.45, 61.91, 62.53)
@@ -121,15 +125,30 @@ def stepped_rate(options, iteration):
     return options.lr * 0.1 ** sum(iteration >= step for step in options.steps)
 
 
+@contextlib.contextmanager
+def without_traces(net, solver):
+    """Steps taken inside choose kernels and compile; what they leave in weights, statistics and history is undone."""
+    state = {name: value.clone() for name, value in net.state_dict().items()}
+    yield
+    net.load_state_dict(state)
+    for slot in solver.history:
+        slot.zero_()
+
+
 class Pictures:
     """Pictures [N,3,32,32] uint8 and labels [N], where the net computes."""
 
-    def __init__(self, path, device):
-        images, labels = read_tar(path)
+    def __init__(self, images, labels, device):
         self.images, self.labels = images.to(device), labels.to(device)
         self.mean = torch.tensor(MEAN, device=device).view(3, 1, 1)
         self.std = torch.tensor(STD, device=device).view(3, 1, 1)
         self.rows = torch.arange(32, device=device)
+
+    def load(self, file):
+        """Fills in what imported() has kept."""
+        images, labels = torch.load(file)
+        self.images.copy_(images)
+        self.labels.copy_(labels)
 
     def normalise(self, images):
         return ((images.float() - self.mean) / self.std).contiguous(memory_format=torch.channels_last)
@@ -195,20 +214,26 @@ class Step:
         self.total += loss.detach()
 
     def recorded(self):
-        """Steps at rate 0 choose the kernels; what they left in the statistics is undone."""
-        state = {name: value.clone() for name, value in self.net.state_dict().items()}
-        side = torch.cuda.Stream()
-        with torch.cuda.stream(side):
+        with without_traces(self.net, self.solver):
+            side = torch.cuda.Stream()
+            with torch.cuda.stream(side):
+                for _ in range(3):
+                    self.compute()
+            torch.cuda.current_stream().wait_stream(side)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                self.compute()
+        self.total.zero_()
+        return graph
+
+    def warm_up(self):
+        """Steps at rate 0 on whatever the pictures are so far."""
+        if self.graph:
+            return
+        with without_traces(self.net, self.solver):
             for _ in range(3):
                 self.compute()
-        torch.cuda.current_stream().wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            self.compute()
-        self.net.load_state_dict(state)
-        for slot in [*self.solver.history, self.total]:
-            slot.zero_()
-        return graph
+        self.total.zero_()
 
     def run(self, draw, rate):
         self.draw.copy_(draw.pin_memory() if self.graph else draw, non_blocking=True)
@@ -219,14 +244,18 @@ class Step:
             self.compute()
 
 
-def train(options):
+def prepare(options):
     torch.manual_seed(options.seed)
     torch.set_num_threads(options.threads)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
-    generator = torch.Generator().manual_seed(options.seed)
-    pictures, tested = Pictures(options.train, options.device), Pictures(options.test, options.device)
     net = ResNet(options.blocks).to(options.device, memory_format=torch.channels_last)
+    return torch.compile(net) if options.way == "compile" else net
+
+
+def train(options):
+    net, generator = prepare(options), torch.Generator().manual_seed(options.seed)
+    pictures, tested = (Pictures(*read_tar(path), options.device) for path in (options.train, options.test))
     recipe = {key: value for key, value in vars(options).items() if key not in ("train", "test", "out")}
     result = {"recipe": recipe, "torch": torch.__version__, "tests": [], "losses": [],
               "parameters": sum(p.numel() for p in net.parameters())}
@@ -249,6 +278,30 @@ def train(options):
     return result
 
 
+def train_to_target(options):
+    """The same training, warmed up on black pictures, on the clock of race.py."""
+    torch.set_flush_denormal(True)
+    net, generator = prepare(options), torch.Generator().manual_seed(options.seed)
+    files = [imported(path, read_tar) for path in (options.train, options.test)]
+    pictures, tested = (Pictures(*map(torch.zeros_like, torch.load(file, mmap=True)), options.device) for file in files)
+    step, rate = Step(options, net, pictures), stepped_rate if options.steps else rate_at
+    race = Race(options.target, options.metric, options.batch, f"torch {torch.__version__}")
+    step.warm_up()
+    test(net, tested)
+    race.begin()
+    pictures.load(files[0])
+    tested.load(files[1])
+    for iteration, chosen in enumerate(batches(len(pictures.images), options.batch, generator)):
+        done = iteration == options.iterations
+        if done or (iteration and iteration % options.test_interval == 0):
+            with race.testing():
+                accuracy, loss = test(net, tested)
+            if race.test(iteration, iteration * options.batch / len(pictures.images), accuracy, loss) or done:
+                break
+        step.run(drawn(chosen, generator), rate(options, iteration))
+    race.end()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--train", required=True, help="tar of the training images")
@@ -269,9 +322,13 @@ def main():
     parser.add_argument("--stop-at", type=int, default=0, help="iterations of the schedule to run; 0: all")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--way", choices=["eager", "compile"], default="eager")
     parser.add_argument("--out", help="JSON file for the result")
+    add_options(parser)
     options = parser.parse_args()
     options.iterations = options.iterations or round(options.epochs * 391)
+    if options.target is not None:
+        return train_to_target(options)
     result = train(options)
     if options.out:
         with open(options.out, "w", encoding="utf-8") as file:

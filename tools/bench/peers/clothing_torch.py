@@ -2,6 +2,7 @@
 """PyTorch peer of models/clothing_resnet: the same net, pictures, augmentation, rates and update rule, for comparison.
 
 Usage: clothing_torch.py --train FOLDER --validation FOLDER [--seed 1] [--out result.json]
+       ... --target 0.8 [--workers 1]    ends at that accuracy and prints the lines of race.py instead
        FOLDER: `moka data export data/clothing/train FOLDER --limit 2000`, so both engines read the same pixels.
 
 Follows models/clothing_resnet/solver.prototxt and train_val.prototxt:
@@ -28,7 +29,8 @@ from PIL import Image
 from torch import nn
 from torchvision.transforms import RandomResizedCrop
 
-from cifar_torch import CaffeSgd, batches, rate_at
+from cifar_torch import CaffeSgd, batches, rate_at, without_traces
+from race import Race, add_options, imported
 
 MEAN = (114.6, 120.0, 140.1)  # B, G, R
 STD = (62.2, 65.0, 65.8)
@@ -104,15 +106,29 @@ def validate(net, pictures, labels):
     return (scores.argmax(1) == labels).double().mean().item(), F.cross_entropy(scores, labels).item()
 
 
-def train(options):
+def prepare(options):
+    """The net, its solver and a function that takes a step on a batch [N,3,96,96] at a rate; it gives the loss."""
     torch.manual_seed(options.seed)
     torch.set_num_threads(options.threads)
+    net = ClothingResNet().to(memory_format=torch.channels_last)
+    net = torch.compile(net) if options.way == "compile" else net
+    solver = CaffeSgd(net.parameters(), options.momentum, options.weight_decay)
+
+    def step(x, target, rate):
+        loss = F.cross_entropy(net(x.contiguous(memory_format=torch.channels_last)), target, label_smoothing=0.1)
+        loss.backward()
+        solver.step(rate)
+        return loss
+
+    return net, solver, step
+
+
+def train(options):
+    net, _, step = prepare(options)
     generator = torch.Generator().manual_seed(options.seed)
     pictures, labels = read_folder(options.train)
     validation, validation_labels = read_folder(options.validation)
     validation = torch.stack([centre(picture) for picture in validation])
-    net = ClothingResNet().to(memory_format=torch.channels_last)
-    solver = CaffeSgd(net.parameters(), options.momentum, options.weight_decay)
     recipe = {key: value for key, value in vars(options).items() if key not in ("train", "validation", "out")}
     result = {"recipe": recipe, "torch": torch.__version__, "tests": [], "losses": [],
               "parameters": sum(p.numel() for p in net.parameters())}
@@ -126,15 +142,55 @@ def train(options):
             print(f"iteration {iteration}: accuracy {accuracy:.4f}, test loss {loss:.4f}, {seconds:.0f} s", flush=True)
         if done:
             break
-        x = torch.stack([random_crop(pictures[i]) for i in chosen]).contiguous(memory_format=torch.channels_last)
-        loss = F.cross_entropy(net(x), labels[chosen], label_smoothing=0.1)
-        loss.backward()
-        solver.step(rate_at(options, iteration))
+        x = torch.stack([random_crop(pictures[i]) for i in chosen])
+        loss = step(x, labels[chosen], rate_at(options, iteration))
         recent.append(loss.item())
         if len(recent) == 52:
             result["losses"].append(sum(recent) / 52)
             recent = []
     return result
+
+
+class Crops(torch.utils.data.Dataset):
+    """Random crops of the pictures, for the workers of a DataLoader."""
+
+    def __init__(self, pictures, labels):
+        self.pictures, self.labels = pictures, labels
+
+    def __getitem__(self, i):
+        return random_crop(self.pictures[i]), self.labels[i]
+
+
+def loaded(options, pictures, labels, generator):
+    """Batches of crops, made by --workers processes or else by this one."""
+    order = (chosen.tolist() for chosen in batches(len(pictures), options.batch, generator))
+    return torch.utils.data.DataLoader(Crops(pictures, labels), batch_sampler=order, num_workers=options.workers)
+
+
+def train_to_target(options):
+    """The same training, warmed up on black pictures, on the clock of race.py."""
+    torch.set_flush_denormal(True)
+    net, solver, step = prepare(options)
+    generator = torch.Generator().manual_seed(options.seed)
+    files = [imported(folder, read_folder) for folder in (options.train, options.validation)]
+    race = Race(options.target, options.metric, options.batch, f"torch {torch.__version__}")
+    with without_traces(net, solver):
+        for _ in range(3):
+            step(torch.zeros(options.batch, 3, CROP, CROP), torch.zeros(options.batch, dtype=torch.long), 0.0)
+        validate(net, torch.zeros(31, 3, TEST_SIDE, TEST_SIDE), torch.zeros(31, dtype=torch.long))
+    race.begin()
+    pictures, labels = torch.load(files[0])
+    validation, validation_labels = torch.load(files[1])
+    validation = torch.stack([centre(picture) for picture in validation])
+    for iteration, (x, target) in enumerate(loaded(options, pictures, labels, generator)):
+        done = iteration == options.iterations
+        if done or (iteration and iteration % options.test_interval == 0):
+            with race.testing():
+                accuracy, loss = validate(net, validation, validation_labels)
+            if race.test(iteration, iteration * options.batch / len(pictures), accuracy, loss) or done:
+                break
+        step(x, target, rate_at(options, iteration))
+    race.end()
 
 
 def main():
@@ -151,8 +207,13 @@ def main():
     parser.add_argument("--weight-decay", type=float, default=2e-3)
     parser.add_argument("--test-interval", type=int, default=157, help="iterations")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=0, help="processes that make crops; 0: between steps (--target)")
+    parser.add_argument("--way", choices=["eager", "compile"], default="eager")
     parser.add_argument("--out", help="JSON file for the result")
+    add_options(parser)
     options = parser.parse_args()
+    if options.target is not None:
+        return train_to_target(options)
     result = train(options)
     if options.out:
         with open(options.out, "w", encoding="utf-8") as file:

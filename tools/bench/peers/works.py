@@ -34,6 +34,23 @@ ROWS = [
     ("resnet50", "train", 8, 2.2, {"beside": "caffe"}),
 ]
 
+# What to_target.py trains: model and solver, the program, its data below data/peers by the flags that take them, the
+# recipe's words, and how the data are made. Eager in channels_last is the fastest way of training on CPUs that was
+# measured for these nets (docs/performance.md).
+CIFAR = ({"--train": "cifar10_jpeg_train.tar.gz", "--test": "cifar10_jpeg_test.tar.gz"},
+         "link the two archives that tools/data/get cifar10-jpeg imports")
+HE = ["--lr", "0.1", "--warmup", "0", "--weight-decay", "1e-4", "--iterations", "64000", "--steps", "32000,48000"]
+TARGETS = {
+    "lenet/solver": ("mnist_torch.py", {"--data": "mnist"}, [],
+                     "put the four files there that tools/data/get mnist imports"),
+    "cifar10_resnet20/solver": ("cifar_torch.py", CIFAR[0], HE, CIFAR[1]),
+    "cifar10_resnet20/solver_12epoch": ("cifar_torch.py", CIFAR[0], [], CIFAR[1]),
+    "cifar10_resnet56/solver": ("cifar_torch.py", CIFAR[0], ["--blocks", "9", *HE], CIFAR[1]),
+    "clothing_resnet/solver": ("clothing_torch.py",
+                               {"--train": "clothing/train", "--validation": "clothing/validation"}, [],
+                               "moka data export data/clothing/train writes one, data/clothing/validation the other"),
+}
+
 
 def find(net, mode, batch, beside=None):
     """The table's row, or one made up for a work that is not in it."""

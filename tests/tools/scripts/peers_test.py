@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""The protocol and the table of peers that train to a target, without PyTorch: tools/bench/peers/{race,to_target}.py.
+
+Usage: peers_test.py PEERS
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PEERS = pathlib.Path(sys.argv.pop(1))
+sys.path.insert(0, str(PEERS))
+import race  # noqa: E402
+import works  # noqa: E402
+
+# A peer whose accuracy is its iteration divided by 100, and a table that has only it.
+PEER = """
+import argparse, os
+import race
+parser = argparse.ArgumentParser()
+for flag in ("--seed", "--threads", "--data", "--extra"):
+    parser.add_argument(flag)
+race.add_options(parser)
+options = parser.parse_args()
+print("seed", options.seed, "threads", options.threads, os.environ["OMP_NUM_THREADS"], options.data, options.extra)
+run = race.Race(options.target, options.metric, 10, "none 1")
+run.begin()
+for iteration in (20, 40, 60, 80):
+    with run.testing():
+        pass
+    if run.test(iteration, iteration / 10, iteration / 100, 1 - iteration / 100):
+        break
+run.end()
+"""
+TABLE = """
+import os
+TARGETS = {"net/solver": ("peer.py", {"--data": "digits"}, ["--extra", "x"], "make it")}
+def environment(threads, tuned):
+    return {**os.environ, "OMP_NUM_THREADS": str(threads)}
+"""
+
+
+class RaceTest(unittest.TestCase):
+    def lines_of(self, target, metric, values):
+        lines = []
+        run = race.Race(target, metric, 50, "v", out=lambda line, flush: lines.append(json.loads(line)))
+        run.begin()
+        for i, value in enumerate(values):
+            with run.testing():
+                time.sleep(0.01)
+            if run.test(i + 1, i / 2, value, -value):
+                break
+        run.end()
+        return lines
+
+    def test_tests_are_told_up_to_the_target(self):
+        *tests, last = self.lines_of(0.5, "accuracy", [0.1, 0.6, 0.9])
+        self.assertEqual([(t["iteration"], t["epoch"], t["accuracy"]) for t in tests], [(1, 0, 0.1), (2, 0.5, 0.6)])
+        self.assertLess(tests[0]["clock_s"], tests[1]["clock_s"])
+        self.assertGreaterEqual(tests[0]["clock_s"], 0.01)
+        self.assertTrue(last["reached"])
+        self.assertGreater(last["init_s"], 0)
+        self.assertGreater(last["training_images_per_s"], last["images_per_s"])
+        self.assertEqual(last["version"], "v")
+
+    def test_a_missed_target_and_a_loss(self):
+        self.assertFalse(self.lines_of(0.5, "accuracy", [0.1, 0.2])[-1]["reached"])
+        *tests, last = self.lines_of(-0.5, "test_loss", [0.1, 0.6, 0.9])
+        self.assertEqual([t["test_loss"] for t in tests], [-0.1, -0.6])
+        self.assertTrue(last["reached"])
+
+    def test_the_process_is_older_than_its_modules(self):
+        self.assertGreater(race.since_start(), 0)
+        self.assertLess(race.since_start(), 600)
+
+
+class TableTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        for name in ("race.py", "to_target.py"):
+            shutil.copy(PEERS / name, self.folder)
+        (self.folder / "peer.py").write_text(PEER, encoding="utf-8")
+        (self.folder / "works.py").write_text(TABLE, encoding="utf-8")
+
+    def start(self, *words, program=None):
+        return subprocess.run([sys.executable, str(program or self.folder / "to_target.py"), *words], check=False,
+                              capture_output=True, text=True, cwd=self.folder,
+                              env={**os.environ, "MOKA_PEERS_DATA": str(self.folder)})
+
+    def test_a_peer_takes_the_place_of_the_program(self):
+        (self.folder / "digits").mkdir()
+        words = ("--seed", "7", "--target", "0.55", "--metric", "top1", "--threads", "3")
+        done = self.start("models/net", *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said, *lines = done.stdout.splitlines()
+        self.assertEqual(said, f"seed 7 threads 3 3 {self.folder}/digits x")
+        lines = [json.loads(line) for line in lines]
+        self.assertEqual([line["top1"] for line in lines[:-1]], [0.2, 0.4, 0.6])
+        self.assertTrue(lines[-1]["reached"])
+        self.assertEqual(self.start("models/net/solver.prototxt", "--check").returncode, 0)
+
+    def test_what_is_missing_is_named(self):
+        done = self.start("models/net", "--check")
+        self.assertEqual(done.returncode, 66)
+        self.assertIn("digits, which is not there; make it", done.stderr)
+        done = self.start("models/net/solver_fast.prototxt", "--check")
+        self.assertEqual(done.returncode, 66)
+        self.assertIn("no peer trains net/solver_fast; there are net/solver", done.stderr)
+
+    def test_the_table_names_programs_and_solvers_that_are_there(self):
+        models = PEERS.parents[2] / "models"
+        for recipe, (program, data, words, made_by) in works.TARGETS.items():
+            self.assertTrue((models / f"{recipe}.prototxt").is_file(), recipe)
+            text = (PEERS / program).read_text(encoding="utf-8")
+            for flag in [*data, *(word for word in words if word.startswith("--"))]:
+                self.assertIn(f'"{flag}"', text, recipe)
+            self.assertTrue(made_by)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -321,8 +321,8 @@ Verb BenchDataVerb() {
 Verb BenchVerb() {
   Verb verb;
   verb.name = "bench";
-  verb.summary = "rates of nets and input pipelines against the machine's limits";
-  verb.usage = "model NAME | data SOURCE [--flags]";
+  verb.summary = "rates of nets and input pipelines against the machine's limits, times to an accuracy";
+  verb.usage = "model NAME | data SOURCE | accuracy MODEL [--flags]";
   verb.examples = {"moka bench model lenet", "moka bench model resnet50 --infer --batch 1",
                    "tools/bench/compare resnet50 --train --batch 32   (beside PyTorch and others)"};
   return verb;

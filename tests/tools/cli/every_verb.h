@@ -96,6 +96,8 @@ class EveryVerbTest : public CliTest {
 
   static const std::map<std::string, std::string>& Words() {
     static const std::map<std::string, std::string> words = {
+        {"bench accuracy",
+         "conv_solver.prototxt --target loss=100 --seeds 1 --runs made_accuracy --out made_accuracy.json"},
         {"bench comm", "--ranks 2 --minbytes 4K --maxbytes 4K --iters 2 --warmup_iters 0 --algorithm ring"},
         {"bench data", "conv.prototxt --iterations 2 --warmup 1"},
         {"bench model", "net.prototxt --iterations 1 --warmup 0"},
@@ -147,9 +149,11 @@ class EveryVerbTest : public CliTest {
   // Returns, by verb, the command that removes what the verb would refuse to make again.
   static const std::map<std::string, std::string>& Undo() {
     static const std::map<std::string, std::string> undo = {
-        {"convert_annoset", "made_annoset*"},   {"convert_imageset", "made_imageset*"}, {"data import", "made_import*"},
-        {"data shuffle", "made_shuffle*"},      {"data split", "made_split"},           {"data table", "made_table"},
-        {"extract_features", "made_features*"}, {"generate", "made_generated"}};
+        {"bench accuracy", "made_accuracy*"},   {"convert_annoset", "made_annoset*"},
+        {"convert_imageset", "made_imageset*"}, {"data import", "made_import*"},
+        {"data shuffle", "made_shuffle*"},      {"data split", "made_split"},
+        {"data table", "made_table"},           {"extract_features", "made_features*"},
+        {"generate", "made_generated"}};
     return undo;
   }
 

@@ -1,5 +1,6 @@
 // Batches for a data layer, from databases, HDF5 files, lists of pictures, fillers or the caller. Batches come in an
-// order that is a pure function of the seed and are bit-identical whatever the number of worker threads.
+// order that is a pure function of the seed and are bit-identical whatever the number of worker threads. Opening one
+// reads what gives its shapes; batches are read ahead from the first Next() or NextInPlace() on, and not before.
 #pragma once
 
 #include <cstdint>

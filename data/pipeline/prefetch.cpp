@@ -55,7 +55,6 @@ PrefetchPipeline::PrefetchPipeline(std::unique_ptr<const SampleMaker> maker, con
   MakeSlots();
   tallies_.reserve(static_cast<size_t>(options_.workers.most()));
   workers_.reserve(static_cast<size_t>(options_.workers.most()));
-  StartWorkers();
 }
 
 PrefetchPipeline::~PrefetchPipeline() {
@@ -73,7 +72,6 @@ void PrefetchPipeline::MakeSlots() {
     slot.data = AllocatePinned(options_.device, types_[0].Bytes());
     slot.labels = AllocatePinned(options_.device, (Size(batch) * label_width_ * 4).value());
   }
-  for (size_t i = 0; i < slots_.size(); ++i) Schedule(static_cast<int64_t>(i));
 }
 
 // The first good record that the sampler names gives the shape of all.
@@ -93,6 +91,16 @@ void PrefetchPipeline::FindShape() {
       }
     }
   }
+}
+
+// Workers come first: where the system gives none, nothing is scheduled and the next call tries again.
+void PrefetchPipeline::Begin() {
+  StartWorkers();
+  ScheduleAll();
+}
+
+void PrefetchPipeline::ScheduleAll() {
+  for (size_t i = 0; i < slots_.size(); ++i) Schedule(static_cast<int64_t>(i));
 }
 
 // As many as take part now; those that no longer do sleep.
@@ -119,7 +127,7 @@ void PrefetchPipeline::Work(int64_t index, WorkerTallies& tallies) {
     const int64_t begin = NowNanos();
     const std::optional<int64_t> part = parts_->Pop();
     if (!part) return;
-    tallies.idle_nanos.Add(std::max<int64_t>(NowNanos() - std::max(begin, used_since_.load()), 0));
+    tallies.idle_nanos.Add(NowNanos() - begin);
     if (!abandoned_) Make(*part, scratch, tallies);
     CountPart(SlotOf(*part / parts_a_batch_));
   }
@@ -231,7 +239,7 @@ PrefetchPipeline::Slot& PrefetchPipeline::Await(PipelineStatistics& statistics) 
                 "a forked process has no threads that read the records of its parent's net",
                 "make the net in the process that runs it, or start processes with multiprocessing's \"spawn\"");
   }
-  if (delivered_at_ == 0) used_since_ = NowNanos();
+  if (workers_.empty()) Begin();
   if (is_lent_) Release();
   Slot& slot = SlotOf(consumed_);
   waited_ = 0;
@@ -319,6 +327,10 @@ void PrefetchPipeline::CopyParts(const float* from, int64_t stride, int64_t size
 }
 
 void PrefetchPipeline::Reposition() {
+  if (workers_.empty()) {  // nothing has been read yet
+    first_sample_ = position() / rows_;
+    return;
+  }
   is_lent_ = false;
   abandoned_ = true;
   while (const std::optional<int64_t> part = parts_->TryPop()) {
@@ -328,7 +340,7 @@ void PrefetchPipeline::Reposition() {
   abandoned_ = false;
   first_sample_ = position() / rows_;
   consumed_ = 0;
-  for (size_t i = 0; i < slots_.size(); ++i) Schedule(static_cast<int64_t>(i));
+  ScheduleAll();
 }
 
 void PrefetchPipeline::Collect(PipelineStatistics& statistics) const {

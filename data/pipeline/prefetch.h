@@ -1,6 +1,8 @@
-// The pipeline over a SampleMaker: worker threads load and transform records into a ring of pooled batches.
+// The pipeline over a SampleMaker: worker threads load and transform records into a ring of pooled batches. They start
+// with the first batch that is asked for: while nets are built no data is read but the record that gives the shape.
 //
-//   slot of batch b = b mod ring size:   scheduled --last part made--> full --Next()--> scheduled again, for b + ring
+//   slot of batch b = b mod ring size:
+//     idle --first Next()--> scheduled --last part made--> full --Next()--> scheduled again, for b + ring
 //
 // Invariants; no lock is taken but for faults:
 //  1. when a slot is free, its next batch's parts go into a queue (core/threads/bounded_queue.h), in order; whoever
@@ -13,7 +15,6 @@
 
 #include <atomic>
 #include <exception>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -77,6 +78,9 @@ class PrefetchPipeline : public Pipeline {
   void CopyParts(const float* from, int64_t stride, int64_t size, int64_t steps, float* to) const;
   Slot& SlotOf(int64_t batch) { return slots_[static_cast<size_t>(batch) % slots_.size()]; }
 
+  // The first batch is asked for: workers start, and all slots are theirs.
+  void Begin();
+  void ScheduleAll();
   void StartWorkers();
   void Work(int64_t index, WorkerTallies& tallies);
   void Make(int64_t part, SampleScratch& scratch, WorkerTallies& tallies);
@@ -116,14 +120,12 @@ class PrefetchPipeline : public Pipeline {
   std::unique_ptr<BoundedQueue<int64_t>> parts_;  // numbered through all batches since the last Seek
   std::atomic<bool> abandoned_ = false;
   std::atomic<int64_t> working_ = 0;  // workers from this index on sleep
-  // Nanoseconds at the first Next(): what workers slept before is no one's waiting.
-  std::atomic<int64_t> used_since_ = std::numeric_limits<int64_t>::max();
 
   std::mutex faults_;
   std::set<int64_t> reported_;
 
   std::vector<std::unique_ptr<WorkerTallies>> tallies_;
-  std::vector<std::jthread> workers_;  // last: joined before anything they use is gone
+  std::vector<std::jthread> workers_;  // none before Begin(); last: joined before anything they use is gone
 };
 
 }  // namespace moka

@@ -124,6 +124,35 @@ TEST_F(Pipelines, WorkersRunWhereTheProcessMayAndNotWhereTheTeamIsBound) {
   EXPECT_EQ(at_large, 3);
 }
 
+// A run's clock starts with its first batch (docs/time_to_accuracy.md).
+TEST_F(Pipelines, NothingIsReadAheadBeforeTheFirstBatch) {
+  WriteRecords(40);
+  const auto threads = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
+  };
+  const auto expected = OpenPipeline(DataLayer("batch_size: 8 shuffle: true"), Options(1));
+  std::vector<Batch> batches;
+  for (int i = 0; i < 4; ++i) batches.push_back(NextOf(*expected));
+  const auto before = threads();
+  for (const bool in_place : {false, true}) {
+    const auto pipeline = OpenPipeline(DataLayer("batch_size: 8 shuffle: true"), Options(3));
+    pipeline->Seek(24);
+    pipeline->Seek(16);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_EQ(threads(), before);
+    EXPECT_EQ(pipeline->statistics().made_samples, 0);
+    if (in_place) {
+      const auto data = pipeline->NextInPlace()[0].as<const float>();
+      EXPECT_EQ(std::vector<float>(data.begin(), data.end()), batches[2].data);
+    } else {
+      EXPECT_EQ(NextOf(*pipeline), batches[2]);
+    }
+    EXPECT_EQ(threads(), before + 3);
+    EXPECT_GE(pipeline->statistics().made_samples, 8);
+    EXPECT_EQ(NextOf(*pipeline), batches[3]);
+  }
+}
+
 TEST_F(Pipelines, SeekContinuesBitEqual) {
   WriteRecords(37);
   const LayerParameter layer =

@@ -53,6 +53,8 @@ TrainerState FromObject(const Json& json) {
   if (json.contains("waiting_ranks")) state.waiting_ranks = CountOf(json, "waiting_ranks");
   if (json.contains("is_test_due")) state.is_test_due = json.at("is_test_due").get<bool>();
   if (json.contains("gradient_noise")) state.noise = NoiseOf(json.at("gradient_noise"));
+  if (json.contains("clock_s")) state.clock_s = json.at("clock_s").get<double>();
+  if (state.clock_s < 0) throw Error(ErrorKind::kBadData, StrCat("clock_s is ", state.clock_s));
   return state;
 }
 
@@ -82,6 +84,7 @@ std::string ToJson(const TrainerState& state) {
                               {"gradient_sum", state.noise.gradient_sum},
                               {"variance_sum", state.noise.variance_sum}};
   }
+  if (state.clock_s > 0) json["clock_s"] = state.clock_s;
   return json.dump(1) + "\n";
 }
 

@@ -30,6 +30,7 @@ struct TrainerState {
   int64_t waiting_ranks = 0;    // over which the sums were made that are not in the weights yet; 0: there are none
   bool is_test_due = false;     // the test at this iteration was left before its end
   GradientNoise noise;          // noise_scale_interval
+  double clock_s = 0;           // the run's clock as this was written (optim/run/run_clock.h); 0 in older checkpoints
   friend bool operator==(const TrainerState&, const TrainerState&) = default;
 };
 

@@ -151,9 +151,9 @@ const std::vector<Reader>& Readers() {
 }
 
 // The fields that moka train and moka.train act on besides the steps, and those that change no result of theirs.
-constexpr std::array kOfWholeTrainings = {"best_metric",          "deterministic", "keep_best",    "keep_last",
-                                          "noise_scale_interval", "recompute",     "sample_grid",  "snapshot_diff",
-                                          "snapshot_format",      "threads",       "target_value", "test_compute_loss"};
+constexpr std::array kOfWholeTrainings = {
+    "best_metric", "deterministic", "keep_best",       "keep_last", "mlperf",       "noise_scale_interval", "recompute",
+    "sample_grid", "snapshot_diff", "snapshot_format", "threads",   "target_value", "test_compute_loss"};
 
 // Set to other than the default, which changes nothing.
 bool Matters(const SolverParameter& solver, const Field& field) {

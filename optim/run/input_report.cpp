@@ -46,7 +46,7 @@ double InputReport::TakeWaitMs(const Feed& feed) {
   return since;
 }
 
-void InputReport::Epoch(const Feed& feed, const RunFolder* run, int64_t iteration, double epoch, double seconds) {
+void InputReport::Epoch(const Feed& feed, const RunFolder* run, const RunPoint& point, double seconds) {
   std::vector<FeedStatistics> now = feed.statistics();
   for (size_t i = 0; i < now.size(); ++i) {
     const PipelineStatistics before = i < at_epoch_.size() ? at_epoch_[i].statistics : PipelineStatistics{};
@@ -58,7 +58,7 @@ void InputReport::Epoch(const Feed& feed, const RunFolder* run, int64_t iteratio
     if (now.size() > 1) {
       for (auto& [name, value] : metrics) name = StrCat(now[i].layer, "/", name);
     }
-    run->AppendMetrics(iteration, epoch, "input", metrics);
+    run->AppendMetrics(point, "input", metrics);
   }
   at_epoch_ = std::move(now);
 }

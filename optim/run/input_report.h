@@ -17,7 +17,7 @@ class InputReport {
   // Milliseconds that iterations waited, all layers together, since the last call.
   double TakeWaitMs(const Feed& feed);
   // An epoch is over, in which iterations took `seconds`. `run` may be null. Errors: kIo.
-  void Epoch(const Feed& feed, const RunFolder* run, int64_t iteration, double epoch, double seconds);
+  void Epoch(const Feed& feed, const RunFolder* run, const RunPoint& point, double seconds);
   // Says to the person, too, what the whole run's input was like; its iterations took `seconds`.
   static void End(const Feed& feed, double seconds);
 

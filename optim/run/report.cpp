@@ -125,20 +125,20 @@ void TrainReport::Train(const Display& display) {
   if (display.loss_scale) metrics.emplace_back("loss_scale", *display.loss_scale);
   AddNoise(display.noise, metrics);
   AddParts(display.outputs, metrics);
-  Add("train", display.iteration, progress.epoch, metrics);
+  Add("train", {.iteration = display.iteration, .epoch = progress.epoch, .clock_s = progress.clock_s}, metrics);
 }
 
-void TrainReport::Add(std::string_view split, int64_t iteration, double epoch, const Metrics& metrics) {
+void TrainReport::Add(std::string_view split, const RunPoint& point, const Metrics& metrics) {
   if (run_ == nullptr) return;
-  run_->AppendMetrics(iteration, epoch, split, metrics);
-  AddEvents(split, iteration, metrics);
+  run_->AppendMetrics(point, split, metrics);
+  AddEvents(split, point.iteration, metrics);
 }
 
 void TrainReport::TestBegins(int net, int64_t iteration) {
   LogToFile(StrCat("Iteration ", iteration, ", Testing net (#", net, ")"));
 }
 
-void TrainReport::Test(const TestReport& test, double epoch, const TestLines& lines) {
+void TrainReport::Test(const TestReport& test, const RunPoint& point, const TestLines& lines) {
   if (lines.with_loss) LogToFile(StrCat("Test loss: ", General(lines.loss)));
   for (size_t i = 0; i < test.outputs.size(); ++i) {
     if (lines.with_classes) {
@@ -149,8 +149,8 @@ void TrainReport::Test(const TestReport& test, double epoch, const TestLines& li
   if (run_ == nullptr) return;
   const std::string split = test.net == 0 ? "test" : StrCat("test", test.net);
   const Metrics metrics = MetricsOf(test.outputs);
-  run_->AppendMetrics(test.iteration, epoch, split, metrics);
-  if (test.net == 0) results_.Try([&] { run_->AppendResult(test.iteration, epoch, metrics); });
+  run_->AppendMetrics(point, split, metrics);
+  if (test.net == 0) results_.Try([&] { run_->AppendResult(test.iteration, point.epoch, metrics); });
   AddEvents(split, test.iteration, metrics);
 }
 

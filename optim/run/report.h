@@ -36,14 +36,14 @@ class TrainReport {
   };
   void Train(const Display& display);
   // Metrics of another split, to metrics.jsonl and events.
-  void Add(std::string_view split, int64_t iteration, double epoch, const Metrics& metrics);
+  void Add(std::string_view split, const RunPoint& point, const Metrics& metrics);
   void TestBegins(int net, int64_t iteration);
   struct TestLines {
     bool with_loss = false;     // solver field test_compute_loss
     bool with_classes = false;  // show_per_class_result
     double loss = 0;
   };
-  void Test(const TestReport& test, double epoch, const TestLines& lines);
+  void Test(const TestReport& test, const RunPoint& point, const TestLines& lines);
   // loss.svg, accuracy.svg and lr.svg from metrics.jsonl.
   void Plot();
 

@@ -27,6 +27,7 @@
 #include "core/system_reason.h"
 #include "core/text.h"
 #include "core/wall_clock.h"
+#include "optim/run/run_clock.h"
 #include "optim/run/run_records.h"
 #include "optim/run/scaling_baseline.h"
 #include "optim/signals.h"
@@ -324,6 +325,8 @@ std::string RunFolder::StatusText(const RunStatus& status) const {
   json["exit_code"] = status.exit_code ? Json(*status.exit_code) : Json();
   json["error"] = status.error.empty() ? Json() : Json(status.error);
   json["heartbeat"] = TimeText();
+  if (status.clock)
+    json["clock"] = {{"init_s", ToMillis(status.clock->init_s)}, {"run_s", ToMillis(status.clock->run_s)}};
   return Dump(json);
 }
 
@@ -356,11 +359,12 @@ void RunFolder::WriteLastStatus(const RunStatus& status) const noexcept {
   }
 }
 
-void RunFolder::AppendMetrics(int64_t iteration, double epoch, std::string_view split, const Metrics& metrics) const {
+void RunFolder::AppendMetrics(const RunPoint& point, std::string_view split, const Metrics& metrics) const {
   Json json;
-  json["iter"] = iteration;
-  json["epoch"] = NumberOrNull(epoch);
-  json["time"] = std::round(SecondsSince1970() * 1000) / 1000;
+  json["iter"] = point.iteration;
+  json["epoch"] = NumberOrNull(point.epoch);
+  json["time"] = ToMillis(SecondsSince1970());
+  json["clock_s"] = ToMillis(point.clock_s);
   json["split"] = split;
   bool finite = true;
   for (const auto& [name, value] : metrics) {
@@ -380,7 +384,7 @@ void RunFolder::AppendEvent(std::string_view event, int64_t iteration) const {
   Json json;
   json["event"] = event;
   json["iter"] = iteration;
-  json["time"] = std::round(SecondsSince1970() * 1000) / 1000;
+  json["time"] = ToMillis(SecondsSince1970());
   AppendLine("metrics.jsonl", json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
@@ -460,12 +464,13 @@ std::vector<MetricLine> ReadMetrics(const fs::path& folder) {
       }
       continue;
     }
-    MetricLine line{.iteration = iteration, .epoch = 0, .split = {}, .metrics = {}};
+    MetricLine line{.iteration = iteration, .epoch = 0, .clock_s = 0, .split = {}, .metrics = {}};
     for (const auto& [key, value] : json.items()) {
       if (key == "iter" || key == "time" || key == "finite") continue;
       if (key == "split" && value.is_string()) line.split = value.get<std::string>();
       if (key == "epoch" && value.is_number()) line.epoch = value.get<double>();
-      if (key == "split" || key == "epoch") continue;
+      if (key == "clock_s" && value.is_number()) line.clock_s = value.get<double>();
+      if (key == "split" || key == "epoch" || key == "clock_s") continue;
       if (value.is_number()) line.metrics.emplace_back(key, value.get<double>());
       if (value.is_null()) line.metrics.emplace_back(key, std::numeric_limits<double>::quiet_NaN());
     }

@@ -34,10 +34,22 @@ struct RunStatus {
   std::string last_checkpoint{};  // relative to the folder
   std::optional<int> exit_code{};
   std::string error{};
+  struct Times {
+    double init_s = 0;
+    double run_s = 0;
+  };
+  std::optional<Times> clock{};  // of the run (optim/run/run_clock.h), once it has started
 };
 
 // A value of one metric line or result row.
 using Metrics = std::vector<std::pair<std::string, double>>;
+
+// The moment of a training at which a line of metrics.jsonl is written.
+struct RunPoint {
+  int64_t iteration = 0;
+  double epoch = 0;
+  double clock_s = 0;  // of the run's clock
+};
 
 class RunFolder {
  public:
@@ -84,9 +96,9 @@ class RunFolder {
   const RunStatus& last_status() const { return last_status_; }
   // The same of a session that ends with an error: where nothing else can be written, into the file that is there.
   void WriteLastStatus(const RunStatus& status) const noexcept;
-  // A line of metrics.jsonl: {"iter":..,"epoch":..,"time":..,"split":..,metrics}. A value that is not finite becomes
-  // null with "finite":false. Errors: kIo.
-  void AppendMetrics(int64_t iteration, double epoch, std::string_view split, const Metrics& metrics) const;
+  // A line of metrics.jsonl: {"iter":..,"epoch":..,"time":..,"clock_s":..,"split":..,metrics}. A value that is not
+  // finite becomes null with "finite":false. Errors: kIo.
+  void AppendMetrics(const RunPoint& point, std::string_view split, const Metrics& metrics) const;
   // A line of another file of the folder. Errors: kCantCreate, kIo.
   void AppendLine(std::string_view file, std::string_view line) const;
   // A line {"event":EVENT,"iter":..}.
@@ -125,6 +137,7 @@ std::optional<RunProgress> ReadProgress(const std::filesystem::path& folder);
 struct MetricLine {
   int64_t iteration = 0;
   double epoch = 0;
+  double clock_s = 0;  // 0 in lines of older versions
   std::string split;
   Metrics metrics;  // NaN for null
 };

@@ -242,18 +242,19 @@ ScalingSummary ScalingReport::Summarize(int64_t iterations, double train_s) {
   return summary;
 }
 
-void ScalingReport::Make(int64_t iteration, double train_s, double epoch, const RunFolder* run, TrainReport& report,
+void ScalingReport::Make(const RunPoint& point, double train_s, const RunFolder* run, TrainReport& report,
                          bool is_last) {
+  const int64_t iteration = point.iteration;
   const int64_t iterations = iteration - started_at_;
   if (iterations <= 0) return;
   const ScalingSummary summary = Summarize(iterations, train_s);
   Start(iteration, train_s);
   if (run != nullptr)
     run->AppendLine(kScalingFile,
-                    JsonOf(summary, iteration, epoch).dump(-1, ' ', false, Json::error_handler_t::replace));
+                    JsonOf(summary, iteration, point.epoch).dump(-1, ' ', false, Json::error_handler_t::replace));
   if (batch_.ranks == 1 && !baseline_) return;
   sentences_ = Sentences(summary);
-  report.Add("scaling", iteration, epoch, MetricsOf(summary));
+  report.Add("scaling", point, MetricsOf(summary));
   LogToFile(fmt::format("scaling of the last {} iterations, to iteration {}: {}, {} samples each, {} in all; ms",
                         iterations, iteration, RanksText(batch_.ranks), summary.rank_batch(), batch_.of_all()));
   for (const std::string& line : Split(ScalingTable(summary), '\n')) {
@@ -263,12 +264,12 @@ void ScalingReport::Make(int64_t iteration, double train_s, double epoch, const 
   for (const std::string& line : sentences_) LogToFile(line);
 }
 
-void ScalingReport::Report(int64_t iteration, double train_s, double epoch, const RunFolder* run, TrainReport& report) {
-  Make(iteration, train_s, epoch, run, report, false);
+void ScalingReport::Report(const RunPoint& point, double train_s, const RunFolder* run, TrainReport& report) {
+  Make(point, train_s, run, report, false);
 }
 
-void ScalingReport::End(int64_t iteration, double train_s, double epoch, const RunFolder* run, TrainReport& report) {
-  Make(iteration, train_s, epoch, run, report, true);
+void ScalingReport::End(const RunPoint& point, double train_s, const RunFolder* run, TrainReport& report) {
+  Make(point, train_s, run, report, true);
   for (const std::string& line : sentences_) LogInfo(line);
 }
 

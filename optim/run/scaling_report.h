@@ -66,14 +66,14 @@ class ScalingReport {
   void Start(int64_t iteration, double train_s);
   // Reports what came since Start or the last report, if anything. `run` and `report` of the ranks that have them.
   // Errors: kIo.
-  void Report(int64_t iteration, double train_s, double epoch, const RunFolder* run, TrainReport& report);
+  void Report(const RunPoint& point, double train_s, const RunFolder* run, TrainReport& report);
   // The last report; its sentences are shown on the terminal, too.
-  void End(int64_t iteration, double train_s, double epoch, const RunFolder* run, TrainReport& report);
+  void End(const RunPoint& point, double train_s, const RunFolder* run, TrainReport& report);
 
  private:
   double InputSeconds() const;
   // The sentences of the last one go to the log with those for the person.
-  void Make(int64_t iteration, double train_s, double epoch, const RunFolder* run, TrainReport& report, bool is_last);
+  void Make(const RunPoint& point, double train_s, const RunFolder* run, TrainReport& report, bool is_last);
   ScalingSummary Summarize(int64_t iterations, double train_s);
 
   Communicator* world_;

@@ -35,6 +35,14 @@ double LossOf(const std::vector<OutputValue>& outputs) {
   return loss;
 }
 
+std::optional<double> ValueOf(const std::vector<OutputValue>& outputs, const std::string& name) {
+  const auto it = std::ranges::find(outputs, name, &OutputValue::name);
+  return it == outputs.end() ? std::nullopt : std::optional<double>(it->value);
+}
+
+// Whether the run has come to what it was started for.
+bool IsSuccess(TrainEnd end) { return end == TrainEnd::kFinished || end == TrainEnd::kTargetReached; }
+
 }  // namespace
 
 Trainer::~Trainer() = default;
@@ -47,7 +55,7 @@ TrainResult Trainer::Run() {
     TrainResult result = Loop();
     reporter_.SetPhase(RankReporter::Phase::kEnded);
     InputReport::End(train_->feed(), train_s_);
-    if (scaling_ != nullptr) scaling_->End(state_.iteration, train_s_, Epoch(), options_.run, *report_);
+    if (scaling_ != nullptr) scaling_->End(Point(), train_s_, options_.run, *report_);
     if (is_first() && solver_.noise_scale_interval() > 0 && state_.noise.measured > 0) {
       LogInfo(state_.noise.DescribePrediction(Batch()));
     }
@@ -73,8 +81,9 @@ void Trainer::Fail(std::string_view state, const std::string& why, int exit_code
   try {
     try {
       WriteStatus(state, why, exit_code);
+      mlperf_.End(state_.iteration, false);
     } catch (const Error& second) {
-      if (why != second.what()) LogWarning(StrCat("status.json could not be written: ", second.what()));
+      if (why != second.what()) LogWarning(StrCat("the end of this run could not be written: ", second.what()));
     }
   } catch (const std::exception&) {
     return;  // without memory for a sentence the first error is told alone
@@ -85,6 +94,7 @@ void Trainer::Fail(std::string_view state, const std::string& why, int exit_code
 // inside an iteration or a test goes on from the checkpoint as if it had not been cut.
 TrainResult Trainer::Loop() {
   PrepareSnapshots();
+  StartClock();
   started_ = displayed_ = heartbeat_ = Clock::now();
   started_at_ = displayed_at_ = state_.iteration;
   epochs_ = static_cast<int64_t>(Epoch());
@@ -110,6 +120,7 @@ TrainResult Trainer::Loop() {
   if (cut_ && options_.take_signals) (void)SignalRequests::Take();  // answered
   train_->states().Gather(store_);
   if (!end) end = solver_.has_target_metric() && !is_target_reached_ ? TrainEnd::kTargetMissed : TrainEnd::kFinished;
+  mlperf_.End(state_.iteration, IsSuccess(*end));
   LogToFile(StrCat("Iteration ", state_.iteration, ", loss = ", General(state_.smoothed_loss)));
   return Result(*end);
 }
@@ -123,6 +134,7 @@ std::optional<TrainEnd> Trainer::Settle() {
   const bool is_best = tests && done % solver_.test_interval() == 0 && TestAll();
   state_.is_test_due = cut_.has_value();  // where the run that goes on has no test here any more, none is due
   const std::optional<TrainEnd> end = cut_ ? cut_ : Ending();
+  if (end) mlperf_.End(done, IsSuccess(*end));  // the checkpoint that follows is no part of the run
   CheckLogFile();
   const bool is_due = solver_.snapshot() > 0 && done % solver_.snapshot() == 0;
   const bool is_last =
@@ -152,6 +164,7 @@ void Trainer::Iterate() {
   TellWishes();
   reporter_.SetPhase(RankReporter::Phase::kTraining);
   reporter_.SetIteration(state_.iteration);
+  mlperf_.Train(state_.iteration);
   const double loss = turns_->Step(state_.iteration, state_.plateau.step, MustAgree());
   if (train_->cut().has_left()) {
     state_.plateau = plateau;
@@ -180,10 +193,11 @@ void Trainer::Iterate() {
   }
   if (solver_.display() > 0 && state_.iteration % solver_.display() == 0) Display();
   ++state_.iteration;
+  mlperf_.Trained(state_.iteration);
   if (const auto epochs = static_cast<int64_t>(Epoch()); epochs > epochs_) {
-    input_.Epoch(train_->feed(), options_.run, state_.iteration, Epoch(), train_s_ - epoch_s_);
+    input_.Epoch(train_->feed(), options_.run, Point(), train_s_ - epoch_s_);
     if (train_->exchange() != nullptr) train_->exchange()->Drain();
-    if (scaling_ != nullptr) scaling_->Report(state_.iteration, train_s_, Epoch(), options_.run, *report_);
+    if (scaling_ != nullptr) scaling_->Report(Point(), train_s_, options_.run, *report_);
     epochs_ = epochs;
     epoch_s_ = train_s_;
   }
@@ -258,6 +272,7 @@ void Trainer::Display() {
 bool Trainer::TestAll() {
   reporter_.SetPhase(RankReporter::Phase::kTesting);
   if (options_.run != nullptr) options_.run->CheckStanding();
+  mlperf_.StartTest(state_.iteration);
   train_->states().Gather(store_);
   CheckWeights();
   bool is_best = false;
@@ -282,31 +297,31 @@ bool Trainer::TestAll() {
     if (options_.run != nullptr) {
       samples_.Try([&] { DrawSampleGrids(solver_, net, *tests_[i], state_.iteration, options_.run->path()); });
     }
-    if (i == 0) is_best = test.is_best = RankTest(test.outputs);
-    report_->Test(test, Epoch(),
+    if (i == 0) {
+      mlperf_.Test(state_.iteration, ValueOf(test.outputs, accuracy_).value_or(std::nan("")));
+      is_best = test.is_best = RankTest(test.outputs);
+    }
+    report_->Test(test, Point(),
                   {.with_loss = solver_.test_compute_loss(),
                    .with_classes = solver_.show_per_class_result(),
                    .loss = LossOf(test.outputs)});
     if (options_.observer != nullptr) options_.observer->OnTest(test);
   }
   state_.is_test_due = false;
+  mlperf_.EndTest(state_.iteration);
   report_->Plot();
   return is_best;
 }
 
 bool Trainer::RankTest(const std::vector<OutputValue>& outputs) {
-  const auto value_of = [&](const std::string& name) -> std::optional<double> {
-    const auto it = std::ranges::find_if(outputs, [&](const OutputValue& o) { return o.name == name; });
-    return it == outputs.end() ? std::nullopt : std::optional<double>(it->value);
-  };
   if (solver_.has_target_metric()) {
     const bool is_smaller_better = solver_.target_metric().find("loss") != std::string::npos ||
                                    solver_.target_metric().find("error") != std::string::npos;
-    const double value = value_of(solver_.target_metric()).value_or(std::nan(""));
+    const double value = ValueOf(outputs, solver_.target_metric()).value_or(std::nan(""));
     is_target_reached_ = is_target_reached_ || (is_smaller_better ? value <= double{solver_.target_value()}
                                                                   : value >= double{solver_.target_value()});
   }
-  const std::optional<double> value = value_of(best_metric_);
+  const std::optional<double> value = ValueOf(outputs, best_metric_);
   if (!value || !std::isfinite(*value)) return false;
   if (state_.best && (is_smaller_better_ ? *value >= *state_.best : *value <= *state_.best)) {
     ++state_.tests_since_best;
@@ -336,6 +351,7 @@ TrainProgress Trainer::Progress() const {
   progress.iteration = state_.iteration;
   progress.max_iteration = max_iter_;
   progress.epoch = Epoch();
+  progress.clock_s = clock_.run_s();
   progress.loss = state_.smoothed_loss;
   progress.lr = LearningRate(turns_->lead_solver(), std::max<int64_t>(state_.iteration - 1, 0), state_.plateau.step);
   const auto done = static_cast<double>(state_.iteration - started_at_);
@@ -367,6 +383,7 @@ void Trainer::WriteStatus(std::string_view state, const std::string& error, std:
   if (!last_checkpoint_.empty()) status.last_checkpoint = StrCat("checkpoints/", last_checkpoint_.filename().string());
   status.exit_code = exit_code;
   status.error = error;
+  if (clock_.has_started()) status.clock = {.init_s = clock_.init_s(), .run_s = clock_.run_s()};
   options_.run->WriteStatus(status);
   heartbeat_ = Clock::now();
 }

@@ -18,7 +18,9 @@
 #include "optim/ranks/rank_reporter.h"
 #include "optim/run/by_product.h"
 #include "optim/run/input_report.h"
+#include "optim/run/mlperf_run.h"
 #include "optim/run/report.h"
+#include "optim/run/run_clock.h"
 #include "optim/run/scaling_report.h"
 #include "optim/run/trainer_options.h"
 #include "optim/step/loss_signs.h"
@@ -110,6 +112,8 @@ class Trainer {
   // Tells the other ranks and status.json that this training ends here, with what exit code.
   void Fail(std::string_view state, const std::string& why, int exit_code) noexcept;
   TrainResult Loop();
+  // Data is touched from here on: the clock runs, and MLPerf's log, where there is one, says so.
+  void StartClock();
   void Iterate();
   void Smooth(double loss);
   [[noreturn]] void Diverge(double loss);
@@ -136,11 +140,13 @@ class Trainer {
   void WriteStatus(std::string_view state, const std::string& error = {}, std::optional<int> exit_code = {});
   TrainProgress Progress() const;
   double Epoch() const;
+  RunPoint Point() const { return {.iteration = state_.iteration, .epoch = Epoch(), .clock_s = clock_.run_s()}; }
   void Announce(std::string_view phase);
   TrainResult Result(TrainEnd end) const;
 
   SolverParameter solver_;
   TrainerOptions options_;
+  RunClock clock_{options_.begun};
   uint64_t seed_ = 0;
   int64_t max_iter_ = 0;
   bool is_pipeline_ = false;
@@ -158,6 +164,9 @@ class Trainer {
   double epoch_s_ = 0;              // train_s_ when the last one ended
   TrainerState state_;
   std::string best_metric_;  // empty: no test ranks the run
+  ColdData cold_;
+  MlperfRun mlperf_;
+  std::string accuracy_;  // MLPerf's, an output of the first test net
   bool is_smaller_better_ = false;
   bool is_target_reached_ = false;
 

@@ -11,6 +11,7 @@
 #include "comm/transport/communicator.h"
 #include "graph/program.h"
 #include "optim/checkpoint/checkpoint.h"
+#include "optim/run/run_clock.h"
 #include "optim/run/run_folder.h"
 #include "optim/run/scaling_baseline.h"
 #include "optim/step/train_net.h"
@@ -25,6 +26,7 @@ struct TrainProgress {
   double lr = 0;
   double images_per_s = 0;
   double eta_s = 0;
+  double clock_s = 0;  // of the run's clock (optim/run/run_clock.h)
 };
 
 struct TestReport {
@@ -60,8 +62,9 @@ struct TrainerOptions {
   // Ranks that train together, all of them with the same solver, nets and options; only the first has a `run`. Null:
   // there is one. It must outlive the trainer.
   Communicator* world = nullptr;
-  std::optional<ScalingBaseline> baseline;  // that the scaling report compares with
-  CompileOptions compile;                   // name and inference are set by the trainer
+  std::optional<ScalingBaseline> baseline;                     // that the scaling report compares with
+  RunClock::Clock::time_point begun = RunClock::Clock::now();  // where the start-up began: init_s counts from here
+  CompileOptions compile;                                      // name and inference are set by the trainer
 };
 
 enum class TrainEnd { kFinished, kTargetReached, kStoppedEarly, kTargetMissed, kInterrupted, kTimeUp };

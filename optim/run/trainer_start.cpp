@@ -16,6 +16,7 @@
 #include "optim/optimizers/solver_fields.h"
 #include "optim/optimizers/update.h"
 #include "optim/precision.h"
+#include "optim/run/mlperf_start.h"
 #include "optim/run/sample_grid.h"
 #include "optim/run/trainer.h"
 #include "optim/signals.h"
@@ -136,6 +137,7 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
   StartPipeline(nets.train);
   const Compute compute = PrecisionOf(solver_, nets.train, options_.compile.compute);
   CheckDistributedWords(solver_);
+  cold_ = StartCold(solver_, nets, options_);
   (void)EvaluationOf(solver_);
   (void)RuleOf(solver_);
   CheckTests(solver_, nets);
@@ -166,6 +168,7 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
   if (is_first()) TellUnread(nets, compute);
   BuildNets(nets);
   ChooseMetrics();
+  accuracy_ = AccuracyOf(solver_, best_metric_, *train_, tests_);
   const bool is_resumed = options_.resume.has_value();
   StartWeights();
   const bool goes_on = is_resumed || !options_.caffe_snapshot.empty();
@@ -202,6 +205,22 @@ void Trainer::SetRun(RunFolder& run) {
     LogToFile(StrCat("Restoring previous solver status from ", last_checkpoint_.string()));
   }
   report_ = std::make_unique<TrainReport>(&run, resumed_at_, !state_.is_test_due);
+}
+
+// The other ranks of a training with MLPerf's log wait until the first has said in it that the run starts.
+void Trainer::StartClock() {
+  const bool is_new = resumed_at_ < 0;
+  if (solver_.has_mlperf() && options_.run != nullptr) {
+    MlperfRun::Course course{.facts = FactsOf(solver_, *train_, *tests_.at(0)),
+                             .test_interval = solver_.test_interval(),
+                             .max_iter = max_iter_};
+    course.facts.seed = seed_;
+    course.facts.batch = Batch();
+    mlperf_ = is_new ? OpenMlperf(*options_.run, solver_, course, cold_) : ResumeMlperf(*options_.run, course, state_);
+  }
+  clock_.Start(state_.clock_s);
+  if (is_new) mlperf_.Begin();
+  if (solver_.has_mlperf() && processes() > 1) options_.world->Barrier();
 }
 
 void Trainer::BuildNets(const SolverNets& nets) {
@@ -412,6 +431,7 @@ void Trainer::WriteSnapshot(bool is_best) {
   state_.positions.clear();
   SavePositions(*turns_, state_.positions);
   train_->states().SaveWaiting(store_);
+  state_.clock_s = clock_.run_s();
   state_.waiting_ranks = train_->exchange() != nullptr && train_->exchange()->delays() != nullptr ? ranks() : 0;
   CheckpointContent content;
   content.weights = WeightsOf(turns_->blobs(), store_);

@@ -168,5 +168,17 @@ TEST(TrainerStateTest, MistakesInTheJsonAreNamed) {
   EXPECT_THAT(error("{\"iteration\": \"a\"}"), testing::HasSubstr("not a trainer's state"));
 }
 
+TEST(TrainerStateTest, TheClockIsKeptAndOlderStatesHaveNone) {
+  TrainerState state;
+  const std::string without = ToJson(state);
+  EXPECT_THAT(without, testing::Not(testing::HasSubstr("clock_s")));
+  EXPECT_EQ(TrainerStateFromJson(without, "x").clock_s, 0);
+  state.clock_s = 12.3456789;
+  std::string json = ToJson(state);
+  EXPECT_EQ(TrainerStateFromJson(json, "x").clock_s, 12.3456789);
+  json.replace(json.find("12.34"), 1, "-1");
+  EXPECT_THAT(ErrorOf([&] { TrainerStateFromJson(json, "x"); }).text, testing::HasSubstr("clock_s is -12"));
+}
+
 }  // namespace
 }  // namespace moka

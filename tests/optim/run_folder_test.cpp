@@ -139,14 +139,14 @@ TEST_F(RunFolderTest, StatusIsWholeJson) {
 
 TEST_F(RunFolderTest, MetricsOfASupersededStretchAreLeftOut) {
   const RunFolder run = RunFolder::Create(At("runs"), Identity());
-  for (const int i : {0, 10, 20}) run.AppendMetrics(i, 0, "train", {{"loss", i}});
-  run.AppendMetrics(10, 0, "test", {{"accuracy", 0.5}});
-  run.AppendMetrics(20, 0, "test", {{"accuracy", 0.6}});
+  for (const int i : {0, 10, 20}) run.AppendMetrics({.iteration = i}, "train", {{"loss", i}});
+  run.AppendMetrics({.iteration = 10}, "test", {{"accuracy", 0.5}});
+  run.AppendMetrics({.iteration = 20}, "test", {{"accuracy", 0.6}});
   run.AppendResult(10, 0, {{"accuracy", 0.5}});
   run.AppendResult(20, 0, {{"accuracy", 0.6}});
   std::ofstream(run.path() / "metrics.jsonl", std::ios::app) << "{\"iter\":30,\"spl";  // cut by a kill
   run.Rewind(10);
-  run.AppendMetrics(10, 0, "train", {{"loss", NAN}});
+  run.AppendMetrics({.iteration = 10}, "train", {{"loss", NAN}});
   const std::vector<MetricLine> lines = ReadMetrics(run.path());
   ASSERT_EQ(lines.size(), 3U);
   EXPECT_EQ(lines[0].iteration, 0);
@@ -154,6 +154,16 @@ TEST_F(RunFolderTest, MetricsOfASupersededStretchAreLeftOut) {
   EXPECT_TRUE(std::isnan(lines[2].metrics.at(0).second));
   EXPECT_THAT(ReadFile(run.path() / "metrics.jsonl"), testing::HasSubstr("\"loss\":null,\"finite\":false"));
   EXPECT_EQ(ReadFile(run.path() / "results.csv"), "iter,epoch,accuracy\n10,0,0.5\n");
+}
+
+TEST_F(RunFolderTest, TheClockIsAKeyOfEachLineAndNoMetric) {
+  const RunFolder run = RunFolder::Create(At("runs"), Identity());
+  run.AppendMetrics({.iteration = 5, .epoch = 1, .clock_s = 2.00049}, "train", {{"loss", 3}});
+  EXPECT_THAT(ReadFile(run.path() / "metrics.jsonl"), testing::HasSubstr("\"clock_s\":2.0,\"split\":\"train\""));
+  const std::vector<MetricLine> lines = ReadMetrics(run.path());
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_EQ(lines[0].clock_s, 2);
+  EXPECT_EQ(lines[0].metrics, (Metrics{{"loss", 3}}));
 }
 
 TEST_F(RunFolderTest, ResultsKeepTheFirstHeader) {

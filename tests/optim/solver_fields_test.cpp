@@ -173,7 +173,7 @@ TEST(SolverFields, EveryFieldHasARowOrIsReadByEveryTraining) {
       "snapshot", "snapshot_prefix", "snapshot_diff", "snapshot_after_train", "solver_mode", "device_id", "random_seed",
       "type", "solver_type", "weights", "max_epochs", "max_time", "threads", "deterministic", "recompute", "precision",
       "loss_scale", "record_checks", "first_solver", "on_nan", "keep_last", "keep_best", "ema_decay",
-      "layer_wise_reduce", "distributed", "turn", "noise_scale_interval",
+      "layer_wise_reduce", "distributed", "turn", "noise_scale_interval", "mlperf",
       // These change the rate, a gradient or a weight wherever they stand, or are refused where they cannot.
       "clip_gradients", "warmup_iter", "decay_skip_bias_and_norm", "policy_after_warmup", "rampup_interval",
       "momentum_policy", "larc", "weight_decay_policy", "local_lr_auto", "clip_weights", "clamp_weights_lower",

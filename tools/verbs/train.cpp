@@ -163,6 +163,8 @@ class Training {
     for (int rank = 0; rank < ranks; ++rank) lanes_.push_back(StrCat("program of rank ", rank));
   }
   const TrainSetup& setup() const { return setup_; }
+  // Where its start-up began: before solver and nets were read.
+  RunClock::Clock::time_point begun() const { return begun_; }
   const std::optional<ScalingBaseline>& baseline() const { return baseline_; }
   // Whether ranks are threads of this process.
   bool is_shared() const { return !lanes_.empty(); }
@@ -177,6 +179,7 @@ class Training {
   }
 
  private:
+  const RunClock::Clock::time_point begun_ = RunClock::Clock::now();
   TrainSetup setup_;
   std::optional<ScalingBaseline> baseline_;
   std::vector<std::string> lanes_;
@@ -213,6 +216,7 @@ int ExplainComm(const TrainSetup& setup, TrainerOptions options) {
   solver.clear_test_iter();
   solver.clear_target_metric();
   solver.clear_best_metric();
+  solver.clear_mlperf();
   SolverNets nets = setup.nets;
   nets.tests.clear();
   options.stop_after = options.resume ? options.resume->trainer.iteration + kIterations : kIterations;
@@ -278,6 +282,7 @@ TrainerOptions TrainerOptionsOf(const Arguments& arguments, const Training& trai
   options.data_threads = arguments.Int("data-threads", 0, 0, 1024);
   options.max_time_s = AskedTime(arguments, setup.solver);
   options.baseline = training.baseline();
+  options.begun = training.begun();
   return options;
 }
 

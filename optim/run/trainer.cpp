@@ -40,6 +40,11 @@ std::optional<double> ValueOf(const std::vector<OutputValue>& outputs, const std
   return it == outputs.end() ? std::nullopt : std::optional<double>(it->value);
 }
 
+// The end of a run that has made all of its iterations.
+TrainEnd EndOfAll(const SolverParameter& solver, bool is_target_reached) {
+  return solver.has_target_metric() && !is_target_reached ? TrainEnd::kTargetMissed : TrainEnd::kFinished;
+}
+
 // Whether the run has come to what it was started for.
 bool IsSuccess(TrainEnd end) { return end == TrainEnd::kFinished || end == TrainEnd::kTargetReached; }
 
@@ -119,7 +124,7 @@ TrainResult Trainer::Loop() {
   }
   if (cut_ && options_.take_signals) (void)SignalRequests::Take();  // answered
   train_->states().Gather(store_);
-  if (!end) end = solver_.has_target_metric() && !is_target_reached_ ? TrainEnd::kTargetMissed : TrainEnd::kFinished;
+  if (!end) end = EndOfAll(solver_, is_target_reached_);
   mlperf_.End(state_.iteration, IsSuccess(*end));
   LogToFile(StrCat("Iteration ", state_.iteration, ", loss = ", General(state_.smoothed_loss)));
   return Result(*end);
@@ -134,7 +139,8 @@ std::optional<TrainEnd> Trainer::Settle() {
   const bool is_best = tests && done % solver_.test_interval() == 0 && TestAll();
   state_.is_test_due = cut_.has_value();  // where the run that goes on has no test here any more, none is due
   const std::optional<TrainEnd> end = cut_ ? cut_ : Ending();
-  if (end) mlperf_.End(done, IsSuccess(*end));  // the checkpoint that follows is no part of the run
+  // The checkpoint that follows is no part of MLPerf's run.
+  if (end || done >= max_iter_) mlperf_.End(done, IsSuccess(end.value_or(EndOfAll(solver_, is_target_reached_))));
   CheckLogFile();
   const bool is_due = solver_.snapshot() > 0 && done % solver_.snapshot() == 0;
   const bool is_last =

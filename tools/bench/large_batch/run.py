@@ -1,107 +1,207 @@
 #!/usr/bin/env python3
-"""Plain SGD and LARS at large batches on MNIST, for a fixed number of epochs, beside SGD at batch 64.
+"""The study of large batches: CIFAR-10, clothing and MNIST at batches of 32 to 8,192, each answer with its spread.
 
-Usage: run.py MOKA FOLDER OUT.json     FOLDER has data/train_all and data/test (docs/large_batch.md says how)
+Usage: run.py MOKA FOLDER OUT_FOLDER --question NAME|LETTER [--seeds N] [--limit SECONDS] [--jobs N]
+       run.py MOKA FOLDER OUT_FOLDER --plan [--question ...]      what would be trained, and about how long
+       run.py MOKA FOLDER OUT_FOLDER --report [--question ...]    figures and docs/large_batch.md from the rows
 
-Rates are tuned with seed 1 on 54,000 of the training images, by the accuracy on the other 6,000; the chosen ones then
-train three times (seeds 1 to 3) on the same 54,000 and are tested once on the test images. SGD at a large batch has a
-linear warm-up over the first epoch and its best of several rates from far below the linear rule's; LARS has the same
-warm-up, decay, momentum and plain rate, and its best of several coefficients. Both spare biases decay. OUT.json is
-written after each run; runs that it has already are not repeated.
+FOLDER has data/cifar10-jpeg, data/clothing and data/mnist as `tools/data/get` makes them. Values are chosen on a tenth
+of the training set that is held out (`moka data split`); the test part is for the final runs alone. Each training that
+ends is a row of OUT_FOLDER/QUESTION.json, written at once and whole; a row that is there is not trained again, and a
+run that was cut goes on where it was. Runs lie in FOLDER/runs/large_batch. Exit code 75: stopped before the end, by
+--limit or a signal; the same command goes on. Questions are in questions.py, "agreement" in agreement.py.
 """
 
+import argparse
+import concurrent.futures
 import json
+import os
 import pathlib
-import subprocess
+import signal
 import sys
-import time
+import threading
 
-EPOCHS = 5
-SAMPLES = 54000
-SEEDS = (1, 2, 3)
-NET = pathlib.Path(__file__).resolve().parent / "net.prototxt"
-# batch -> what is tried of each kind: SGD's base_lr, LARS's lars_eta (at base_lr 0.4)
-TRIED = {
-    64: {"SGD": (0.05, 0.1)},
-    2048: {"SGD": (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8), "LARS": (0.1, 0.2, 0.4)},
-    4096: {"SGD": (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8), "LARS": (0.1, 0.2, 0.4)},
-}
-LARS_RATE = 0.4
-IMAGES = {"val": 6000, "test": 10000}
-KEYS = ("kind", "batch", "value", "seed", "on")
+import agreement
+import report
+from questions import QUESTIONS, Progress, named
+from trainings import STOPPED, Lab
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
-def solver(kind, batch, value):
-    iterations = round(EPOCHS * SAMPLES / batch)
-    warmup = 0 if batch == 64 else round(SAMPLES / batch)
-    fields = {"net": str(NET), "test_iter": 0, "test_interval": iterations, "test_initialization": False,
-              "type": kind, "base_lr": value if kind == "SGD" else LARS_RATE, "lr_policy": "poly", "power": 2,
-              "momentum": 0.9, "weight_decay": 0.0005, "decay_skip_bias_and_norm": True, "warmup_iter": warmup,
-              "max_iter": iterations}
-    if kind == "LARS":
-        fields["lars_eta"] = value
-    return fields
+class Rows:
+    """OUT_FOLDER/QUESTION.json: the machine, and a row for each training that ended."""
+
+    def __init__(self, path):
+        self.path, self.lock = path, threading.Lock()
+        self.report = {"question": path.stem, "machine": {}, "rows": []}
+        if path.exists():
+            self.report = json.loads(path.read_text(encoding="utf-8"))
+        self.by_key = {row["key"]: row for row in self.report["rows"]}
+
+    def is_on(self, machine):
+        """Rows that follow are trained on this machine; those of others stay with their facts."""
+        if self.by_key and self.report["machine"] not in ({}, machine):
+            self.report.setdefault("earlier_machines", []).append(self.report["machine"])
+        self.report["machine"] = machine
+
+    def add(self, row):
+        with self.lock:
+            self.by_key[row["key"]] = row
+            self.report["rows"] = list(self.by_key.values())
+            self.save()
+
+    def save(self):
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        beside = self.path.with_suffix(".json.part")
+        rows = ",\n".join("  " + json.dumps(row) for row in self.report["rows"])
+        head = json.dumps({k: v for k, v in self.report.items() if k != "rows"}, indent=1)[:-2]
+        with open(beside, "w", encoding="utf-8") as file:
+            file.write(f'{head},\n "rows": [\n{rows}\n ]\n}}\n')
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, self.path)
 
 
-def train(moka, folder, kind, batch, value, seed, test):
-    fields = solver(kind, batch, value) | {"random_seed": seed, "test_iter": IMAGES[test] // 1000}
-    path = folder / "solver.prototxt"
-    path.write_text("".join(f"{k}: {json.dumps(v)}\n" for k, v in fields.items()), encoding="utf-8")
-    runs = folder / "runs"
-    start = time.time()
-    command = [moka, "train", str(path), "--threads", "1", "--device", "cpu", "--quiet", "--runs", str(runs), "--run",
-               f"{kind}_{batch}_{value}_{seed}_{test}", f"layer[train].data_param.batch_size={batch}",
-               f'layer[test].data_param.source="data/{test}"']
-    outcome = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    accuracy = None
-    (metrics,) = runs.glob(f"{command[command.index('--run') + 1]}-*/metrics.jsonl")
-    for line in metrics.read_text(encoding="utf-8").splitlines():
-        accuracy = json.loads(line).get("accuracy", accuracy)
-    if accuracy is None and "diverged" not in outcome.stderr and outcome.returncode != 0:
-        sys.exit(outcome.stderr)
-    row = dict(zip(KEYS, (kind, batch, value, seed, test))) | {
-        "accuracy": accuracy, "iterations": fields["max_iter"], "seconds": round(time.time() - start, 1)}
-    print(row, flush=True)
-    return row
+def train_all(lab, rows, wanted, jobs):
+    """Trains what `wanted()` names until it names nothing; whether it came to that."""
+    for key in rows.by_key:  # a kill between a row and this leaves its run
+        lab.forget(key)
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        while True:
+            trainings = wanted()
+            if not trainings:
+                return True
+            print(f"{rows.path.stem}: {len(rows.by_key)} rows, {len(trainings)} trainings known to be next", flush=True)
+            running = [pool.submit(one, lab, rows, training) for training in trainings]
+            for done in running:
+                done.result()
+            if lab.stops():
+                return False
 
 
-def mean(values):
-    return sum(values) / len(values)
+def one(lab, rows, training):
+    if lab.stops():
+        return
+    try:
+        row = lab.train(training)
+    except BaseException:
+        lab.stop()
+        raise
+    if row is None:
+        return
+    rows.add(row)
+    lab.forget(row["key"])
+    value = training.fields[-1]
+    accuracy = "diverged" if row["state"] == "diverged" else (
+        f"{100 * row['accuracy']:.2f} %" if row["accuracy"] is not None else f"loss {row['losses'][-1][1]:.5f}")
+    print(f"{rows.path.stem}: {training.arm}, {value[0]} {value[1]}, seed {training.seed}, {training.on}: {accuracy}, "
+          f"{row['seconds']} s", flush=True)
+
+
+def plan(questions, options, out):
+    """Trainings and minutes: by the pictures a second of the rows there are, else by those of the task."""
+    print("| question | letter | trainings | more at most | million pictures | minutes | at most |")
+    print("|---|---|---|---|---|---|---|")
+    totals = [0, 0, 0.0, 0.0, 0.0]
+    for question in questions:
+        rows = Rows(out / f"{question.name}.json").by_key
+        progress = Progress(question, rows, options.seeds or question.seeds, options.tiny)
+        trainings, more = progress.planned()
+        minutes = sum(training.images() / pace(training, rows.values(), options.jobs) for training in trainings) / 60
+        longest = max(training.images() / pace(training, rows.values(), options.jobs) for training in trainings) / 60
+        row = [len(trainings), more, sum(t.images() for t in trainings) / 1e6, minutes, minutes + more * longest]
+        totals = [a + b for a, b in zip(totals, row)]
+        print(f"| {question.name} | {question.letter} | " + as_cells(row))
+    print("| all | | " + as_cells(totals))
+
+
+def as_cells(row):
+    return f"{row[0]} | {row[1]} | {row[2]:.1f} | {row[3]:.0f} | {row[4]:.0f} |"
+
+
+def pace(training, rows, jobs):
+    """Pictures a second of all trainings that run side by side."""
+    alike = [row for row in rows if row["state"] == "finished" and row["settings"]["task"] == training.task.name
+             and row["solver"].get("precision") == dict(training.fields).get("precision")]
+    seconds = sum(row["seconds"] for row in alike)
+    return jobs * sum(row["images"] for row in alike) / seconds if seconds else training.task.rate
+
+
+def write_report(questions, with_agreement, options, out):
+    docs = pathlib.Path(options.docs)
+    sections = []
+    if with_agreement and (out / "agreement.json").exists():
+        sections.append(report.of_agreement(Rows(out / "agreement.json").report))
+    for question in questions:
+        path = out / f"{question.name}.json"
+        if path.exists():
+            seeds = options.seeds or question.seeds
+            sections.append(report.of_question(question, Rows(path).report, seeds, options.tiny))
+    sections = [section for section in sections if section]
+    (docs / "large_batch").mkdir(parents=True, exist_ok=True)
+    for _, drawn in sections:
+        for name, text in drawn.items():
+            (docs / "large_batch" / name).write_text(text, encoding="utf-8")
+    report.write_into(docs / "large_batch.md", [lines for lines, _ in sections])
+    print(f"{docs / 'large_batch.md'}: {len(sections)} questions")
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog="\n".join(__doc__.splitlines()[2:]),
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("moka")
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("--question", action="append", default=[], help="a name, or a letter of several; default: all")
+    parser.add_argument("--seeds", type=int, default=0, help="of final runs (default: each question's own, 3 or 5)")
+    parser.add_argument("--limit", type=float, help="seconds after which the command stops, to be given again")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)),
+                        help="trainings at once (default: as many as cores)")
+    parser.add_argument("--threads", type=int, default=1, help="of a training")
+    parser.add_argument("--plan", action="store_true")
+    parser.add_argument("--report", action="store_true")
+    parser.add_argument("--docs", default=str(ROOT / "docs"), help="where the report goes")
+    parser.add_argument("--tiny", action="store_true", help="two iterations of small batches, to try the study itself")
+    parser.add_argument("--keep-runs", action="store_true")
+    return parser.parse_args()
 
 
 def main():
-    moka, folder, out = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2]).resolve(), sys.argv[3]
-    if not (folder / "data/train").exists():
-        subprocess.run([moka, "data", "split", "data/train_all", "--parts", "train=0.9,val=0.1", "--out", "data"],
-                       cwd=folder, check=True)
-    done = json.loads(pathlib.Path(out).read_text(encoding="utf-8")) if pathlib.Path(out).exists() else {}
-    known = {tuple(row[k] for k in KEYS): row for row in done.get("tuning", []) + done.get("final", [])}
-    result = {"epochs": EPOCHS, "tuning": [], "final": [], "summary": []}
+    options = arguments()
+    words = options.question or ["agreement", *QUESTIONS]
+    questions = list({q.name: q for word in words if word != "agreement" for q in named(word)}.values())
+    moka, folder, out = str(pathlib.Path(options.moka).resolve()), options.folder.resolve(), options.out.resolve()
+    if options.plan:
+        return plan(questions, options, out)
+    lab = Lab(moka, folder, folder / "runs/large_batch", options.limit, options.threads, options.keep_runs)
+    if options.report:
+        return write_report(questions, "agreement" in words, options, out)
+    signal.signal(signal.SIGTERM, lab.stop)
+    signal.signal(signal.SIGINT, lab.stop)
+    studies = [(Rows(out / f"{q.name}.json"), q) for q in questions]
+    if "agreement" in words:
+        studies.insert(0, (Rows(out / "agreement.json"), None))
+    machine, ends = lab.machine() | {"jobs": options.jobs}, True
+    for rows, question in studies:
+        rows.is_on(machine)
+        if question is None:
+            agreement.write_lists(lab)
 
-    def once(*what):
-        return known.get(what) or train(moka, folder, *what)
-
-    def save():
-        pathlib.Path(out).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-
-    chosen = []
-    for batch, kinds in TRIED.items():
-        for kind, values in kinds.items():
-            rows = []
-            for value in values:
-                rows.append(once(kind, batch, value, SEEDS[0], "val"))
-                result["tuning"].append(rows[-1])
-                save()
-            best = max(rows, key=lambda row: row["accuracy"] or 0)
-            chosen.append((kind, batch, best["value"]))
-    for seed in SEEDS:
-        for kind, batch, value in chosen:
-            result["final"].append(once(kind, batch, value, seed, "test"))
-            rows = [[r["accuracy"] or 0 for r in result["final"] if (r["kind"], r["batch"]) == c[:2]] for c in chosen]
-            result["summary"] = [{"kind": c[0], "batch": c[1], "value": c[2], "seeds": len(r), "mean": mean(r),
-                                  "least": min(r), "most": max(r)} for c, r in zip(chosen, rows) if r]
-            save()
+            def wanted(rows=rows):
+                return [training for training in agreement.trainings() if training.key() not in rows.by_key]
+        else:
+            progress = Progress(question, rows.by_key, options.seeds or question.seeds, options.tiny)
+            wanted = progress.wanted
+        ends = train_all(lab, rows, wanted, options.jobs) and ends
+        if question is None:
+            for pair in agreement.outcome(rows.by_key):
+                print(f"{'agrees ' if pair.holds() else 'DIFFERS'} {pair.difference:.1e}  {pair.name}")
+                ends = ends and pair.holds()
+        if lab.stops():
+            return STOPPED
+    return 0 if ends else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

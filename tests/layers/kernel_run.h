@@ -47,6 +47,7 @@ class KernelRun {
   std::vector<RefTensor> RunRecorded();
   // Runs once and gives what the kernel says went wrong.
   std::string RunForFault();
+  std::string_view implementation() const { return kernel_->implementation(); }
   // The outputs as they lie, in the host's memory, after a run.
   std::vector<Tensor> outputs() const;
 

@@ -455,7 +455,7 @@ std::string UnitsNet() {
                     "layer { name: \"r",
                     i, "\" type: \"ReLU\" bottom: \"x\" top: \"x\" }\n");
   }
-  std::string text = Without(TaskNet(16, false), "ip1", "ip2");
+  std::string text = Without(TaskNet(kSamples, false), "ip1", "ip2");
   const std::string head = "layer { name: \"ip2\" type: \"InnerProduct\" bottom: \"ip1\"";
   return text.replace(text.find(head), head.size(),
                       units + "layer { name: \"ip2\" type: \"InnerProduct\" bottom: \"x\"");

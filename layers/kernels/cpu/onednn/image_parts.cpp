@@ -73,8 +73,10 @@ class ImageParts final : public Kernel {
     }
   }
 
+  // A part that runs outside of a team would else find all its threads.
   void Run() override {
     ParallelFor(static_cast<int64_t>(parts_.size()), 1, [&](int64_t begin, int64_t end, int) {
+      const OneThread alone;
       for (int64_t part = begin; part < end; ++part) parts_[static_cast<size_t>(part)].kernel->Run();
     });
     for (size_t o = 0; o < outputs_.size(); ++o) {

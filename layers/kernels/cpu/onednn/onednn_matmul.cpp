@@ -7,14 +7,15 @@
 #include "graph/graph.h"
 #include "graph/kernel.h"
 #include "layers/kernels/cpu/onednn/onednn.h"
+#include "layers/kernels/cpu/onednn/product_parts.h"
 
 namespace moka {
 namespace {
 
-using onednn::Argument;
 using onednn::Choice;
-using onednn::Place;
 using onednn::PrimitiveDesc;
+using onednn::ProductDesc;
+using Operands = onednn::ProductOperands;
 
 // [..,m,n] seen as [..,n,m], or as it is.
 dnnl_memory_desc_t Seen(dnnl_memory_desc_t md, bool transposed) {
@@ -31,18 +32,11 @@ dnnl_memory_desc_t Seen(dnnl_memory_desc_t md, bool transposed) {
   return md;
 }
 
-struct Operands {
-  dnnl_memory_desc_t a{};
-  dnnl_memory_desc_t b{};
-  dnnl_memory_desc_t bias{};
-  dnnl_memory_desc_t y{};
-  bool has_bias = false;
-};
-
 // Choice::kAny leaves the layout of b to the library, which may then pack it for its kernel.
 Operands ReadOperands(const KernelQuery& query, Choice b) {
   const Attributes& attributes = query.node.attributes;
   Operands o;
+  o.relu = attributes.String("activation") == "relu";
   o.a = Seen(onednn::Describe(query.inputs[0]), attributes.Bool("transpose_a"));
   o.b = Seen(onednn::Describe(query.inputs[1], b), attributes.Bool("transpose_b"));
   o.y = onednn::Describe(query.outputs[0]);
@@ -56,16 +50,10 @@ Operands ReadOperands(const KernelQuery& query, Choice b) {
   return o;
 }
 
-PrimitiveDesc CreateDesc(const KernelQuery& query, const Operands& o) {
-  dnnl_matmul_desc_t op{};
-  const dnnl_status_t status = dnnl_matmul_desc_init(&op, &o.a, &o.b, o.has_bias ? &o.bias : nullptr, &o.y);
-  return PrimitiveDesc::Create(status, &op, {.relu = query.node.attributes.String("activation") == "relu"});
-}
-
 std::string Refuse(const KernelQuery& query) {
   if (std::string reason = onednn::RefuseTypes(query); !reason.empty()) return reason;
   if (query.inputs.size() > 2 && !query.inputs[2].layout.is_plain()) return "the bias is not plain";
-  return CreateDesc(query, ReadOperands(query, Choice::kFixed)).Refusal();
+  return ProductDesc(ReadOperands(query, Choice::kFixed)).Refusal();
 }
 
 // Plain but for b, which takes oneDNN's packed layout if that brings another implementation than the layout it has.
@@ -76,9 +64,9 @@ std::optional<LayoutProposal> Propose(const KernelQuery& query) {
   for (TensorType& type : inputs) type.layout = {};
   inputs[1].layout = query.inputs[1].layout;
   const KernelQuery plain{query.node, inputs, query.outputs, query.deterministic};
-  const PrimitiveDesc free = CreateDesc(plain, ReadOperands(plain, Choice::kAny));
+  const PrimitiveDesc free = ProductDesc(ReadOperands(plain, Choice::kAny));
   if (!free.ok()) return {};
-  const PrimitiveDesc fixed = CreateDesc(plain, ReadOperands(plain, Choice::kFixed));
+  const PrimitiveDesc fixed = ProductDesc(ReadOperands(plain, Choice::kFixed));
   const bool keeps = fixed.ok() && fixed.implementation() == free.implementation();
   const dnnl_memory_desc_t packed = Seen(free.md(dnnl_query_weights_md), query.node.attributes.Bool("transpose_b"));
   proposal.inputs[1] = keeps ? inputs[1].layout : onednn::LayoutOf(packed).value_or(Layout{});
@@ -87,15 +75,10 @@ std::optional<LayoutProposal> Propose(const KernelQuery& query) {
 
 std::unique_ptr<Kernel> Make(const KernelQuery& query) {
   const Operands o = ReadOperands(query, Choice::kFixed);
-  const PrimitiveDesc desc = CreateDesc(query, o);
+  const PrimitiveDesc desc = ProductDesc(o);
   Require(desc.ok(), "make follows an accepted query");
-  std::vector<Argument> arguments = {{DNNL_ARG_SRC, o.a, Place::kInput, 0},
-                                     {DNNL_ARG_WEIGHTS, o.b, Place::kInput, 1},
-                                     {DNNL_ARG_DST, o.y, Place::kOutput, 0}};
-  if (o.has_bias) arguments.push_back({DNNL_ARG_BIAS, o.bias, Place::kInput, 2});
-  auto kernel = std::make_unique<onednn::PrimitiveKernel>();
-  kernel->Add(desc, std::move(arguments));
-  return kernel;
+  if (query.deterministic && desc.implementation().starts_with("gemm")) return onednn::MakeInProductParts(o);
+  return onednn::MakeProduct(o);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "core/text.h"
 #include "graph/kernel.h"
 #include "graph/op.h"
+#include "layers/kernels/bound_kernel.h"
 #include "layers/kernels/cpu/onednn/onednn.h"
 #include "layers/ops/geometry.h"
 
@@ -103,6 +104,9 @@ std::string Refuse(const KernelQuery& query) {
   if (std::string reason = onednn::RefuseTypes(query); !reason.empty()) return reason;
   const Problem p = ReadProblem(query);
   if (p.x.layout.BlockOf(0) > 1) return StrCat("oneDNN has only a slow loop for blocks of images, ", p.x.ToString());
+  if (query.deterministic && p.is_backward && !p.is_max && p.x.layout == ChannelsLast(p.x.shape.rank())) {
+    return "with AVX2 its gradient of means over channels last depends on the number of threads";
+  }
   const Geometry g = PoolGeometry(p.op, *p.attributes);
   const auto kind = KindOf(p, g);
   if (!kind) return "oneDNN divides by all positions of the window or by those inside the input, this op by others";

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
 
@@ -231,10 +232,9 @@ void CheckNumbersIn(const google::protobuf::Message& message, const SolverParame
   }
 }
 
-}  // namespace
-
-const std::vector<SolverRange>& SolverRanges() {
-  static const std::vector<SolverRange> kRanges = {
+// Caffe's fields and Moka's.
+std::vector<SolverRange> MainRanges() {
+  return {
       {"test_iter", 0, kInt},  // 0: a net that is built and not tested
       {"test_interval", 0, kInt},
       {"base_lr", 0, kFloat},
@@ -269,6 +269,12 @@ const std::vector<SolverRange>& SolverRanges() {
       {"loss_scale_window", 1, kInt},
       {"noise_scale_interval", 0, kInt},
       {"noise_scale_decay", 0, kBelow1},
+  };
+}
+
+// Fields of forks.
+std::vector<SolverRange> ForkRanges() {
+  return {
       {"rampup_interval", 0, kInt},
       {"rampup_lr", 0, kFloat},
       {"max_momentum", 0, kBelow1},
@@ -293,6 +299,16 @@ const std::vector<SolverRange>& SolverRanges() {
       {"force_decay", 0, kFloat},
       {"force_iter", -1, kInt},
   };
+}
+
+}  // namespace
+
+const std::vector<SolverRange>& SolverRanges() {
+  static const std::vector<SolverRange> kRanges = [] {
+    std::vector<SolverRange> ranges = MainRanges();
+    std::ranges::copy(ForkRanges(), std::back_inserter(ranges));
+    return ranges;
+  }();
   return kRanges;
 }
 

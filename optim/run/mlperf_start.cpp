@@ -23,7 +23,7 @@ MlperfLog LogOf(const RunFolder& run) {
 
 // Samples that the net's first batch normalisation sees, of a rank's batch; 0: there is none.
 int64_t NormSpan(const NetParameter& net, int64_t batch) {
-  const auto is_norm = [](const LayerParameter& layer) { return layer.type() == "BatchNorm"; };
+  const auto is_norm = [](const LayerParameter& layer) { return TraitsOf(layer).counts_batches; };
   const auto norm = std::ranges::find_if(net.layer(), is_norm);
   if (norm == net.layer().end()) return 0;
   return batch * std::max<int64_t>(norm->batch_norm_param().sync_ranks(), 1);

@@ -16,7 +16,6 @@
 #include "core/json_whole.h"
 #include "core/text.h"
 #include "optim/run/run_folder.h"
-#include "optim/run/run_records.h"
 
 namespace moka {
 namespace {
@@ -46,8 +45,8 @@ std::optional<double> NumberAt(const Json& object, const std::string& key) {
       "train it again with this one");
 }
 
-Json StatusOf(const fs::path& folder) {
-  const fs::path file = folder / "status.json";
+// A run's run.json or status.json.
+Json ObjectIn(const fs::path& file) {
   const std::string text = ReadFile(file);
   CheckJsonBounds(text, file.string());
   Json json = Json::parse(text, nullptr, false);
@@ -66,22 +65,6 @@ WholeClock ClockOfStatus(const Json& status) {
   return {.init_s = NumberAt(*it, "init_s"), .run_s = NumberAt(*it, "run_s")};
 }
 
-// The clock of each line of metrics.jsonl, by iteration and split. Of two lines with the same the later is in force:
-// the one that a resumed run has written anew.
-using Clocks = std::map<std::pair<int64_t, std::string>, double>;
-Clocks ClocksOf(const fs::path& folder) {
-  Clocks clocks;
-  const std::string text = ReadLinesFile(folder / "metrics.jsonl", {.bytes = kRecordsLimitBytes});
-  for (const std::string& row : Split(text, '\n')) {
-    const Json json = RecordOf(row);
-    const std::optional<double> clock_s = NumberAt(json, "clock_s");
-    if (!clock_s || !json.contains("iter") || !json["iter"].is_number_integer()) continue;
-    if (!json.contains("split") || !json["split"].is_string()) continue;
-    clocks[{json["iter"].get<int64_t>(), json["split"].get<std::string>()}] = *clock_s;
-  }
-  return clocks;
-}
-
 std::optional<double> ValueOf(const MetricLine& line, const std::string& name) {
   const auto it = std::ranges::find_if(line.metrics, [&](const auto& metric) { return metric.first == name; });
   return it == line.metrics.end() ? std::nullopt : std::optional(it->second);
@@ -98,25 +81,23 @@ void AddPoint(const AccuracyPoint& point, const AccuracyTarget& target, Accuracy
 void ReadLines(const fs::path& folder, const AccuracyTarget& target, double before_s, AccuracyRun& run) {
   std::error_code code;
   if (!fs::exists(folder / "metrics.jsonl", code)) return;
-  const Clocks clocks = ClocksOf(folder);
   double waited_s = 0;
   double waited_until_s = 0;
   int64_t last = 0;
   for (const MetricLine& line : ReadMetrics(folder)) {
     if (line.split != "train" && line.split != "test") continue;
-    const auto clock = clocks.find({line.iteration, line.split});
-    if (clock == clocks.end()) RefuseOlder(folder, "has lines of metrics.jsonl without clock_s");
+    if (line.clock_s == 0 && line.iteration > 0) RefuseOlder(folder, "has lines of metrics.jsonl without clock_s");
     if (line.split == "test") {
       const std::optional<double> value = ValueOf(line, target.metric);
       if (!value) continue;
-      AddPoint({.clock_s = before_s + clock->second, .iteration = line.iteration, .epoch = line.epoch, .value = *value},
+      AddPoint({.clock_s = before_s + line.clock_s, .iteration = line.iteration, .epoch = line.epoch, .value = *value},
                target, run);
       continue;
     }
     // A line tells the mean over the iterations since the line before it.
     if (const std::optional<double> wait_ms = ValueOf(line, "input_wait_ms")) {
       waited_s += *wait_ms * 1e-3 * static_cast<double>(std::max<int64_t>(line.iteration - last, 1));
-      waited_until_s = clock->second;
+      waited_until_s = line.clock_s;
     }
     last = line.iteration;
     if (const auto rate = ValueOf(line, "images_per_s"); rate && *rate > 0) run.training_images_per_s = rate;
@@ -130,7 +111,7 @@ double SecondsBefore(const Json& run_json) {
   if (it == run_json.end() || !it->is_string()) return 0;
   const auto parent = it->get<std::string>();
   const fs::path folder = parent.substr(0, parent.rfind('@'));
-  const WholeClock clock = ClockOfStatus(StatusOf(folder));
+  const WholeClock clock = ClockOfStatus(ObjectIn(folder / "status.json"));
   if (!clock.run_s) RefuseOlder(folder, "has no clock in status.json");
   return *clock.run_s;
 }
@@ -163,8 +144,8 @@ std::string_view NameOf(AccuracyEnd end) {
 const AccuracyPoint* LastPoint(const AccuracyRun& run) { return run.points.empty() ? nullptr : &run.points.back(); }
 
 void ReadRunOfMoka(const fs::path& folder, int exit_code, const AccuracyTarget& target, AccuracyRun& run) {
-  const Json run_json = ReadRunJson(folder);
-  const Json status = StatusOf(folder);
+  const Json run_json = ObjectIn(folder / "run.json");
+  const Json status = ObjectIn(folder / "status.json");
   const WholeClock clock = ClockOfStatus(status);
   const double before_s = SecondsBefore(run_json);
   const bool has_diverged = exit_code == static_cast<int>(ErrorKind::kDiverged);

@@ -170,7 +170,7 @@ TEST_F(AccuracyCliTest, AMissedTargetIsTheExitCodeOnceAllAreTrained) {
   EXPECT_THAT(outcome.out, HasSubstr("0 of 2"));
   EXPECT_EQ(RunsIn("missed").size(), 2U);
   const Outcome diverged =
-      Moka(Words("bad", "--target accuracy=0.1 --seeds 1 --setting 'bad: base_lr=1e30' --setting 'good: base_lr=0.1'"));
+      Moka(Words("bad", "--target accuracy=0.5 --seeds 1 --setting 'bad: base_lr=3e38' --setting 'good: base_lr=0.1'"));
   EXPECT_EQ(diverged.code, 20) << diverged.err;
   EXPECT_EQ(OutcomesOf(File("bad")), (std::vector<std::string>{"bad 1 diverged", "good 1 reached"}));
 }

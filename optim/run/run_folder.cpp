@@ -464,7 +464,7 @@ std::vector<MetricLine> ReadMetrics(const fs::path& folder) {
       }
       continue;
     }
-    MetricLine line{.iteration = iteration, .epoch = 0, .clock_s = 0, .split = {}, .metrics = {}};
+    MetricLine line{.iteration = iteration, .epoch = 0, .clock_s = {}, .split = {}, .metrics = {}};
     for (const auto& [key, value] : json.items()) {
       if (key == "iter" || key == "time" || key == "finite") continue;
       if (key == "split" && value.is_string()) line.split = value.get<std::string>();

@@ -137,7 +137,7 @@ std::optional<RunProgress> ReadProgress(const std::filesystem::path& folder);
 struct MetricLine {
   int64_t iteration = 0;
   double epoch = 0;
-  double clock_s = 0;  // 0 in lines of older versions
+  std::optional<double> clock_s;  // none in lines of older versions
   std::string split;
   Metrics metrics;  // NaN for null
 };

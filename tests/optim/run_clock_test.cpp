@@ -80,9 +80,10 @@ TEST_F(RunClockTest, LinesAscendAndAResumedRunContinues) {
   double before_s = 0;
   int lines = 0;
   for (const MetricLine& line : ReadMetrics(run.path())) {
-    EXPECT_GE(line.clock_s, before_s) << line.split << " " << line.iteration;
-    EXPECT_LE(line.clock_s, run_s);
-    before_s = line.clock_s;
+    ASSERT_TRUE(line.clock_s.has_value());
+    EXPECT_GE(*line.clock_s, before_s) << line.split << " " << line.iteration;
+    EXPECT_LE(*line.clock_s, run_s);
+    before_s = *line.clock_s;
     ++lines;
     for (const auto& [name, value] : line.metrics) EXPECT_NE(name, "clock_s");
   }

@@ -155,7 +155,10 @@ std::string AccuracySvg(const AccuracyBench& bench) {
     bool is_named = false;
     for (const AccuracyRun& run : bench.runs) {
       if (run.setting != name || run.points.empty()) continue;
-      PlotSeries line{.name = is_named ? "" : name, .color = static_cast<int>(i), .is_thin = &run != middle};
+      PlotSeries line{.name = is_named ? "" : name,
+                      .markers = run.points.size() == 1,
+                      .color = static_cast<int>(i),
+                      .is_thin = &run != middle};
       is_named = true;
       // Without a value, so that the clock's axis begins at 0.
       line.points.emplace_back(0, std::numeric_limits<double>::quiet_NaN());

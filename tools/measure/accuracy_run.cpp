@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -86,18 +85,18 @@ void ReadLines(const fs::path& folder, const AccuracyTarget& target, double befo
   int64_t last = 0;
   for (const MetricLine& line : ReadMetrics(folder)) {
     if (line.split != "train" && line.split != "test") continue;
-    if (line.clock_s == 0 && line.iteration > 0) RefuseOlder(folder, "has lines of metrics.jsonl without clock_s");
+    if (!line.clock_s) RefuseOlder(folder, "has lines of metrics.jsonl without clock_s");
     if (line.split == "test") {
       const std::optional<double> value = ValueOf(line, target.metric);
       if (!value) continue;
-      AddPoint({.clock_s = before_s + line.clock_s, .iteration = line.iteration, .epoch = line.epoch, .value = *value},
+      AddPoint({.clock_s = before_s + *line.clock_s, .iteration = line.iteration, .epoch = line.epoch, .value = *value},
                target, run);
       continue;
     }
     // A line tells the mean over the iterations since the line before it.
     if (const std::optional<double> wait_ms = ValueOf(line, "input_wait_ms")) {
       waited_s += *wait_ms * 1e-3 * static_cast<double>(std::max<int64_t>(line.iteration - last, 1));
-      waited_until_s = line.clock_s;
+      waited_until_s = *line.clock_s;
     }
     last = line.iteration;
     if (const auto rate = ValueOf(line, "images_per_s"); rate && *rate > 0) run.training_images_per_s = rate;

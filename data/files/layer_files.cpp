@@ -1,5 +1,5 @@
-// Fields are found by reflection: a new layer type needs no line here. A text file counts as a list if one of its first
-// lines begins with a file's name.
+// Fields are found by reflection: a new layer type needs no line here. Of a text file each line is looked at for names
+// of files, and of folders of files.
 #include "data/files/layer_files.h"
 
 #include <google/protobuf/descriptor.h>
@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -26,7 +27,6 @@ using google::protobuf::Message;
 constexpr std::string_view kRoot = "root_folder";
 // Words that are never a file's, even where a file has that name, and folders that files of a list begin in.
 constexpr std::array<std::string_view, 7> kWords = {"name", "type", "top", "bottom", "stage", "not_stage", kRoot};
-constexpr size_t kLooked = 64;  // lines in which a list names its first file
 
 class Finder {
  public:
@@ -68,12 +68,7 @@ class Finder {
 
   void Take(const fs::path& path, const std::string& root) {
     std::error_code code;
-    if (fs::is_directory(path, code)) {
-      for (const fs::directory_entry& entry : fs::directory_iterator(path, code)) {
-        if (entry.is_regular_file(code)) files_.insert(entry.path());
-      }
-      return;
-    }
+    if (fs::is_directory(path, code)) return TakeFound(path);
     if (!fs::is_regular_file(path, code) || !files_.insert(path).second) return;
     try {
       TakeNamed(ReadLinesFile(path), root);
@@ -82,20 +77,37 @@ class Finder {
     }
   }
 
-  // A line is a name, or a name and labels; a name may have blanks.
+  // A line is a name, or names and labels; a name may have blanks.
   void TakeNamed(const std::string& text, const std::string& root) {
-    const std::vector<std::string> lines = Split(text, '\n');
-    bool is_list = false;
-    for (size_t i = 0; i < lines.size() && (is_list || i < kLooked); ++i) {
-      const std::string line(Trim(lines[i]));
-      for (const std::string& name : {line, line.substr(0, line.rfind(' ')), line.substr(0, line.find(' '))}) {
-        const fs::path file = base_ / (root + name);
-        std::error_code code;
-        if (name.empty() || !fs::is_regular_file(file, code)) continue;
-        files_.insert(file);
-        is_list = true;
-        break;
+    for (const std::string& whole : Split(text, '\n')) {
+      const std::string line(Trim(whole));
+      std::set<std::string> names = {line, line.substr(0, line.rfind(' '))};
+      std::string word;
+      for (const char c : line + " ") {
+        if (c != ' ' && c != '\t') {
+          word += c;
+        } else if (!word.empty()) {
+          names.insert(std::exchange(word, {}));
+        }
       }
+      for (const std::string& name : names) {
+        if (!name.empty()) TakeFound(base_ / (root + name));
+      }
+    }
+  }
+
+  // A file, or those in a folder, as of a clip.
+  void TakeFound(const fs::path& path) {
+    std::error_code code;
+    if (fs::is_regular_file(path, code)) {
+      files_.insert(path);
+      return;
+    }
+    if (!fs::is_directory(path, code)) return;
+    fs::directory_iterator at(path, code);
+    for (const fs::directory_iterator end; !code && at != end; at.increment(code)) {
+      std::error_code of_entry;
+      if (at->is_regular_file(of_entry)) files_.insert(at->path());
     }
   }
 

@@ -356,9 +356,10 @@ void PrefetchPipeline::Collect(PipelineStatistics& statistics) const {
   }
   // The samples looked at stand for all.
   const auto all_seen = static_cast<double>(std::max<int64_t>(seen[0] + seen[1] + seen[2], 1));
+  const int64_t make_micros = make / kNanos;
   const auto part = [&](Stage stage) {
     const auto stage_seen = static_cast<double>(seen[static_cast<size_t>(stage)]);
-    return static_cast<int64_t>(static_cast<double>(make / kNanos) * stage_seen / all_seen);
+    return static_cast<int64_t>(static_cast<double>(make_micros) * stage_seen / all_seen);
   };
   statistics.read_micros = part(Stage::kRead);
   statistics.decode_micros = part(Stage::kDecode);

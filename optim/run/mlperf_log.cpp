@@ -32,8 +32,8 @@ std::string Pair(std::string_view name, const std::string& text) {
 }
 
 // The file as the repository names it, wherever it was compiled.
-std::string FileOf(const std::source_location& where) {
-  const std::string_view path = where.file_name();
+std::string FileOf(CodePlace where) {
+  const std::string_view path = where.file;
   const size_t room = path.rfind("optim/run/");
   return std::string(room == std::string_view::npos ? path : path.substr(room));
 }
@@ -49,16 +49,15 @@ int64_t IterationOf(const Json& line) {
 }  // namespace
 
 void MlperfLog::Event(std::string_view key, const MlperfValue& value, const std::vector<MlperfField>& metadata,
-                      std::source_location where) const {
+                      CodePlace where) const {
   Write("POINT_IN_TIME", key, value, metadata, where);
 }
 
-void MlperfLog::Start(std::string_view key, const std::vector<MlperfField>& metadata,
-                      std::source_location where) const {
+void MlperfLog::Start(std::string_view key, const std::vector<MlperfField>& metadata, CodePlace where) const {
   Write("INTERVAL_START", key, {}, metadata, where);
 }
 
-void MlperfLog::End(std::string_view key, const std::vector<MlperfField>& metadata, std::source_location where) const {
+void MlperfLog::End(std::string_view key, const std::vector<MlperfField>& metadata, CodePlace where) const {
   Write("INTERVAL_END", key, {}, metadata, where);
 }
 
@@ -67,9 +66,9 @@ MlperfLog MlperfLog::At(int64_t time_ms) const {
 }
 
 void MlperfLog::Write(std::string_view type, std::string_view key, const MlperfValue& value,
-                      const std::vector<MlperfField>& metadata, const std::source_location& where) const {
+                      const std::vector<MlperfField>& metadata, CodePlace where) const {
   std::vector<std::string> more = {Pair("file", TextOf(Json(FileOf(where)))),
-                                   Pair("lineno", std::to_string(where.line()))};
+                                   Pair("lineno", std::to_string(where.line))};
   for (const MlperfField& field : metadata) more.push_back(Pair(field.name, TextOf(field.value)));
   const std::vector<std::string> parts = {Pair("namespace", "\"\""),
                                           Pair("time_ms", std::to_string(now_())),

@@ -9,11 +9,12 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <source_location>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
+
+#include "core/log.h"
 
 namespace moka {
 
@@ -35,17 +36,17 @@ class MlperfLog {
 
   // A moment, and the two ends of an interval. `metadata` comes behind the place that logs. Errors: the sink's.
   void Event(std::string_view key, const MlperfValue& value, const std::vector<MlperfField>& metadata = {},
-             std::source_location where = std::source_location::current()) const;
+             CodePlace where = CodePlace::Here()) const;
   void Start(std::string_view key, const std::vector<MlperfField>& metadata = {},
-             std::source_location where = std::source_location::current()) const;
+             CodePlace where = CodePlace::Here()) const;
   void End(std::string_view key, const std::vector<MlperfField>& metadata = {},
-           std::source_location where = std::source_location::current()) const;
+           CodePlace where = CodePlace::Here()) const;
   // The same log of another clock: for what happened before it was opened.
   MlperfLog At(int64_t time_ms) const;
 
  private:
   void Write(std::string_view type, std::string_view key, const MlperfValue& value,
-             const std::vector<MlperfField>& metadata, const std::source_location& where) const;
+             const std::vector<MlperfField>& metadata, CodePlace where) const;
 
   Sink sink_;
   Clock now_;

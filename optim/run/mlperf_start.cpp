@@ -21,12 +21,14 @@ MlperfLog LogOf(const RunFolder& run) {
           [] { return static_cast<int64_t>(std::llround(SecondsSince1970() * 1000)); }};
 }
 
-// Samples that the net's first batch normalisation sees, of a rank's batch; 0: there is none.
-int64_t NormSpan(const NetParameter& net, int64_t batch) {
+// Samples that the net's first batch normalisation sees, of a rank's batch; 0: there is none. As sync_ranks says: 0 is
+// all ranks.
+int64_t NormSpan(const NetParameter& net, int64_t batch, int64_t ranks) {
   const auto is_norm = [](const LayerParameter& layer) { return TraitsOf(layer).counts_batches; };
   const auto norm = std::ranges::find_if(net.layer(), is_norm);
   if (norm == net.layer().end()) return 0;
-  return batch * std::max<int64_t>(norm->batch_norm_param().sync_ranks(), 1);
+  const int64_t asked = norm->batch_norm_param().sync_ranks();
+  return batch * (asked == 0 || ranks == 1 ? ranks : asked);
 }
 
 }  // namespace
@@ -39,6 +41,7 @@ ColdData StartCold(const SolverParameter& solver, const SolverNets& nets, const 
                 "MLPerf's log is of a whole training, and this one goes on from a .solverstate",
                 "leave out mlperf, or start from weights");
   }
+  if (options.looks_only) return {};
   ColdData cold = DropDataPages(nets, options.base_folder);
   const bool has_ranks = options.world != nullptr && options.world->size() > 1;
   if (has_ranks) {
@@ -66,6 +69,12 @@ std::string AccuracyOf(const SolverParameter& solver, const std::string& best_me
     throw Error(ErrorKind::kConfig, PlaceOf(solver, "mlperf"),
                 "MLPerf's log counts epochs, and the train data has no end");
   }
+  if (!solver.test_initialization() && solver.test_interval() > solver.max_iter()) {
+    throw Error(ErrorKind::kConfig, PlaceOf(solver, "mlperf"),
+                StrCat("MLPerf's log needs eval_accuracy, and this training ends after ", solver.max_iter(),
+                       " iterations, before its first test"),
+                "give a test_interval of at most that");
+  }
   const std::string& metric = solver.mlperf().metric();
   if (metric.empty()) return solver.has_target_metric() ? solver.target_metric() : best_metric;
   const std::vector<std::string> names = tests.at(0)->MetricNames();
@@ -76,14 +85,14 @@ std::string AccuracyOf(const SolverParameter& solver, const std::string& best_me
               near.empty() ? StrCat("it has ", Join(names, ", ")) : near);
 }
 
-MlperfFacts FactsOf(const SolverParameter& solver, TrainNet& train, const TestNet& test) {
+MlperfFacts FactsOf(const SolverParameter& solver, TrainNet& train, const TestNet& test, int64_t ranks) {
   const int64_t tested = solver.test_iter(0) * test.feed().batch_size();
   const int64_t records = test.feed().epoch_size();
   return {.seed = 0,
           .train_samples = train.feed().epoch_size(),
           .eval_samples = records > 0 ? std::min(tested, records) : tested,
           .batch = 0,
-          .norm_span = NormSpan(train.param(), train.feed().batch_size())};
+          .norm_span = NormSpan(train.param(), train.feed().batch_size(), ranks)};
 }
 
 MlperfRun OpenMlperf(const RunFolder& run, const SolverParameter& solver, const MlperfRun::Course& course,

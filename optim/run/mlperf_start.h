@@ -23,12 +23,12 @@ namespace moka {
 ColdData StartCold(const SolverParameter& solver, const SolverNets& nets, const TrainerOptions& options);
 
 // Returns the first test net's top that is eval_accuracy; empty without `mlperf`. Errors: kConfig at mlperf.metric,
-// with the nearest name, and at mlperf for train data without an end.
+// with the nearest name, and at mlperf for train data without an end and a training that ends before its first test.
 std::string AccuracyOf(const SolverParameter& solver, const std::string& best_metric, TrainNet& train,
                        const std::vector<std::unique_ptr<TestNet>>& tests);
 
-// Returns the facts of these nets, of which the caller knows seed and batch. Requires: a test net.
-MlperfFacts FactsOf(const SolverParameter& solver, TrainNet& train, const TestNet& test);
+// Returns the facts of these nets, which so many ranks train; seed and batch are the caller's. Requires: a test net.
+MlperfFacts FactsOf(const SolverParameter& solver, TrainNet& train, const TestNet& test, int64_t ranks);
 
 // A new log, RUN/mllog.txt, with all that comes before run_start. `run` outlives it. Errors: kCantCreate, kIo.
 MlperfRun OpenMlperf(const RunFolder& run, const SolverParameter& solver, const MlperfRun::Course& course,

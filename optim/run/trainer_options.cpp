@@ -49,8 +49,14 @@ const std::vector<std::string>& FreeFields() {
   return kFields;
 }
 
+// MLPerf's log has told how long the training is, and its intervals follow the tests.
+bool IsLogged(const std::string& field, const SolverParameter& solver) {
+  return solver.has_mlperf() && (field == "test_interval" || field == "max_iter" || field == "max_epochs");
+}
+
 std::vector<std::string> LinesOf(SolverParameter solver) {
   for (const std::string& field : FreeFields()) {
+    if (IsLogged(field, solver)) continue;
     const auto* descriptor = SolverParameter::descriptor()->FindFieldByName(field);
     Require(descriptor != nullptr, StrCat("SolverParameter has a field ", field));
     solver.GetReflection()->ClearField(&solver, descriptor);

@@ -65,6 +65,7 @@ struct TrainerOptions {
   std::optional<ScalingBaseline> baseline;                     // that the scaling report compares with
   RunClock::Clock::time_point begun = RunClock::Clock::now();  // where the start-up began: init_s counts from here
   CompileOptions compile;                                      // name and inference are set by the trainer
+  bool looks_only = false;                                     // nets are built to be looked at: nothing will run
 };
 
 enum class TrainEnd { kFinished, kTargetReached, kStoppedEarly, kTargetMissed, kInterrupted, kTimeUp };
@@ -87,8 +88,8 @@ struct TrainResult {
 double ParseDuration(std::string_view text);
 
 // On resume: everything that changed since the checkpoint must be allowed to (max_iter, display, test_*, snapshot*,
-// max_time, keep_*, threads, recompute, noise_scale_*, devices). Errors: kUsage listing each field with its old and new
-// value.
+// max_time, keep_*, threads, recompute, noise_scale_*, devices); beside mlperf test_interval, max_iter and max_epochs
+// stay. Errors: kUsage listing each field with its old and new value.
 void CheckResume(const Checkpoint& checkpoint, const SolverParameter& solver, const NetParameter& net);
 
 }  // namespace moka

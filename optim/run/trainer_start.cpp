@@ -209,9 +209,14 @@ void Trainer::SetRun(RunFolder& run) {
 
 // The other ranks of a training with MLPerf's log wait until the first has said in it that the run starts.
 void Trainer::StartClock() {
+  if (solver_.has_mlperf() && is_first() && options_.run == nullptr) {
+    throw Error(ErrorKind::kUnavailable, PlaceOf(solver_, "mlperf"),
+                "MLPerf's log is written into a run's folder, and this training has none",
+                "train with moka train, or leave out mlperf");
+  }
   const bool is_new = resumed_at_ < 0;
   if (solver_.has_mlperf() && options_.run != nullptr) {
-    MlperfRun::Course course{.facts = FactsOf(solver_, *train_, *tests_.at(0)),
+    MlperfRun::Course course{.facts = FactsOf(solver_, *train_, *tests_.at(0), ranks()),
                              .test_interval = solver_.test_interval(),
                              .max_iter = max_iter_};
     course.facts.seed = seed_;

@@ -174,18 +174,22 @@ JobEnd RunJob(const std::vector<std::string>& words, const JobOptions& options) 
   const std::vector<char*> argv = ArgvOf(words);
   const std::string failure = StrCat("error: cannot start ", Printable(words.at(0)), "\n");
   const int out = options.out.empty() ? -1 : OpenForOutput(options.out);
+  // A process in the background that reads a terminal would be stopped for ever.
+  const int nothing = options.is_foreign ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
   const pid_t launcher = getpid();
   const pid_t job = fork();
   if (job < 0) throw Error(ErrorKind::kUnavailable, "the system starts no more processes");
   if (job == 0) {
     setpgid(0, 0);
     if (out >= 0) dup2(out, STDOUT_FILENO);
+    if (nothing >= 0) dup2(nothing, STDIN_FILENO);
     prctl(PR_SET_PDEATHSIG, SIGTERM);  // a launcher that is killed leaves no ranks behind
     if (getppid() != launcher) _exit(kNotStarted);
     Become(argv.data(), failure.c_str());
   }
   setpgid(job, job);  // whichever of the two comes first
   if (out >= 0) close(out);
+  if (nothing >= 0) close(nothing);
   int passed = 0;
   int status = 0;
   rusage used{};
@@ -195,8 +199,10 @@ JobEnd RunJob(const std::vector<std::string>& words, const JobOptions& options) 
     if (signal > 0 && signal != SIGCHLD) PassOn(job, signal, options.is_foreign, passed);
     if (options.each_second) options.each_second();
   }
+  if (options.is_foreign) kill(-job, SIGKILL);  // what it has left behind
   const int code = CodeOf(status);
-  if (code == kNotStarted) throw Error(ErrorKind::kUnavailable, StrCat("cannot start ", Printable(words[0])));
+  if (code == kNotStarted && !options.is_foreign)
+    throw Error(ErrorKind::kUnavailable, StrCat("cannot start ", Printable(words[0])));
   return {.code = code, .was_stopped = passed > 0, .peak_bytes = int64_t{used.ru_maxrss} * 1024};
 }
 

@@ -39,7 +39,8 @@ class HeldSignals {
 struct JobOptions {
   std::filesystem::path out{};          // takes its standard output, written anew; empty: that of this process
   std::function<void()> each_second{};  // called about once a second while it runs
-  bool is_foreign = false;              // it knows no SIGUSR1: it and what it started get SIGTERM instead
+  // It knows no SIGUSR1: it and what it started get SIGTERM instead, and SIGKILL when it has ended. It has no input.
+  bool is_foreign = false;
 };
 
 struct JobEnd {

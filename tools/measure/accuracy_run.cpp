@@ -130,8 +130,7 @@ bool AccuracyTarget::IsSmallerBetter() const {
 }
 
 bool AccuracyTarget::IsMetBy(double measured) const {
-  const auto wanted = double{static_cast<float>(value)};  // as the solver holds it
-  return IsSmallerBetter() ? measured <= wanted : measured >= wanted;
+  return IsSmallerBetter() ? measured <= held() : measured >= held();
 }
 
 std::string AccuracyTarget::Text() const { return StrCat(metric, IsSmallerBetter() ? " <= " : " >= ", value); }
@@ -195,6 +194,11 @@ void ReadRunOfPeer(const fs::path& file, const AccuracyTarget& target, AccuracyR
         "docs/time_to_accuracy.md says what a peer prints");
   }
   if (run.end == AccuracyEnd::kOpen) run.end = AccuracyEnd::kMissed;
+  if (last["reached"].get<bool>() != (run.end == AccuracyEnd::kReached)) {
+    throw Error(ErrorKind::kBadData, {},
+                StrCat(file.string(), ": its last line contradicts its tests of ", Printable(target.Text())),
+                "docs/time_to_accuracy.md says what a peer prints");
+  }
   run.clock_s = run.points.back().clock_s;
   run.init_s = NumberAt(last, "init_s");
   run.images_per_s = NumberAt(last, "images_per_s");

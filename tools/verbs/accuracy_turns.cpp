@@ -87,7 +87,7 @@ fs::path NextFolder(const fs::path& runs, const std::string& name) {
 // The words of a peer for one seed.
 std::vector<std::string> PeerWords(const AccuracyBench& bench, const AccuracySetting& setting, const AccuracyRun& run) {
   const std::vector<std::pair<std::string, std::string>> values = {{"{seed}", std::to_string(run.seed)},
-                                                                   {"{target}", ToText(bench.target.value)},
+                                                                   {"{target}", ToText(bench.target.held())},
                                                                    {"{metric}", bench.target.metric},
                                                                    {"{model}", setting.model},
                                                                    {"{out}", run.place}};
@@ -115,10 +115,22 @@ std::optional<int> EndedCode(const fs::path& folder) {
   return JsonWhole<int>(json["exit_code"]);
 }
 
-// Whether a run of before goes on from a checkpoint. Errors: kUnavailable where it is still being trained.
-bool GoesOn(const AccuracyRun& run) {
+// Whether a run's folder was made by a training of these words, of which the first is the program. Another training may
+// have taken the name that was foreseen.
+bool IsOf(const fs::path& folder, const std::vector<std::string>& words) {
+  const auto json = nlohmann::json::parse(ReadFile(folder / "run.json"), nullptr, false);
+  if (!json.is_object() || !json.contains("argv") || !json["argv"].is_array()) return false;
+  return std::all_of(words.begin() + 1, words.end(), [&](const std::string& word) {
+    return std::ranges::find(json["argv"], nlohmann::json(word)) != json["argv"].end();
+  });
+}
+
+// Whether a run of before, of a training of these words, goes on from a checkpoint. Errors: kUnavailable where it is
+// still being trained.
+bool GoesOn(const AccuracyRun& run, const std::vector<std::string>& words) {
   std::error_code code;
   if (run.place.empty() || !fs::exists(fs::path(run.place) / "run.json", code)) return false;
+  if (!IsOf(run.place, words)) return false;
   const RunFolder taken = RunFolder::Take(run.place);
   return EndedCode(run.place).has_value() || HasCheckpoint(run.place);
 }
@@ -155,15 +167,15 @@ class Turn {
       : bench_(bench), turns_(turns), setting_(setting), run_(run) {}
 
   std::optional<int> Train() {
-    const bool goes_on = GoesOn(run_);
+    const std::vector<std::string> anew = TrainWords(bench_, setting_, run_.seed);
+    const bool goes_on = GoesOn(run_, anew);
     if (goes_on) {
       if (const std::optional<int> code = EndedCode(run_.place)) return Take(*code);
       LogInfo(StrCat(Title(), " goes on in ", run_.place));
     } else {
       StartAnew(NextFolder(turns_.runs, RunName(setting_, run_.seed)));
     }
-    std::vector<std::string> words =
-        goes_on ? ResumeWords(setting_, run_.place) : TrainWords(bench_, setting_, run_.seed);
+    std::vector<std::string> words = goes_on ? ResumeWords(setting_, run_.place) : anew;
     if (!goes_on) words.push_back(StrCat("--run=", RunName(setting_, run_.seed)));
     words.push_back(StrCat("--runs=", turns_.runs.string()));
     words.insert(words.end(), turns_.narration.begin(), turns_.narration.end());
@@ -183,6 +195,8 @@ class Turn {
   std::optional<int> RunPeer() {
     StartAnew(turns_.runs / (RunName(setting_, run_.seed) + ".jsonl"));
     const bool writes_file = WritesItsFile(setting_);
+    std::error_code error;
+    fs::remove(run_.place, error);  // what an earlier one has told is not this one's
     const Job job(PeerWords(bench_, setting_, run_), writes_file ? fs::path(kNowhere) : fs::path(run_.place), true);
     job.AddTo(run_, false);
     if (job.end().was_stopped) return kInterruptedCode;
@@ -242,7 +256,6 @@ int TryAll(AccuracyBench& bench) {
 }  // namespace
 
 int TakeTurns(AccuracyBench& bench, const AccuracyTurns& turns) {
-  CreateFolders(turns.runs);
   if (const int code = TryAll(bench); code != 0) return code;
   // No run moves while one is at work.
   bench.runs.reserve(bench.runs.size() + static_cast<size_t>(turns.seeds) * bench.settings.size());

@@ -1,16 +1,19 @@
 // moka bench accuracy: trains to a target with several seeds, settings and peers by turns, and says how long it took on
 // MLPerf's clock.
 #include <fmt/format.h>
+#include <sys/file.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <utility>
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/open_file.h"
 #include "core/quiet_scope.h"
 #include "core/text.h"
 #include "core/threads/parallel.h"
@@ -37,6 +40,8 @@ constexpr const char* kPeersProgram = "tools/bench/peers/to_target.py";
 constexpr const char* kPeersPython = "build/peers/bin/python";
 // Flags of `moka train` that are passed on, here or in a setting.
 constexpr std::array kPassed = {"data-threads", "device", "gpu", "kernels", "precision", "ranks", "threads", "weights"};
+// Those that leave the recipe as it is.
+constexpr std::array kOfTheMachine = {"data-threads", "kernels", "threads"};
 
 AccuracyTarget TargetOf(const Arguments& arguments) {
   if (!arguments.Has("target"))
@@ -52,7 +57,7 @@ AccuracyTarget TargetOf(const Arguments& arguments) {
           .value = NumberOfFlag("target", std::string_view(text).substr(equals + 1), -kMost, kMost)};
 }
 
-// Splits at a sign, but not inside of quotes, which stay.
+// Splits at a sign, but not inside of quotes, which stay. Errors: kUsage for a quote that is not closed.
 std::vector<std::string> SplitOutsideQuotes(std::string_view text, char separator) {
   std::vector<std::string> parts(1);
   char quote = '\0';
@@ -68,6 +73,7 @@ std::vector<std::string> SplitOutsideQuotes(std::string_view text, char separato
     }
     parts.back() += c;
   }
+  if (quote != '\0') throw Error(ErrorKind::kUsage, StrCat("a quote is not closed: ", Printable(text)));
   std::erase_if(parts, [](const std::string& part) { return Trim(part).empty(); });
   return parts;
 }
@@ -172,8 +178,8 @@ std::vector<std::string> Overlaid(std::vector<std::string> all, const std::vecto
   for (const std::string& word : own) {
     const std::string flag = word.substr(0, word.find('=') + 1);
     if (word.starts_with("--")) std::erase_if(all, [&](const std::string& other) { return other.starts_with(flag); });
-    all.push_back(word);
   }
+  all.insert(all.end(), own.begin(), own.end());
   return all;
 }
 
@@ -181,6 +187,7 @@ std::vector<std::string> Overlaid(std::vector<std::string> all, const std::vecto
 std::vector<std::string> PeerCommand(const Arguments& arguments) {
   if (arguments.Has("peer")) {
     std::vector<std::string> words = SplitOutsideQuotes(arguments.Get("peer"), ' ');
+    if (words.empty()) throw Error(ErrorKind::kUsage, "--peer wants a command");
     for (std::string& word : words) {
       const bool is_quoted = word.size() >= 2 && (word[0] == '"' || word[0] == '\'') && word.back() == word[0];
       if (is_quoted) word = word.substr(1, word.size() - 2);
@@ -226,6 +233,19 @@ void CheckPeerProgram(const std::string& program) {
               is_default ? "tools/bench/compare --setup makes it, or give --python PROGRAM" : "");
 }
 
+// Errors: kUsage for a word that only Moka's trainings would hear of, while PyTorch's train by a fixed recipe.
+void RefuseWithoutPeer(const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    const bool is_shared = word == "--device=cpu" || std::ranges::any_of(kOfTheMachine, [&](const char* flag) {
+                             return word.starts_with(StrCat("--", flag, "="));
+                           });
+    if (is_shared) continue;
+    throw Error(ErrorKind::kUsage, {},
+                StrCat(Printable(word), " has no use for --against torch, whose recipe is fixed"),
+                StrCat("lay it over Moka's alone: --setting 'changed: ", Printable(word), "'"));
+  }
+}
+
 // Errors: kUsage for two settings of one name, which could not be told apart.
 void RefuseSameNames(const std::vector<AccuracySetting>& settings) {
   std::set<std::string> names;
@@ -247,6 +267,7 @@ std::vector<AccuracySetting> SettingsOf(const Arguments& arguments) {
   for (std::string& flag : PassedFlags(arguments)) all.push_back(std::move(flag));
   const bool has_peer = arguments.Has("against") || arguments.Has("peer");
   const std::string peer = arguments.Get("against", "peer");
+  if (has_peer && !arguments.Has("peer")) RefuseWithoutPeer(all);
   std::vector<AccuracySetting> settings;
   for (const std::string& given : models) {
     const std::string model = ModelWord(given);
@@ -269,8 +290,9 @@ std::vector<AccuracySetting> SettingsOf(const Arguments& arguments) {
   return settings;
 }
 
-// The bench of a file that is there, if it is the one that is asked for. Errors: kUsage with what differs.
-AccuracyBench Continued(AccuracyBench asked, const fs::path& file) {
+// The bench of a file that is there, if it is the one that is asked for. Errors: kUsage with what differs, and for
+// fewer seeds than it has.
+AccuracyBench Continued(AccuracyBench asked, const fs::path& file, int64_t seeds) {
   std::error_code code;
   if (!fs::exists(file, code)) return asked;
   AccuracyBench before = ReadAccuracyBench(file);
@@ -278,6 +300,11 @@ AccuracyBench Continued(AccuracyBench asked, const fs::path& file) {
   if (!differences.empty()) {
     throw Error(ErrorKind::kUsage, {}, StrCat(file.string(), " holds another measurement: ", Join(differences, "; ")),
                 "keep this one in another file, --out FILE.json, or remove that one");
+  }
+  const int64_t most = before.runs.empty() ? 0 : std::ranges::max(before.runs, {}, &AccuracyRun::seed).seed;
+  if (most > seeds) {
+    throw Error(ErrorKind::kUsage, {}, StrCat(file.string(), " has runs of seed ", most, ", and --seeds wants ", seeds),
+                StrCat("--seeds ", most, ", or another file: --out FILE.json"));
   }
   asked.runs = std::move(before.runs);
   return asked;
@@ -290,9 +317,37 @@ int AskPeers(const Arguments& arguments, const AccuracyBench& bench) {
     if (!setting.is_peer) continue;
     const JobEnd end = RunJob({setting.words.at(0), kPeersProgram, setting.model, "--check"},
                               {.out = "/dev/null", .is_foreign = true});
+    if (end.was_stopped) return static_cast<int>(ErrorKind::kInterrupted);
     if (end.code != 0) return end.code;
   }
   return 0;
+}
+
+// Keeps a second bench away from the folder of runs, whose places are foreseen before they are made. Errors:
+// kUnavailable while one is there.
+OpenFile LockOf(const fs::path& runs) {
+  CreateFolders(runs);
+  OpenFile lock = OpenFile::ForUpdating(runs / "accuracy.lock");
+  if (flock(lock.fd(), LOCK_EX | LOCK_NB) == 0) return lock;
+  throw Error(ErrorKind::kUnavailable, {}, StrCat(runs.string(), " is in use by another moka bench accuracy"),
+              "wait for it, or give this one another folder: --runs FOLDER");
+}
+
+// Errors: before anything is trained, kCantCreate for a file that cannot be written at the end, kUsage for one that is
+// asked for twice.
+void CheckAsked(const Arguments& arguments, const fs::path& out) {
+  std::map<fs::path, std::string> files = {{fs::weakly_canonical(out), "out"}};
+  for (const char* flag : {"csv", "svg"}) {
+    if (!arguments.Has(flag)) continue;
+    const fs::path file = arguments.Get(flag);
+    const auto [other, is_new] = files.emplace(fs::weakly_canonical(file), flag);
+    if (!is_new) {
+      throw Error(ErrorKind::kUsage,
+                  StrCat("--", flag, " and --", other->second, " name one file, ", Printable(file.string())));
+    }
+    if (fs::is_directory(file)) throw Error(ErrorKind::kCantCreate, StrCat(file.string(), " is a folder"));
+    const AtomicFile trial(file);  // without a commit nothing stays
+  }
 }
 
 // Flags of `moka train` that change what it says and not what it does.
@@ -323,15 +378,17 @@ int RunBenchAccuracy(const Arguments& arguments) {
   turns.file = arguments.Has("out") ? fs::path(arguments.Get("out")) : turns.runs / "accuracy.json";
   turns.narration = Narration(arguments);
   arguments.RefuseUnread({"csv", "svg", "json"});
-  bench = Continued(std::move(bench), turns.file);
+  CheckAsked(arguments, turns.file);
+  const OpenFile lock = LockOf(turns.runs);
+  bench = Continued(std::move(bench), turns.file, turns.seeds);
   if (const int code = AskPeers(arguments, bench); code != 0) return code;
   if (const int code = TakeTurns(bench, turns); code != 0) return code;
-  WriteAsked(arguments, bench);
   if (arguments.Has("json")) {
     PrintJsonText(AccuracyJson(bench));
   } else {
     PrintLines(AccuracyText(bench));
   }
+  WriteAsked(arguments, bench);
   return ExitCodeOf(bench);
 }
 

@@ -301,6 +301,7 @@ int TrainInRun(const Arguments& arguments, Training& training, Communicator* wor
     return ExplainComm(setup, std::move(options));
   }
   if (LooksInside(arguments)) {
+    options.looks_only = true;
     Trainer trainer(setup.solver, setup.nets, options);
     for (size_t i = 0; i < trainer.turns().size(); ++i) {
       LookInside(arguments, ProgramNameOf(trainer.turns().rule(i)), trainer.turns().net(i).program());

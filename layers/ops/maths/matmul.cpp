@@ -99,6 +99,12 @@ std::vector<OpCase> MatmulCases() {
        {Float32({300, 70}), Float32({65, 70}), Float32({65})},
        MatmulConstant(MatmulCase(false, true))},
       {"long_transposed", {Float32({70, 300}), Float32({65, 70}), Float32({65})}, MatmulCase(true, true, "relu")},
+      {"wide", {Float32({5, 70}), Float32({300, 70}), Float32({300})}, MatmulCase(false, true, "relu")},
+      {"wide_plain", {Float32({5, 70}), Float32({70, 300}), Float32({300})}, MatmulCase(false, false)},
+      {"many", {Float32({2, 37, 3, 4}), Float32({2, 37, 4, 5}), Float32({5})}, MatmulCase(false, false)},
+      {"many_transposed", {Float32({37, 4, 3}), Float32({37, 5, 4})}, MatmulCase(true, true)},
+      {"few_long", {Float32({2, 130, 9}), Float32({2, 9, 40}), Float32({40})}, MatmulCase(false, false)},
+      {"few_wide", {Float32({3, 9, 5}), Float32({3, 200, 9}), Float32({200})}, MatmulCase(true, true)},
       {"one_row", {Float32({1, 9}), Float32({9, 1})}, MatmulCase(false, false)},
   };
 }

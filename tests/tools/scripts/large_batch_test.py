@@ -68,12 +68,12 @@ class ChoiceTest(unittest.TestCase):
                 xml.etree.ElementTree.fromstring(text)
             compared = [arm for arm in question.arms if arm.mark]
             self.assertTrue(compared)
-            self.assertTrue(any("no effect" in line or "does not fall" in line for line in lines), lines)
+            self.assertTrue(any("not told apart" in line or "does not fall" in line for line in lines), lines)
 
     def test_a_verdict_is_the_difference_against_its_interval(self):
         half = report.interval([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
         self.assertAlmostEqual(half, 2.776 * (2 / 3) ** 0.5, places=6)
-        self.assertEqual(report.in_words(0.12, 0.4, 3), "no effect at this scale: +0.12 ± 0.40 points over 3 seeds")
+        self.assertEqual(report.in_words(0.12, 0.4, 3), "not told apart at this scale: +0.12 ± 0.40 points over 3 seeds")
         self.assertTrue(report.in_words(-0.5, 0.4, 3).startswith("worse: −0.50"))
         self.assertTrue(report.in_words(0.5, 0.4, 3).startswith("better: +0.50"))
 

@@ -1,7 +1,7 @@
 """What the rows of the study say: a table, sentences and a figure for each question.
 
-A sentence compares two arms: the difference of their means with its 95 % interval by Welch's t over the seeds. A
-difference inside the interval is called no effect at this scale. A training that diverged counts as guessing.
+A sentence compares two arms: the difference of their means with its 95 % interval by Welch's t over the seeds. Arms
+whose interval holds 0 are not told apart at this scale. A training that diverged counts as guessing, and is told.
 """
 
 import math
@@ -34,10 +34,10 @@ def signed(value):
 
 
 def in_words(difference, half, seeds):
-    """ "no effect at this scale: +0.12 ± 0.40 points over 3 seeds"."""
+    """ "not told apart at this scale: +0.12 ± 0.40 points over 3 seeds"."""
     if math.isinf(half):
         return f"not to be judged by {seeds} seed: {signed(difference)} points"
-    verdict = "better" if difference > half else "worse" if difference < -half else "no effect at this scale"
+    verdict = "better" if difference > half else "worse" if difference < -half else "not told apart at this scale"
     return f"{verdict}: {signed(difference)} ± {half:.2f} points over {seeds} seeds"
 
 
@@ -71,6 +71,12 @@ class Results:
         own, mark = self.values[arm.name], self.values[arm.mark]
         return statistics.mean(own) - statistics.mean(mark), interval(own, mark), min(len(own), len(mark))
 
+    def verdict(self, arm):
+        """The difference in words, behind how many trainings diverged."""
+        wrecks = self.diverged[arm.name]
+        told = f"{wrecks} of {len(self.values[arm.name])} diverged, " if wrecks else ""
+        return told + in_words(*self.difference(arm))
+
 
 def table(results):
     lines = ["| way | value | runs | mean | least to most | difference |", "|---|---|---|---|---|---|"]
@@ -96,25 +102,28 @@ def sentences(results):
     for arm in results.arms():
         compared = results.difference(arm)
         if compared:
-            lines.append(f"- {arm.name} beside {arm.mark}: {in_words(*compared)}.")
+            lines.append(f"- {arm.name} beside {arm.mark}: {results.verdict(arm)}.")
     return lines + (spreads(results) if question.figure == "spread" else [])
 
 
 def falls(results):
-    """Where each series is first below the mark by more than the interval."""
+    """Where each series is first below the mark by more than the interval, or diverges."""
     lines = []
     for series in dict.fromkeys(arm.series for arm in results.arms()):
         arms = sorted((arm for arm in results.arms() if arm.series == series and results.difference(arm)),
                       key=lambda arm: arm.batch)
         if not arms:
             continue
-        below = [arm for arm in arms if results.difference(arm)[0] < -results.difference(arm)[1]]
+        below = [arm for arm in arms
+                 if results.diverged[arm.name] or results.difference(arm)[0] < -results.difference(arm)[1]]
         if below:
             lines.append(f"- {series} first falls below {below[0].mark} at batch {below[0].batch:,}, of "
-                         f"{', '.join(f'{arm.batch:,}' for arm in arms)}: {in_words(*results.difference(below[0]))}.")
+                         f"{', '.join(f'{arm.batch:,}' for arm in arms)}: {results.verdict(below[0])}.")
+        elif any(math.isinf(results.difference(arm)[1]) for arm in arms):
+            lines.append(f"- {series} is not to be judged yet: there is a batch with one seed.")
         else:
             lines.append(f"- {series} does not fall below {arms[0].mark} up to batch {arms[-1].batch:,}, where it is "
-                         f"{in_words(*results.difference(arms[-1]))}.")
+                         f"{results.verdict(arms[-1])}.")
     return lines
 
 
@@ -204,4 +213,11 @@ def write_into(page, sections):
         text = re.sub(re.escape(BEGIN) + ".*?" + re.escape(END), lambda _: made, text, flags=re.DOTALL)
     else:
         text = text.rstrip("\n") + "\n\n" + made + "\n"
-    page.write_text(text, encoding="utf-8")
+    place(page, text)
+
+
+def place(path, text):
+    """Writes a file whole, or not at all."""
+    part = path.with_name(path.name + ".part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)

@@ -90,6 +90,7 @@ def one(lab, rows, training):
         raise
     if row is None:
         return
+    row["machine"] = rows.report["machine"]
     rows.add(row)
     lab.forget(row["key"])
     value = training.fields[-1]
@@ -142,7 +143,7 @@ def write_report(questions, with_agreement, options, out):
     (docs / "large_batch").mkdir(parents=True, exist_ok=True)
     for _, drawn in sections:
         for name, text in drawn.items():
-            (docs / "large_batch" / name).write_text(text, encoding="utf-8")
+            report.place(docs / "large_batch" / name, text)
     report.write_into(docs / "large_batch.md", [lines for lines, _ in sections])
     print(f"{docs / 'large_batch.md'}: {len(sections)} questions")
 
@@ -175,6 +176,8 @@ def main():
     if options.plan:
         return plan(questions, options, out)
     lab = Lab(moka, folder, folder / "runs/large_batch", options.limit, options.threads, options.keep_runs)
+    if options.report and options.question and not options.tiny:
+        sys.exit("--report writes all questions that have rows into the page; leave out --question")
     if options.report:
         return write_report(questions, "agreement" in words, options, out)
     signal.signal(signal.SIGTERM, lab.stop)

@@ -7,6 +7,7 @@ the row is written. A run that was cut goes on from its newest checkpoint, or is
 import ctypes
 import dataclasses
 import datetime
+import functools
 import hashlib
 import json
 import pathlib
@@ -64,7 +65,7 @@ class Training:
 
     def settings(self):
         kept = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "task"}
-        kept |= {"fields": dict(self.fields), "task": self.task.name, "data": self.task.data,
+        kept |= {"fields": dict(self.fields), "solver": SOLVER, "net": checksum(self.task.net), "task": self.task.name, "data": self.task.data,
                  "epochs": self.epochs or self.task.epochs, "part": self.part or self.task.part}
         return json.loads(json.dumps(kept))
 
@@ -79,6 +80,11 @@ class Training:
 
     def images(self):
         return self.length(self.task.images) * self.batch
+
+
+@functools.cache
+def checksum(net):
+    return hashlib.sha256(pathlib.Path(net).read_bytes()).hexdigest()[:12]
 
 
 def entries(database):
@@ -196,6 +202,8 @@ class Lab:
                                      stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
                                      preexec_fn=ends_with_its_parent)
             self.children.add(child)
+        if self.is_stopped.is_set():  # the signal came between the question above and here
+            child.terminate()
         said = child.communicate()[0]
         self.children.discard(child)
         return child.returncode, said

@@ -291,6 +291,7 @@ def train_to_target(options):
     race.begin()
     pictures.load(files[0])
     tested.load(files[1])
+    race.loaded()
     for iteration, chosen in enumerate(batches(len(pictures.images), options.batch, generator)):
         done = iteration == options.iterations
         if done or (iteration and iteration % options.test_interval == 0):

@@ -182,6 +182,7 @@ def train_to_target(options):
     pictures, labels = torch.load(files[0])
     validation, validation_labels = torch.load(files[1])
     validation = torch.stack([centre(picture) for picture in validation])
+    race.loaded()
     for iteration, (x, target) in enumerate(loaded(options, pictures, labels, generator)):
         done = iteration == options.iterations
         if done or (iteration and iteration % options.test_interval == 0):

@@ -110,9 +110,10 @@ def train(options):
         test(net, torch.zeros(500, 1, 28, 28, dtype=torch.uint8), torch.zeros(500, dtype=torch.long))
     race.begin()
     (images, labels), tested = torch.load(file)
+    race.loaded()
     for iteration, chosen in enumerate(batches(len(images), options.batch, generator)):
         done = iteration == options.iterations
-        if done or (iteration and iteration % options.test_interval == 0):
+        if done or iteration % options.test_interval == 0:  # at 0 as well, as the solver has it
             with race.testing():
                 accuracy, loss = test(net, *tested)
             if race.test(iteration, iteration * options.batch / len(images), accuracy, loss) or done:

@@ -12,6 +12,7 @@ pictures are decoded once and kept in a file, whose reading is on the clock. Tes
 
 import contextlib
 import json
+import math
 import os
 import pathlib
 import time
@@ -52,11 +53,15 @@ class Race:
         self.target, self.metric, self.batch, self.version, self.out = target, metric, batch, version, out
         self.falls = "loss" in metric or "error" in metric
         self.init_s = self.began = None
-        self.reached, self.tested_s, self.iterations = False, 0.0, 0
+        self.reached, self.tested_s, self.loaded_s, self.iterations = False, 0.0, 0.0, 0
 
     def begin(self):
         """Training data is touched from here on."""
         self.init_s, self.began = since_start(), time.monotonic()
+
+    def loaded(self):
+        """The data is read and cut; iterations begin."""
+        self.loaded_s = self.clock()
 
     def clock(self):
         return time.monotonic() - self.began
@@ -71,7 +76,8 @@ class Race:
         """Tells a test that has been made. Returns whether the target is reached."""
         value = loss if self.falls else accuracy
         self.iterations = iteration
-        line = {"clock_s": self.clock(), "epoch": epoch, "iteration": iteration, self.metric: value}
+        line = {"clock_s": self.clock(), "epoch": epoch, "iteration": iteration,
+                self.metric: value if math.isfinite(value) else None}
         self.out(json.dumps(line), flush=True)
         self.reached = value <= self.target if self.falls else value >= self.target
         return self.reached
@@ -79,5 +85,5 @@ class Race:
     def end(self):
         images, seconds = self.iterations * self.batch, self.clock()
         self.out(json.dumps({"reached": self.reached, "init_s": self.init_s, "images_per_s": images / seconds,
-                             "training_images_per_s": images / max(seconds - self.tested_s, 1e-9),
+                             "training_images_per_s": images / max(seconds - self.tested_s - self.loaded_s, 1e-9),
                              "version": self.version}), flush=True)

@@ -9,6 +9,7 @@ PyTorch is fastest (works.environment). Its data lie in data/peers, or where MOK
 """
 
 import argparse
+import importlib.util
 import os
 import pathlib
 import sys
@@ -47,6 +48,8 @@ def main():
     for name in data.values():
         if not (folder / name).exists():
             fail(f"the peer of {recipe} reads {folder / name}, which is not there; {made_by}")
+    if importlib.util.find_spec("torch") is None:
+        fail(f"{sys.executable} has no torch; tools/bench/compare --setup makes an environment that has")
     if options.check:
         return
     if options.target is None:

@@ -115,12 +115,12 @@ std::optional<int> EndedCode(const fs::path& folder) {
   return JsonWhole<int>(json["exit_code"]);
 }
 
-// Whether a run's folder was made by a training of these words, of which the first is the program. Another training may
-// have taken the name that was foreseen.
+// Whether a run's folder was made by a training of these words, of which the first two, the program and its verb, are
+// not in it. Another training may have taken the name that was foreseen.
 bool IsOf(const fs::path& folder, const std::vector<std::string>& words) {
   const auto json = nlohmann::json::parse(ReadFile(folder / "run.json"), nullptr, false);
   if (!json.is_object() || !json.contains("argv") || !json["argv"].is_array()) return false;
-  return std::all_of(words.begin() + 1, words.end(), [&](const std::string& word) {
+  return std::all_of(words.begin() + 2, words.end(), [&](const std::string& word) {
     return std::ranges::find(json["argv"], nlohmann::json(word)) != json["argv"].end();
   });
 }

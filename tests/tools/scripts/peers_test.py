@@ -87,6 +87,7 @@ class TableTest(unittest.TestCase):
             shutil.copy(PEERS / name, self.folder)
         (self.folder / "peer.py").write_text(PEER, encoding="utf-8")
         (self.folder / "works.py").write_text(TABLE, encoding="utf-8")
+        (self.folder / "torch.py").write_text("", encoding="utf-8")  # this peer does without; the program asks for it
 
     def start(self, *words, program=None):
         return subprocess.run([sys.executable, str(program or self.folder / "to_target.py"), *words], check=False,

@@ -12,7 +12,7 @@ Follows models/cifar10_resnet20/solver_12epoch.prototxt and train_val.prototxt:
   net       ResNet-20, shortcuts without parameters (every second pixel, zero channels), msra filler, BatchNorm eps 1e-5
   data      (B,G,R - mean) / std; training pads 4 pixels of zeros before the mean, crops 32x32 and mirrors at random;
             epochs are reshuffled and follow each other without dropping a record
-  rate      a line from --warmup-start-lr to the cosine over --warmup iterations, then a cosine to 0; with --steps the
+  rate      a line from --warmup-start-lr to --lr over --warmup iterations, then the cosine to 0; with --steps the
             rate is divided by 10 at each of them, and nothing else
   update    Caffe's: h = momentum*h + rate*(g + decay*w); w -= h, for every parameter, biases and BatchNorm's too
 Prints the test accuracy after each epoch; the tars hold <split>/<class>/<name>.jpg, classes in alphabetical order.
@@ -21,7 +21,6 @@ Prints the test accuracy after each epoch; the tars hold <split>/<class>/<name>.
 import argparse
 import contextlib
 import io
-import json
 import math
 import tarfile
 import time
@@ -32,7 +31,7 @@ import torch.nn.functional as F
 from PIL import Image
 from torch import nn
 
-from race import Race, add_options, imported
+from race import Race, add_options, imported, save
 
 MEAN = (113.86, 122.94, 125.28)  # B, G, R
 STD = (66.45, 61.91, 62.53)
@@ -93,16 +92,18 @@ class ResNet(nn.Module):
 
 
 class CaffeSgd:
-    """The rate inside the history, as Caffe keeps it."""
+    """The rate inside the history, as Caffe keeps it. decayed: the parameters that the decay is of, if not all."""
 
-    def __init__(self, parameters, momentum, decay):
+    def __init__(self, parameters, momentum, decay, decayed=None):
         self.parameters, self.momentum, self.decay = list(parameters), momentum, decay
+        self.decayed = self.parameters if decayed is None else decayed
         self.history = [torch.zeros_like(p) for p in self.parameters]
 
     @torch.no_grad()
     def step(self, rate):
         """rate: a tensor, so that a recorded step reads the present one."""
-        gradients = torch._foreach_add([p.grad for p in self.parameters], self.parameters, alpha=self.decay)
+        gradients = [p.grad for p in self.parameters]
+        torch._foreach_add_([p.grad for p in self.decayed], self.decayed, alpha=self.decay)
         torch._foreach_mul_(gradients, rate)
         torch._foreach_mul_(self.history, self.momentum)
         torch._foreach_add_(self.history, gradients)
@@ -111,14 +112,11 @@ class CaffeSgd:
             p.grad = None
 
 
-def rate_at(options, iteration):
-    def cosine(i):
-        return options.lr * (1 + math.cos(math.pi * i / options.iterations)) / 2
-
-    if iteration >= options.warmup:
-        return cosine(iteration)
-    start = options.warmup_start_lr
-    return start + (cosine(options.warmup) - start) * iteration / options.warmup
+def rate_at(options, iteration, low=0.0):
+    """A line from --warmup-start-lr to --lr, then what a cosine from --lr to low has come to meanwhile."""
+    if iteration < options.warmup:
+        return options.warmup_start_lr + (options.lr - options.warmup_start_lr) * iteration / options.warmup
+    return low + (options.lr - low) * (1 + math.cos(math.pi * iteration / options.iterations)) / 2
 
 
 def stepped_rate(options, iteration):
@@ -331,10 +329,7 @@ def main():
     if options.target is not None:
         return train_to_target(options)
     result = train(options)
-    if options.out:
-        with open(options.out, "w", encoding="utf-8") as file:
-            json.dump(result, file, indent=1)
-            file.write("\n")
+    save(result, options.out)
 
 
 if __name__ == "__main__":

@@ -11,13 +11,12 @@ Follows models/clothing_resnet/solver.prototxt and train_val.prototxt:
   data      (B,G,R - mean) / std; training takes rectangles of 25-100 % of the area and aspects 3/4-4/3, resized to 96x96
             with antialiasing, mirrored at random; validation the central 112x112 after the shorter side became 112
   loss      cross-entropy of labels smoothed by 0.1 in training
-  rate      a line from --warmup-start-lr to the cosine over --warmup iterations, then a cosine to 0
+  rate      a line from --warmup-start-lr to --lr over --warmup iterations, then the cosine to 0
   update    Caffe's: h = momentum*h + rate*(g + decay*w); w -= h, for every parameter, biases and BatchNorm's too
 Prints the validation accuracy as training goes on; the last one counts.
 """
 
 import argparse
-import json
 import math
 import pathlib
 import time
@@ -30,7 +29,7 @@ from torch import nn
 from torchvision.transforms import RandomResizedCrop
 
 from cifar_torch import CaffeSgd, batches, rate_at, without_traces
-from race import Race, add_options, imported
+from race import Race, add_options, imported, save
 
 MEAN = (114.6, 120.0, 140.1)  # B, G, R
 STD = (62.2, 65.0, 65.8)
@@ -216,10 +215,7 @@ def main():
     if options.target is not None:
         return train_to_target(options)
     result = train(options)
-    if options.out:
-        with open(options.out, "w", encoding="utf-8") as file:
-            json.dump(result, file, indent=1)
-            file.write("\n")
+    save(result, options.out)
 
 
 if __name__ == "__main__":

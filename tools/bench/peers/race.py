@@ -32,7 +32,8 @@ def imported(source, read):
     import torch  # the rest of this module does without
 
     source, facts = pathlib.Path(source), pathlib.Path(source).stat()
-    file = IMPORTED / f"{source.parent.name}-{source.name}-{facts.st_size}-{facts.st_mtime_ns}.pt"
+    name = f"{source.parent.name}-{source.name}-{read.__name__}-{facts.st_size}-{facts.st_mtime_ns}.pt"
+    file = IMPORTED / name
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         part = file.with_suffix(f".{os.getpid()}")
@@ -41,16 +42,27 @@ def imported(source, read):
     return file
 
 
-def add_options(parser):
+def add_options(parser, *metrics):
+    """metrics: what the peer measures, where that is not an accuracy and a loss."""
     parser.add_argument("--target", type=float, help="of the metric, at which training ends; prints JSON")
-    parser.add_argument("--metric", default="accuracy", help="a name with loss or error in it: the test loss")
+    if metrics:
+        parser.add_argument("--metric", default=metrics[0], choices=metrics)
+    else:
+        parser.add_argument("--metric", default="accuracy", help="a name with loss or error in it: the test loss")
+
+
+def save(result, path):
+    """Writes what a training without a target has told. path: none leaves it out."""
+    if path:
+        pathlib.Path(path).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
 class Race:
-    """One training to a target. batch: images an iteration."""
+    """One training to a target. batch: images an iteration; before: iterations of a first training on its clock."""
 
-    def __init__(self, target, metric, batch, version, out=print):
+    def __init__(self, target, metric, batch, version, before=0, out=print):
         self.target, self.metric, self.batch, self.version, self.out = target, metric, batch, version, out
+        self.before = before
         self.falls = "loss" in metric or "error" in metric
         self.init_s = self.began = None
         self.reached, self.tested_s, self.loaded_s, self.iterations = False, 0.0, 0.0, 0
@@ -72,9 +84,10 @@ class Race:
         yield
         self.tested_s += time.monotonic() - begin
 
-    def test(self, iteration, epoch, accuracy, loss):
-        """Tells a test that has been made. Returns whether the target is reached."""
-        value = loss if self.falls else accuracy
+    def test(self, iteration, epoch, quality, loss=math.nan):
+        """Tells a test that has been made. quality: an accuracy or what else rises. Returns whether the target is
+        reached."""
+        value = loss if self.falls else quality
         self.iterations = iteration
         line = {"clock_s": self.clock(), "epoch": epoch, "iteration": iteration,
                 self.metric: value if math.isfinite(value) else None}
@@ -83,7 +96,7 @@ class Race:
         return self.reached
 
     def end(self):
-        images, seconds = self.iterations * self.batch, self.clock()
+        images, seconds = (self.before + self.iterations) * self.batch, self.clock()
         self.out(json.dumps({"reached": self.reached, "init_s": self.init_s, "images_per_s": images / seconds,
                              "training_images_per_s": images / max(seconds - self.tested_s - self.loaded_s, 1e-9),
                              "version": self.version}), flush=True)

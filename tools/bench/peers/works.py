@@ -41,6 +41,10 @@ CIFAR = ({"--train": "cifar10_jpeg_train.tar.gz", "--test": "cifar10_jpeg_test.t
          "link the two archives that tools/data/get cifar10-jpeg imports")
 HE = ["--lr", "0.1", "--warmup", "0", "--weight-decay", "1e-4", "--iterations", "64000", "--steps", "32000,48000"]
 TARGETS = {
+    "babi_memn2n/solver": ("babi_torch.py", {"--data": "babi_en.tar.gz"}, [],
+                           "link the archive that tools/data/get babi reads"),
+    "bccd_ssd/solver": ("ssd_torch.py", {"--data": "bccd_trainval.tar"}, [],
+                        "link the archive that tools/data/get bccd reads"),
     "lenet/solver": ("mnist_torch.py", {"--data": "mnist"}, [],
                      "put the four files there that tools/data/get mnist imports"),
     "cifar10_resnet20/solver": ("cifar_torch.py", CIFAR[0], HE, CIFAR[1]),
@@ -49,6 +53,8 @@ TARGETS = {
     "clothing_resnet/solver": ("clothing_torch.py",
                                {"--train": "clothing/train", "--validation": "clothing/validation"}, [],
                                "moka data export data/clothing/train writes one, data/clothing/validation the other"),
+    "multi30k_attention/solver": ("translate_torch.py", {"--data": "multi30k"}, [],
+                                  "link data/multi30k, which tools/data/get multi30k makes"),
 }
 
 

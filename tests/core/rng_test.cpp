@@ -60,6 +60,17 @@ TEST(PermutationTest, IsABijectionOfEveryCount) {
   }
 }
 
+// The same rows stand in tests/tools/scripts/peers_test.py: a peer keeps the same records back.
+TEST(PermutationTest, KeepsTheOrderThatCheckpointsAndPeersCountOn) {
+  const auto first = [](const Permutation& permutation, uint64_t count) {
+    std::vector<uint64_t> places;
+    for (uint64_t i = 0; i < count; ++i) places.push_back(permutation(i));
+    return places;
+  };
+  EXPECT_EQ(first(Permutation(20, 0x7A11DA7E, 0), 10), (std::vector<uint64_t>{1, 10, 6, 2, 5, 14, 0, 16, 4, 9}));
+  EXPECT_EQ(first(Permutation(5, 0x123456789ABCDEF, (7ULL << 33) + 3), 5), (std::vector<uint64_t>{3, 1, 2, 0, 4}));
+}
+
 TEST(PermutationTest, StreamsDifferAndFirstItemsSpreadEvenly) {
   constexpr uint64_t kCount = 1000;
   constexpr int kEpochs = 2000;

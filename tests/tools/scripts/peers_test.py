@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The protocol and the table of peers that train to a target, without PyTorch: tools/bench/peers/{race,to_target}.py.
+"""What peers that train to a target share, without PyTorch: tools/bench/peers/{permutation,race,to_target,works}.py.
 
 Usage: peers_test.py PEERS
 """
@@ -16,6 +16,7 @@ import unittest
 
 PEERS = pathlib.Path(sys.argv.pop(1))
 sys.path.insert(0, str(PEERS))
+import permutation  # noqa: E402
 import race  # noqa: E402
 import works  # noqa: E402
 
@@ -75,9 +76,26 @@ class RaceTest(unittest.TestCase):
         self.assertEqual([t["test_loss"] for t in tests], [-0.1, -0.6])
         self.assertTrue(last["reached"])
 
+    def test_what_a_training_told_is_written_where_it_is_asked_for(self):
+        with tempfile.TemporaryDirectory() as folder:
+            race.save({"losses": [0.5]}, None)
+            race.save({"losses": [0.5]}, f"{folder}/told.json")
+            self.assertEqual(json.loads(pathlib.Path(folder, "told.json").read_text(encoding="utf-8")), {"losses": [0.5]})
+
     def test_the_process_is_older_than_its_modules(self):
         self.assertGreater(race.since_start(), 0)
         self.assertLess(race.since_start(), 600)
+
+
+class PermutationTest(unittest.TestCase):
+    def test_it_is_the_order_of_moka(self):
+        # The same rows stand in tests/core/rng_test.cpp.
+        self.assertEqual(permutation.permuted(20, 0x7A11DA7E, 0)[:10], [1, 10, 6, 2, 5, 14, 0, 16, 4, 9])
+        self.assertEqual(permutation.permuted(5, 0x123456789ABCDEF, (7 << 33) + 3), [3, 1, 2, 0, 4])
+
+    def test_it_is_a_bijection(self):
+        for count in (1, 2, 7, 64, 100):
+            self.assertEqual(sorted(permutation.permuted(count, 11, 4)), list(range(count)))
 
 
 class TableTest(unittest.TestCase):

@@ -94,7 +94,8 @@ def in_rows(questions, numbers):
 def read_archive(archive):
     """The tensors of the questions to train on and of those for validation."""
     questions, numbers = read_questions(archive)
-    assert len(numbers) + 4 == WORDS, f"{len(numbers)} words"
+    if len(numbers) + 4 != WORDS:
+        raise SystemExit(f"{archive}: expected {WORDS - 4} words and answers, found {len(numbers)}")
     places, kept = permuted(len(questions), VALIDATION_SEED, 0), round(len(questions) * VALIDATION_PART)
     return [in_rows([q for q, place in zip(questions, places) if (place < kept) == is_kept], numbers)
             for is_kept in (False, True)]

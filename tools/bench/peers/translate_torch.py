@@ -2,7 +2,7 @@
 """PyTorch peer of models/multi30k_attention: the same net, pieces of words, batches, rates and update rule.
 
 Usage: translate_torch.py --data FOLDER [--seed 1] [--epochs 10] [--out result.json]
-       ... --epochs 3 --warmup 100 --test-interval 151    solver_3epoch.prototxt
+       ... --epochs 3 --warmup 100 --test-interval 151    a shorter schedule
        ... --target 0.66      ends at that accuracy and prints the lines of race.py instead
        FOLDER: data/multi30k as tools/data/get multi30k makes it: texts, and the vocabularies de.txt and en.txt
 

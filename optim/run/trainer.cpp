@@ -15,6 +15,7 @@
 #include "optim/optimizers/lr_policy.h"
 #include "optim/optimizers/solver_fields.h"
 #include "optim/run/sample_grid.h"
+#include "optim/run/target.h"
 #include "optim/signals.h"
 #include "proto/nets/net_file.h"
 #include "proto/text/places.h"
@@ -321,11 +322,9 @@ bool Trainer::TestAll() {
 
 bool Trainer::RankTest(const std::vector<OutputValue>& outputs) {
   if (solver_.has_target_metric()) {
-    const bool is_smaller_better = solver_.target_metric().find("loss") != std::string::npos ||
-                                   solver_.target_metric().find("error") != std::string::npos;
     const double value = ValueOf(outputs, solver_.target_metric()).value_or(std::nan(""));
-    is_target_reached_ = is_target_reached_ || (is_smaller_better ? value <= double{solver_.target_value()}
-                                                                  : value >= double{solver_.target_value()});
+    is_target_reached_ =
+        is_target_reached_ || MeetsTarget(solver_.target_metric(), value, double{solver_.target_value()});
   }
   const std::optional<double> value = ValueOf(outputs, best_metric_);
   if (!value || !std::isfinite(*value)) return false;

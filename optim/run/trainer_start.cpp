@@ -18,6 +18,7 @@
 #include "optim/precision.h"
 #include "optim/run/mlperf_start.h"
 #include "optim/run/sample_grid.h"
+#include "optim/run/target.h"
 #include "optim/run/trainer.h"
 #include "optim/signals.h"
 #include "optim/step/compression_policy.h"
@@ -86,8 +87,7 @@ uint64_t DrawSeed() {
 // Losses, by their weight or their name, and errors.
 bool IsSmallerBetter(const std::string& metric, const std::vector<BuiltNet::Output>& outputs) {
   const auto is_loss = [&](const BuiltNet::Output& output) { return output.name == metric && output.loss_weight > 0; };
-  return std::ranges::any_of(outputs, is_loss) || metric.find("loss") != std::string::npos ||
-         metric.find("error") != std::string::npos;
+  return std::ranges::any_of(outputs, is_loss) || FallsToItsTarget(metric);
 }
 
 Evaluation EvaluationOf(const SolverParameter& solver) {
@@ -317,6 +317,11 @@ void Trainer::ChooseMetrics() {
     check("target_metric", solver_.target_metric());
     if (!solver_.has_target_value())
       FailToStart(solver_, "target_metric", "target_metric needs target_value, which is not given");
+    if (is_tested && IsSmallerBetter(solver_.target_metric(), tests_[0]->outputs()) !=
+                         FallsToItsTarget(solver_.target_metric())) {
+      FailToStart(solver_, "target_metric",
+                  "this output is a loss, and falls to its target only under a name with \"loss\" in it");
+    }
   }
   if (solver_.has_best_metric()) {
     check("best_metric", solver_.best_metric());

@@ -15,6 +15,7 @@
 #include "core/json_whole.h"
 #include "core/text.h"
 #include "optim/run/run_folder.h"
+#include "optim/run/target.h"
 
 namespace moka {
 namespace {
@@ -73,7 +74,7 @@ std::optional<double> ValueOf(const MetricLine& line, const std::string& name) {
 void AddPoint(const AccuracyPoint& point, const AccuracyTarget& target, AccuracyRun& run) {
   if (run.end == AccuracyEnd::kReached) return;
   run.points.push_back(point);
-  if (target.IsMetBy(point.value)) run.end = AccuracyEnd::kReached;
+  if (MeetsTarget(target.metric, point.value, target.value)) run.end = AccuracyEnd::kReached;
 }
 
 // Tests, and the rates of iterations.
@@ -125,15 +126,7 @@ Json PeerLine(const std::string& row, const SourcePlace& place) {
 
 }  // namespace
 
-bool AccuracyTarget::IsSmallerBetter() const {
-  return metric.find("loss") != std::string::npos || metric.find("error") != std::string::npos;
-}
-
-bool AccuracyTarget::IsMetBy(double measured) const {
-  return IsSmallerBetter() ? measured <= held() : measured >= held();
-}
-
-std::string AccuracyTarget::Text() const { return StrCat(metric, IsSmallerBetter() ? " <= " : " >= ", value); }
+std::string AccuracyTarget::Text() const { return StrCat(metric, FallsToItsTarget(metric) ? " <= " : " >= ", value); }
 
 std::string_view NameOf(AccuracyEnd end) {
   return std::ranges::find(kEnds, end, &decltype(kEnds)::value_type::first)->second;

@@ -17,11 +17,6 @@ struct AccuracyTarget {
   std::string metric;
   double value = 0;
 
-  // Losses and errors fall, as the trainer has it for target_metric.
-  bool IsSmallerBetter() const;
-  // The value as a solver holds it, in single precision: all contenders go by it.
-  double held() const { return double{static_cast<float>(value)}; }
-  bool IsMetBy(double measured) const;
   // "accuracy >= 0.9".
   std::string Text() const;
 };

@@ -87,7 +87,7 @@ fs::path NextFolder(const fs::path& runs, const std::string& name) {
 // The words of a peer for one seed.
 std::vector<std::string> PeerWords(const AccuracyBench& bench, const AccuracySetting& setting, const AccuracyRun& run) {
   const std::vector<std::pair<std::string, std::string>> values = {{"{seed}", std::to_string(run.seed)},
-                                                                   {"{target}", ToText(bench.target.held())},
+                                                                   {"{target}", ToText(bench.target.value)},
                                                                    {"{metric}", bench.target.metric},
                                                                    {"{model}", setting.model},
                                                                    {"{out}", run.place}};

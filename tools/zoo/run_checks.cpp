@@ -9,6 +9,7 @@
 #include "data/pipeline/open_pipeline.h"
 #include "layers/net/layer.h"
 #include "optim/run/run_folder.h"
+#include "optim/run/target.h"
 #include "tools/cli/command_line.h"
 #include "tools/infer/source.h"
 #include "tools/infer/translate.h"
@@ -22,7 +23,7 @@ namespace fs = std::filesystem;
 bool IsSmallerBetter(const ZooRecipe& recipe, const NetParameter& test) {
   if (recipe.has_smaller_is_better()) return recipe.smaller_is_better();
   const std::string& metric = recipe.metric();
-  if (metric.find("loss") != std::string::npos || metric.find("error") != std::string::npos) return true;
+  if (FallsToItsTarget(metric)) return true;
   return std::ranges::any_of(test.layer(), [&](const LayerParameter& layer) {
     return TraitsOf(layer).is_loss && layer.top_size() > 0 && layer.top(0) == metric;
   });
@@ -65,7 +66,9 @@ CheckResult TrainToFloor(const CheckContext& context, std::string_view check, co
   const std::string text = fmt::format("{} {:.5g} at the end", recipe.metric(), *value);
   if (!floor) return Holds(check, text);
   const bool is_smaller = !nets.nets.tests.empty() && IsSmallerBetter(recipe, nets.nets.tests[0]);
-  const bool is_reached = is_smaller ? *value <= *floor : *value >= *floor;
+  const auto measured = static_cast<float>(*value);
+  const auto wanted = static_cast<float>(*floor);
+  const bool is_reached = is_smaller ? measured <= wanted : measured >= wanted;
   const std::string against = fmt::format("{}, {} {:.5g}", text, is_smaller ? "ceiling" : "floor", *floor);
   return is_reached ? Holds(check, against) : Fails(check, against);
 }

@@ -1,7 +1,7 @@
 // Integer class labels kept in float tensors, as Caffe does: one label a line of x along the class axis.
 #pragma once
 
-#include <cmath>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -36,8 +36,9 @@ inline constexpr int64_t kWrongLabel = -2;  // not an integer, or outside [0, cl
 // The class of a label value in [0, classes), or one of the two above.
 MOKA_HOST_DEVICE inline int64_t ReadLabel(bool has_ignore, int64_t ignore_label, double value, int64_t classes) {
   if (has_ignore && value == static_cast<double>(ignore_label)) return kIgnoredLabel;
-  if (!(value >= 0 && value < static_cast<double>(classes)) || value != std::floor(value)) return kWrongLabel;
-  return static_cast<int64_t>(value);
+  if (!(value >= 0 && value < static_cast<double>(classes))) return kWrongLabel;
+  const auto label = static_cast<int64_t>(value);
+  return static_cast<double>(label) == value ? label : kWrongLabel;
 }
 inline int64_t ReadLabel(const Attributes& attributes, double value, int64_t classes) {
   return ReadLabel(attributes.Bool("has_ignore"), attributes.Int("ignore_label"), value, classes);

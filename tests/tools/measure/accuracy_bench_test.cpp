@@ -1,4 +1,5 @@
 // Runs and peers as moka bench accuracy reads them, its sums, and the file that it goes on from.
+#include "optim/run/target.h"
 #include "tools/measure/accuracy_bench.h"
 
 #include <gmock/gmock.h>
@@ -135,12 +136,26 @@ TEST_F(AccuracyRunTest, RunsOfOlderProgramsAreRefused) {
 
 TEST_F(AccuracyRunTest, LossesFallToTheirTarget) {
   const AccuracyTarget loss{.metric = "test_loss", .value = 0.35};
-  EXPECT_TRUE(loss.IsMetBy(0.3));
-  EXPECT_FALSE(loss.IsMetBy(0.4));
-  EXPECT_FALSE(loss.IsMetBy(NAN));
+  EXPECT_TRUE(MeetsTarget(loss.metric, 0.3, loss.value));
+  EXPECT_FALSE(MeetsTarget(loss.metric, 0.4, loss.value));
+  EXPECT_FALSE(MeetsTarget(loss.metric, NAN, loss.value));
   EXPECT_EQ(loss.Text(), "test_loss <= 0.35");
-  EXPECT_TRUE(kTarget.IsMetBy(double{0.9F})) << "the solver holds a float";
-  EXPECT_FALSE(kTarget.IsMetBy(NAN));
+  EXPECT_FALSE(MeetsTarget("accuracy", NAN, 0.9));
+  EXPECT_FALSE(MeetsTarget("accuracy", 0.8999, 0.9));
+}
+
+// A count of right answers out of many meets its own decimal, whichever way it was averaged and the target is held.
+TEST_F(AccuracyRunTest, ACountMeetsItsOwnDecimal) {
+  for (int right = 0; right <= 1000; ++right) {
+    const double target = std::stod(fmt::format("{:.3f}", right / 1000.0));
+    double sum = 0;  // of ten batches of 100 in single precision
+    for (int batch = 0; batch < 10; ++batch) {
+      sum += double{static_cast<float>(right / 10 + (batch < right % 10 ? 1 : 0)) / 100.0F};
+    }
+    EXPECT_TRUE(MeetsTarget("accuracy", sum / 10, double{static_cast<float>(target)})) << right;
+    EXPECT_TRUE(MeetsTarget("accuracy", right / 1000.0, target)) << right;
+    EXPECT_FALSE(MeetsTarget("accuracy", (right - 1) / 1000.0, target)) << right;
+  }
 }
 
 TEST_F(AccuracyRunTest, LinesOfAPeerAreReadAsItsProtocolHasThem) {

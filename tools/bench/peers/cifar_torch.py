@@ -134,39 +134,38 @@ def without_traces(net, solver):
 
 
 class Pictures:
-    """Pictures [N,3,32,32] uint8 and labels [N], where the net computes."""
+    """Square pictures [N,C,S,S] uint8 and labels [N], where the net computes."""
 
-    def __init__(self, images, labels, device):
+    def __init__(self, images, labels, device, mean=MEAN, std=STD):
         self.images, self.labels = images.to(device), labels.to(device)
-        self.mean = torch.tensor(MEAN, device=device).view(3, 1, 1)
-        self.std = torch.tensor(STD, device=device).view(3, 1, 1)
-        self.rows = torch.arange(32, device=device)
+        self.mean = torch.tensor(mean, device=device).view(-1, 1, 1)
+        self.std = torch.tensor(std, device=device).view(-1, 1, 1)
+        self.channels = torch.arange(images.shape[1], device=device).view(1, -1, 1, 1)
+        self.rows = torch.arange(images.shape[2], device=device)
 
-    def load(self, file):
+    def load(self, images, labels):
         """Fills in what imported() has kept."""
-        images, labels = torch.load(file)
         self.images.copy_(images)
         self.labels.copy_(labels)
 
     def normalise(self, images):
         return ((images.float() - self.mean) / self.std).contiguous(memory_format=torch.channels_last)
 
-    def augmented(self, draw):
-        """Crops of the pictures padded by 4, mirrored or not, as draw [N,4] says: record, top, left, is mirrored."""
+    def augmented(self, draw, pad=4):
+        """Crops of the padded pictures, mirrored or not, as draw [N,4] says: record, top, left, is mirrored."""
         chosen, top, left, mirrored = draw.unsqueeze(2).unbind(1)
-        padded = F.pad(self.images[chosen.flatten()], (4, 4, 4, 4))
-        columns = torch.where(mirrored > 0, 31 - self.rows, self.rows) + left
+        padded = F.pad(self.images[chosen.flatten()], (pad, pad, pad, pad))
+        columns = torch.where(mirrored > 0, len(self.rows) - 1 - self.rows, self.rows) + left
         sample = torch.arange(len(draw), device=draw.device).view(-1, 1, 1, 1)
-        return padded[sample, torch.arange(3, device=draw.device).view(1, -1, 1, 1),
-                      (top + self.rows)[:, None, :, None], columns[:, None, None, :]]
+        return padded[sample, self.channels, (top + self.rows)[:, None, :, None], columns[:, None, None, :]]
 
 
-def drawn(chosen, generator):
-    """[N,4] int64: records, where their 32x32 crops of the padded pictures begin (0 to 8), and 1 to mirror them."""
+def drawn(chosen, generator, pad=4, mirrors=0.5):
+    """[N,4] int64: records, where the crops of the padded pictures begin (0 to 2 pad), and 1 for the part mirrored."""
     count = len(chosen)
-    top = torch.randint(0, 9, (count, 1), generator=generator)
-    left = torch.randint(0, 9, (count, 1), generator=generator)
-    mirrored = torch.rand(count, 1, generator=generator) < 0.5
+    top = torch.randint(0, 2 * pad + 1, (count, 1), generator=generator)
+    left = torch.randint(0, 2 * pad + 1, (count, 1), generator=generator)
+    mirrored = torch.rand(count, 1, generator=generator) < mirrors
     return torch.cat([chosen.view(-1, 1), top, left, mirrored.long()], 1)
 
 
@@ -287,8 +286,8 @@ def train_to_target(options):
     step.warm_up()
     test(net, tested)
     race.begin()
-    pictures.load(files[0])
-    tested.load(files[1])
+    pictures.load(*torch.load(files[0]))
+    tested.load(*torch.load(files[1]))
     race.loaded()
     for iteration, chosen in enumerate(batches(len(pictures.images), options.batch, generator)):
         done = iteration == options.iterations

@@ -39,14 +39,18 @@ ROWS = [
 # measured for these nets (docs/performance.md).
 CIFAR = ({"--train": "cifar10_jpeg_train.tar.gz", "--test": "cifar10_jpeg_test.tar.gz"},
          "link the two archives that tools/data/get cifar10-jpeg imports")
+MNIST = "put the four files there that tools/data/get mnist imports"
+FAST_MNIST = ["--lr", "0.2", "--warmup-start-lr", "0.01", "--warmup", "281", "--iterations", "1407",
+              "--test-interval", "469"]
 HE = ["--lr", "0.1", "--warmup", "0", "--weight-decay", "1e-4", "--iterations", "64000", "--steps", "32000,48000"]
 TARGETS = {
     "babi_memn2n/solver": ("babi_torch.py", {"--data": "babi_en.tar.gz"}, [],
                            "link the archive that tools/data/get babi reads"),
     "bccd_ssd/solver": ("ssd_torch.py", {"--data": "bccd_trainval.tar"}, [],
                         "link the archive that tools/data/get bccd reads"),
-    "lenet/solver": ("mnist_torch.py", {"--data": "mnist"}, [],
-                     "put the four files there that tools/data/get mnist imports"),
+    "lenet/solver": ("mnist_torch.py", {"--data": "mnist"}, [], MNIST),
+    "cifar10_fast/solver": ("fast_torch.py", CIFAR[0], [], CIFAR[1]),
+    "mnist_fast/solver": ("fast_torch.py", {"--digits": "mnist"}, FAST_MNIST, MNIST),
     "cifar10_resnet20/solver": ("cifar_torch.py", CIFAR[0], HE, CIFAR[1]),
     "cifar10_resnet20/solver_12epoch": ("cifar_torch.py", CIFAR[0], [], CIFAR[1]),
     "cifar10_resnet56/solver": ("cifar_torch.py", CIFAR[0], ["--blocks", "9", *HE], CIFAR[1]),

@@ -3,12 +3,16 @@
 #include "layers/ops/recurrent/embed_sum.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "core/threads/parallel.h"
 #include "graph/kernel.h"
 #include "layers/kernels/bound_kernel.h"
+#include "layers/kernels/cpu/recurrent/embed_rows.h"
 #include "layers/ops/maths/labels.h"
 
 namespace moka {
@@ -23,11 +27,33 @@ struct WordTable {
   bool position = false;
 };
 
-// Calls f(row or a negative number, weights, place) for each word of a sentence.
+// The weights of words by their place and the words of their sentence; those of short sentences are made once.
 // Position encoding (Sukhbaatar et al., arXiv 1503.08895, section 4.1) weighs column k of word j by a line in k,
 // `first` and `slope` of which are the word's.
+class SentenceWeights {
+ public:
+  explicit SentenceWeights(const WordTable& t) : columns_(t.columns), position_(t.position) {
+    for (int64_t words = 1; position_ && words <= std::min(t.width, kShort); ++words) {
+      for (int64_t word = 1; word <= words; ++word) short_.push_back(PositionWeightsOf<float>(word, words, columns_));
+    }
+  }
+  // word: from 1.
+  PositionWeights<float> Of(int64_t word, int64_t words) const {
+    if (!position_) return {};
+    if (words > kShort) return PositionWeightsOf<float>(word, words, columns_);
+    return short_[static_cast<size_t>(words * (words - 1) / 2 + word - 1)];
+  }
+
+ private:
+  static constexpr int64_t kShort = 32;
+  int64_t columns_;
+  bool position_;
+  std::vector<PositionWeights<float>> short_;
+};
+
+// Calls f(row or a negative number, weights, place) for each word of a sentence.
 template <class F>
-void VisitSentence(const WordTable& t, const float* index, F&& f) {
+void VisitSentence(const WordTable& t, const SentenceWeights& weights, const float* index, F&& f) {
   const auto padding = static_cast<float>(t.padding);
   const auto is_word = [&](float value) { return t.padding < 0 || value != padding; };
   const int64_t words = t.position ? std::count_if(index, index + t.width, is_word) : 0;
@@ -35,15 +61,40 @@ void VisitSentence(const WordTable& t, const float* index, F&& f) {
   for (int64_t j = 0; j < t.width; ++j) {
     if (!is_word(index[j])) continue;
     ++word;
-    const PositionWeights<float> weights =
-        t.position ? PositionWeightsOf<float>(word, words, t.columns) : PositionWeights<float>{};
-    f(ReadLabel(false, 0, double{index[j]}, t.rows), weights, j);
+    f(ReadLabel(false, 0, double{index[j]}, t.rows), weights.Of(word, words), j);
   }
+}
+
+// Room for words, which one thread fills again for each sentence.
+using Words = std::array<EmbedWord, 64>;
+
+// Calls f(count) for all words of a sentence, as many at a time as there is room for; words that name no row are
+// `wrong` if there is one, and left out otherwise.
+template <class F>
+void VisitWords(const WordTable& t, const SentenceWeights& weights, const EmbedLoops& loops, const float* index,
+                const EmbedWord* wrong, Words& words, F&& f) {
+  // Most places of a short story have no sentence.
+  if (t.padding >= 0 && !loops.has_other(index, t.width, static_cast<float>(t.padding))) return;
+  size_t count = 0;
+  VisitSentence(t, weights, index, [&](int64_t row, const PositionWeights<float>& l, int64_t) {
+    if (row < 0 && wrong == nullptr) return;
+    words[count++] = row < 0 ? *wrong : EmbedWord{.at = row * t.columns, .first = l.first, .slope = l.slope};
+    if (count < words.size()) return;
+    f(std::ssize(words));
+    count = 0;
+  });
+  if (count > 0) f(static_cast<int64_t>(count));
+}
+
+std::vector<float> RampOf(const WordTable& t) {
+  std::vector<float> ramp(static_cast<size_t>(t.columns));
+  std::iota(ramp.begin(), ramp.end(), 1.0F);
+  return ramp;
 }
 
 class EmbedSumKernel final : public BoundKernel {
  public:
-  explicit EmbedSumKernel(const WordTable& table) : t_(table) {}
+  explicit EmbedSumKernel(const WordTable& table) : t_(table), weights_(table), ramp_(RampOf(table)) {}
   bool CanFault() const override { return true; }
   std::string TakeFault() override {
     const int64_t at = std::exchange(wrong_at_, -1);
@@ -55,23 +106,21 @@ class EmbedSumKernel final : public BoundKernel {
     const auto* index = in<float>(0);
     const auto* w = in<float>(1);
     auto* y = out<float>(0);
-    const int64_t grain = 1 + 16384 / std::max<int64_t>(1, t_.columns * t_.width);
+    const int64_t grain = 1 + 65536 / std::max<int64_t>(1, t_.columns * t_.width);
     ParallelFor(t_.sentences, grain, [&](int64_t begin, int64_t end, int) {
-      for (int64_t i = begin; i < end; ++i) Sum(index + i * t_.width, w, y + i * t_.columns);
+      Words words;
+      for (int64_t i = begin; i < end; ++i) Sum(index + i * t_.width, w, words, y + i * t_.columns);
     });
     FindWrong(index, y);
   }
 
  private:
-  void Sum(const float* index, const float* w, float* to) const {
+  // A word that names no row makes the sum NaN, by the table's first row.
+  void Sum(const float* index, const float* w, Words& words, float* to) const {
+    constexpr EmbedWord kWrong{.first = std::numeric_limits<float>::quiet_NaN()};
     std::fill_n(to, t_.columns, 0.0F);
-    VisitSentence(t_, index, [&](int64_t row, const PositionWeights<float>& l, int64_t) {
-      if (row < 0) {
-        std::fill_n(to, t_.columns, std::numeric_limits<float>::quiet_NaN());
-        return;
-      }
-      const float* from = w + row * t_.columns;
-      for (int64_t k = 0; k < t_.columns; ++k) to[k] += (l.first + l.slope * static_cast<float>(k + 1)) * from[k];
+    VisitWords(t_, weights_, loops_, index, &kWrong, words, [&](int64_t count) {
+      loops_.sum({.words = words.data(), .count = count, .begin = 0, .end = t_.columns, .ramp = ramp_.data()}, w, to);
     });
   }
 
@@ -79,7 +128,7 @@ class EmbedSumKernel final : public BoundKernel {
   void FindWrong(const float* index, const float* y) {
     for (int64_t i = 0; i < t_.sentences && wrong_at_ < 0; ++i) {
       if (t_.columns > 0 && y[i * t_.columns] == y[i * t_.columns]) continue;
-      VisitSentence(t_, index + i * t_.width, [&](int64_t row, const PositionWeights<float>&, int64_t place) {
+      VisitSentence(t_, weights_, index + i * t_.width, [&](int64_t row, const PositionWeights<float>&, int64_t place) {
         if (row >= 0 || wrong_at_ >= 0) return;
         wrong_at_ = i * t_.width + place;
         wrong_value_ = index[wrong_at_];
@@ -88,6 +137,9 @@ class EmbedSumKernel final : public BoundKernel {
   }
 
   WordTable t_;
+  SentenceWeights weights_;
+  std::vector<float> ramp_;
+  EmbedLoops loops_ = BestEmbedLoops();
   int64_t wrong_at_ = -1;
   float wrong_value_ = 0;
 };
@@ -96,7 +148,7 @@ class EmbedSumKernel final : public BoundKernel {
 // same row.
 class EmbedSumBackwardKernel final : public BoundKernel {
  public:
-  explicit EmbedSumBackwardKernel(const WordTable& table) : t_(table) {}
+  explicit EmbedSumBackwardKernel(const WordTable& table) : t_(table), weights_(table), ramp_(RampOf(table)) {}
 
   void Run() override {
     const auto* index = in<float>(0);
@@ -104,15 +156,19 @@ class EmbedSumBackwardKernel final : public BoundKernel {
     auto* dw = out<float>(0);
     ParallelFor(t_.rows * t_.columns, 1 << 14,
                 [&](int64_t begin, int64_t end, int) { std::fill(dw + begin, dw + end, 0.0F); });
-    // A cache line of columns at least; below some ten thousand additions threads cost more than they save.
-    const int64_t grain = std::max<int64_t>(16, 1 + 16384 / std::max<int64_t>(1, t_.sentences * t_.width));
-    ParallelFor(t_.columns, grain, [&](int64_t begin, int64_t end, int) {
+    // Columns go by cache lines; below some tens of thousands of additions threads cost more than they save.
+    constexpr int64_t kLine = 16;
+    const int64_t grain = 1 + 4096 / std::max<int64_t>(1, t_.sentences * t_.width);
+    ParallelFor((t_.columns + kLine - 1) / kLine, grain, [&](int64_t begin, int64_t end, int) {
+      Words words;
+      EmbedRows rows{.words = words.data(),
+                     .begin = begin * kLine,
+                     .end = std::min(end * kLine, t_.columns),
+                     .ramp = ramp_.data()};
       for (int64_t i = 0; i < t_.sentences; ++i) {
-        const float* from = dy + i * t_.columns;
-        VisitSentence(t_, index + i * t_.width, [&](int64_t row, const PositionWeights<float>& l, int64_t) {
-          if (row < 0) return;
-          float* to = dw + row * t_.columns;
-          for (int64_t k = begin; k < end; ++k) to[k] += (l.first + l.slope * static_cast<float>(k + 1)) * from[k];
+        VisitWords(t_, weights_, loops_, index + i * t_.width, nullptr, words, [&](int64_t count) {
+          rows.count = count;
+          loops_.add(rows, dy + i * t_.columns, dw);
         });
       }
     });
@@ -120,6 +176,9 @@ class EmbedSumBackwardKernel final : public BoundKernel {
 
  private:
   WordTable t_;
+  SentenceWeights weights_;
+  std::vector<float> ramp_;
+  EmbedLoops loops_ = BestEmbedLoops();
 };
 
 WordTable WordTableOf(const KernelQuery& query, const Shape& table) {
@@ -140,12 +199,17 @@ std::string RefuseEmbedSum(const KernelQuery& query) {
   return RefuseUnlessPlain(query);
 }
 
+std::string RefuseEmbedSumForward(const KernelQuery& query) {
+  if (query.inputs[1].shape[0] == 0) return "the table has no rows";
+  return RefuseEmbedSum(query);
+}
+
 }  // namespace
 
 KernelDef MokaEmbedSum() {
   return {.name = "moka",
           .op = "embed_sum",
-          .refuse = RefuseEmbedSum,
+          .refuse = RefuseEmbedSumForward,
           .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
             return std::make_unique<EmbedSumKernel>(WordTableOf(query, query.inputs[1].shape));
           }};

@@ -1,0 +1,196 @@
+// Second moments of patches are summed in double and their eigenvectors found by OpenCV, which takes a symmetric matrix.
+#include "data/inspect/whitening.h"
+
+#include <algorithm>
+#include <cmath>
+#include <opencv2/core.hpp>
+#include <utility>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "data/records/record_database.h"
+
+namespace moka {
+namespace {
+
+// A record's pixels as [C,H,W].
+std::vector<double> Planes(const PixelView& pixels) {
+  const int64_t plane = pixels.height * pixels.width;
+  const bool is_planar = pixels.order == PixelView::Order::kPlanar;
+  std::vector<double> planes(static_cast<size_t>(pixels.channels * plane));
+  for (int64_t c = 0; c < pixels.channels; ++c) {
+    for (int64_t i = 0; i < plane; ++i) {
+      const int64_t at = is_planar ? c * plane + i : i * pixels.channels + c;
+      planes[static_cast<size_t>(c * plane + i)] =
+          pixels.bytes != nullptr ? static_cast<double>(pixels.bytes[at]) : static_cast<double>(pixels.floats[at]);
+    }
+  }
+  return planes;
+}
+
+// Calls visit(pixels, their planes) for the chosen records.
+template <class Visit>
+void VisitRecords(const RecordDatabase& database, int64_t records, Visit&& visit) {
+  RecordDatabase::Scratch scratch;
+  for (int64_t i = 0; i < records; ++i) {
+    const int64_t at = i * database.size() / records;
+    try {
+      const PixelView pixels = database.Load(at, scratch).pixels;
+      visit(pixels, Planes(pixels));
+    } catch (const Error& e) {
+      throw Error(e.kind(), {}, StrCat(database.NameOf(at), ": ", e.text()), e.hint());
+    }
+  }
+}
+
+// Mean and deviation of each channel, over all pixels.
+class ChannelMoments {
+ public:
+  void Add(const PixelView& pixels, const std::vector<double>& planes) {
+    const auto channels = static_cast<size_t>(pixels.channels);
+    if (sums_.empty()) {
+      sums_.resize(channels);
+      squares_.resize(channels);
+    }
+    if (sums_.size() != channels) {
+      throw Error(ErrorKind::kBadData, StrCat("has ", channels, " channels, the first record ", sums_.size()));
+    }
+    const size_t plane = planes.size() / channels;
+    for (size_t i = 0; i < planes.size(); ++i) {
+      sums_[i / plane] += planes[i];
+      squares_[i / plane] += planes[i] * planes[i];
+    }
+    count_ += static_cast<double>(plane);
+  }
+
+  size_t channels() const { return sums_.size(); }
+  std::vector<double> Mean() const {
+    std::vector<double> mean = sums_;
+    for (double& value : mean) value /= count_;
+    return mean;
+  }
+  std::vector<double> Deviation() const {
+    std::vector<double> deviation = Mean();
+    for (size_t c = 0; c < deviation.size(); ++c) {
+      deviation[c] = std::sqrt(std::max(0.0, squares_[c] / count_ - deviation[c] * deviation[c]));
+    }
+    return deviation;
+  }
+
+ private:
+  std::vector<double> sums_;
+  std::vector<double> squares_;
+  double count_ = 0;
+};
+
+// The covariance of patches [C,k,k].
+class PatchMoments {
+ public:
+  PatchMoments(int64_t channels, int64_t kernel)
+      : kernel_(kernel),
+        size_(static_cast<size_t>(channels * kernel * kernel)),
+        sums_(size_),
+        products_(size_ * size_),
+        patch_(size_) {}
+
+  void Add(const PixelView& pixels, const std::vector<double>& planes) {
+    if (pixels.height < kernel_ || pixels.width < kernel_) {
+      throw Error(ErrorKind::kBadData, StrCat("is smaller than the kernel: ", pixels.height, "x", pixels.width));
+    }
+    for (int64_t y = 0; y + kernel_ <= pixels.height; ++y) {
+      for (int64_t x = 0; x + kernel_ <= pixels.width; ++x) AddPatch(pixels, planes, y, x);
+    }
+  }
+
+  cv::Mat_<double> Covariance() const {
+    const int size = static_cast<int>(size_);
+    cv::Mat_<double> covariance(size, size);
+    for (size_t i = 0; i < size_; ++i) {
+      for (size_t j = 0; j <= i; ++j) {
+        const double value = products_[i * size_ + j] / count_ - sums_[i] / count_ * (sums_[j] / count_);
+        covariance(static_cast<int>(i), static_cast<int>(j)) = covariance(static_cast<int>(j), static_cast<int>(i)) = value;
+      }
+    }
+    return covariance;
+  }
+
+ private:
+  void AddPatch(const PixelView& pixels, const std::vector<double>& planes, int64_t y, int64_t x) {
+    size_t at = 0;
+    for (int64_t c = 0; c < pixels.channels; ++c) {
+      for (int64_t dy = 0; dy < kernel_; ++dy) {
+        const int64_t row = ((c * pixels.height) + y + dy) * pixels.width + x;
+        for (int64_t dx = 0; dx < kernel_; ++dx) patch_[at++] = planes[static_cast<size_t>(row + dx)];
+      }
+    }
+    for (size_t i = 0; i < size_; ++i) {
+      sums_[i] += patch_[i];
+      for (size_t j = 0; j <= i; ++j) products_[i * size_ + j] += patch_[i] * patch_[j];
+    }
+    ++count_;
+  }
+
+  int64_t kernel_;
+  size_t size_;
+  std::vector<double> sums_;
+  std::vector<double> products_;  // the lower triangle
+  std::vector<double> patch_;
+  double count_ = 0;
+};
+
+// Eigenvectors as rows, by falling variance, each with its largest number positive.
+void Decompose(const cv::Mat_<double>& covariance, double eps, Whitening& whitening) {
+  cv::Mat_<double> variances;
+  cv::Mat_<double> vectors;
+  cv::eigen(covariance, variances, vectors);
+  for (int i = 0; i < vectors.rows; ++i) {
+    const double variance = std::max(0.0, variances(i));
+    const double* vector = vectors[i];
+    const double largest = *std::max_element(
+        vector, vector + vectors.cols, [](double a, double b) { return std::abs(a) < std::abs(b); });
+    const double factor = std::copysign(1 / std::sqrt(variance + eps), largest);
+    whitening.variances.push_back(variance);
+    for (int j = 0; j < vectors.cols; ++j) whitening.filters.push_back(factor * vector[j]);
+  }
+}
+
+std::vector<double> Given(const std::vector<double>& values, std::vector<double> measured, const char* flag) {
+  if (values.empty()) return measured;
+  if (values.size() != measured.size()) {
+    throw Error(ErrorKind::kUsage, StrCat(flag, " has ", values.size(), " values, the records ", measured.size(),
+                                          " channels"));
+  }
+  return values;
+}
+
+}  // namespace
+
+Whitening ComputeWhitening(const std::filesystem::path& path, const WhiteningOptions& options) {
+  const RecordDatabase database(path);
+  const int64_t records = std::min(database.size(), options.records);
+  if (records == 0) throw Error(ErrorKind::kBadData, StrCat(path.string(), ": no records"));
+  ChannelMoments channels;
+  VisitRecords(database, records, [&](const PixelView& pixels, const std::vector<double>& planes) {
+    channels.Add(pixels, planes);
+  });
+  Whitening whitening{.channels = static_cast<int64_t>(channels.channels()), .kernel = options.kernel,
+                      .records = records, .mean = Given(options.mean, channels.Mean(), "--mean"),
+                      .deviation = Given(options.deviation, channels.Deviation(), "--std"), .variances = {}, .filters = {}};
+  for (size_t c = 0; c < whitening.deviation.size(); ++c) {
+    if (whitening.deviation[c] > 0) continue;
+    throw Error(ErrorKind::kBadData, StrCat(path.string(), ": the deviation of channel ", c, " is ",
+                                            whitening.deviation[c]));
+  }
+  PatchMoments patches(whitening.channels, options.kernel);
+  VisitRecords(database, records, [&](const PixelView& pixels, std::vector<double> planes) {
+    const size_t plane = planes.size() / whitening.mean.size();
+    for (size_t i = 0; i < planes.size(); ++i) {
+      planes[i] = (planes[i] - whitening.mean[i / plane]) / whitening.deviation[i / plane];
+    }
+    patches.Add(pixels, planes);
+  });
+  Decompose(patches.Covariance(), options.eps, whitening);
+  return whitening;
+}
+
+}  // namespace moka

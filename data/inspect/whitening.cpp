@@ -1,4 +1,5 @@
-// Second moments of patches are summed in double and their eigenvectors found by OpenCV, which takes a symmetric matrix.
+// Second moments of patches are summed in double and their eigenvectors found by OpenCV, which takes a symmetric
+// matrix.
 #include "data/inspect/whitening.h"
 
 #include <algorithm>
@@ -13,30 +14,26 @@
 namespace moka {
 namespace {
 
-// A record's pixels as [C,H,W].
-std::vector<double> Planes(const PixelView& pixels) {
-  const int64_t plane = pixels.height * pixels.width;
+// More patches of one picture than this are looked at in even steps.
+constexpr int64_t kMostPatches = int64_t{1} << 16;
+// Values of a patch, whose covariance has the square of that.
+constexpr int64_t kMostValues = 1024;
+
+double ValueAt(const PixelView& pixels, int64_t c, int64_t y, int64_t x) {
+  const int64_t place = y * pixels.width + x;
   const bool is_planar = pixels.order == PixelView::Order::kPlanar;
-  std::vector<double> planes(static_cast<size_t>(pixels.channels * plane));
-  for (int64_t c = 0; c < pixels.channels; ++c) {
-    for (int64_t i = 0; i < plane; ++i) {
-      const int64_t at = is_planar ? c * plane + i : i * pixels.channels + c;
-      planes[static_cast<size_t>(c * plane + i)] =
-          pixels.bytes != nullptr ? static_cast<double>(pixels.bytes[at]) : static_cast<double>(pixels.floats[at]);
-    }
-  }
-  return planes;
+  const int64_t at = is_planar ? c * pixels.height * pixels.width + place : place * pixels.channels + c;
+  return pixels.bytes != nullptr ? static_cast<double>(pixels.bytes[at]) : static_cast<double>(pixels.floats[at]);
 }
 
-// Calls visit(pixels, their planes) for the chosen records.
+// Calls visit(pixels) for the chosen records.
 template <class Visit>
 void VisitRecords(const RecordDatabase& database, int64_t records, Visit&& visit) {
   RecordDatabase::Scratch scratch;
   for (int64_t i = 0; i < records; ++i) {
     const int64_t at = i * database.size() / records;
     try {
-      const PixelView pixels = database.Load(at, scratch).pixels;
-      visit(pixels, Planes(pixels));
+      visit(database.Load(at, scratch).pixels);
     } catch (const Error& e) {
       throw Error(e.kind(), {}, StrCat(database.NameOf(at), ": ", e.text()), e.hint());
     }
@@ -46,8 +43,11 @@ void VisitRecords(const RecordDatabase& database, int64_t records, Visit&& visit
 // Mean and deviation of each channel, over all pixels.
 class ChannelMoments {
  public:
-  void Add(const PixelView& pixels, const std::vector<double>& planes) {
+  void Add(const PixelView& pixels) {
     const auto channels = static_cast<size_t>(pixels.channels);
+    if (pixels.channels > kMostValues) {
+      throw Error(ErrorKind::kBadData, StrCat("has ", channels, " channels, expected at most ", kMostValues));
+    }
     if (sums_.empty()) {
       sums_.resize(channels);
       squares_.resize(channels);
@@ -55,12 +55,16 @@ class ChannelMoments {
     if (sums_.size() != channels) {
       throw Error(ErrorKind::kBadData, StrCat("has ", channels, " channels, the first record ", sums_.size()));
     }
-    const size_t plane = planes.size() / channels;
-    for (size_t i = 0; i < planes.size(); ++i) {
-      sums_[i / plane] += planes[i];
-      squares_[i / plane] += planes[i] * planes[i];
+    for (int64_t c = 0; c < pixels.channels; ++c) {
+      for (int64_t y = 0; y < pixels.height; ++y) {
+        for (int64_t x = 0; x < pixels.width; ++x) {
+          const double value = ValueAt(pixels, c, y, x);
+          sums_[static_cast<size_t>(c)] += value;
+          squares_[static_cast<size_t>(c)] += value * value;
+        }
+      }
     }
-    count_ += static_cast<double>(plane);
+    count_ += static_cast<double>(pixels.height * pixels.width);
   }
 
   size_t channels() const { return sums_.size(); }
@@ -83,22 +87,26 @@ class ChannelMoments {
   double count_ = 0;
 };
 
-// The covariance of patches [C,k,k].
+// The covariance of patches [C,k,k] of pixels less the mean over the deviation.
 class PatchMoments {
  public:
-  PatchMoments(int64_t channels, int64_t kernel)
-      : kernel_(kernel),
-        size_(static_cast<size_t>(channels * kernel * kernel)),
+  explicit PatchMoments(const Whitening& whitening)
+      : whitening_(whitening),
+        size_(static_cast<size_t>(whitening.channels * whitening.kernel * whitening.kernel)),
         sums_(size_),
         products_(size_ * size_),
         patch_(size_) {}
 
-  void Add(const PixelView& pixels, const std::vector<double>& planes) {
-    if (pixels.height < kernel_ || pixels.width < kernel_) {
+  void Add(const PixelView& pixels) {
+    const int64_t down = pixels.height - whitening_.kernel + 1;
+    const int64_t across = pixels.width - whitening_.kernel + 1;
+    if (down < 1 || across < 1) {
       throw Error(ErrorKind::kBadData, StrCat("is smaller than the kernel: ", pixels.height, "x", pixels.width));
     }
-    for (int64_t y = 0; y + kernel_ <= pixels.height; ++y) {
-      for (int64_t x = 0; x + kernel_ <= pixels.width; ++x) AddPatch(pixels, planes, y, x);
+    const auto step = static_cast<int64_t>(std::ceil(
+        std::sqrt(static_cast<double>(down) * static_cast<double>(across) / static_cast<double>(kMostPatches))));
+    for (int64_t y = 0; y < down; y += step) {
+      for (int64_t x = 0; x < across; x += step) AddPatch(pixels, y, x);
     }
   }
 
@@ -108,19 +116,23 @@ class PatchMoments {
     for (size_t i = 0; i < size_; ++i) {
       for (size_t j = 0; j <= i; ++j) {
         const double value = products_[i * size_ + j] / count_ - sums_[i] / count_ * (sums_[j] / count_);
-        covariance(static_cast<int>(i), static_cast<int>(j)) = covariance(static_cast<int>(j), static_cast<int>(i)) = value;
+        covariance(static_cast<int>(i), static_cast<int>(j)) = covariance(static_cast<int>(j), static_cast<int>(i)) =
+            value;
       }
     }
     return covariance;
   }
 
  private:
-  void AddPatch(const PixelView& pixels, const std::vector<double>& planes, int64_t y, int64_t x) {
+  void AddPatch(const PixelView& pixels, int64_t y, int64_t x) {
     size_t at = 0;
     for (int64_t c = 0; c < pixels.channels; ++c) {
-      for (int64_t dy = 0; dy < kernel_; ++dy) {
-        const int64_t row = ((c * pixels.height) + y + dy) * pixels.width + x;
-        for (int64_t dx = 0; dx < kernel_; ++dx) patch_[at++] = planes[static_cast<size_t>(row + dx)];
+      const auto channel = static_cast<size_t>(c);
+      for (int64_t dy = 0; dy < whitening_.kernel; ++dy) {
+        for (int64_t dx = 0; dx < whitening_.kernel; ++dx) {
+          const double value = ValueAt(pixels, c, y + dy, x + dx);
+          patch_[at++] = (value - whitening_.mean[channel]) / whitening_.deviation[channel];
+        }
       }
     }
     for (size_t i = 0; i < size_; ++i) {
@@ -130,7 +142,7 @@ class PatchMoments {
     ++count_;
   }
 
-  int64_t kernel_;
+  const Whitening& whitening_;
   size_t size_;
   std::vector<double> sums_;
   std::vector<double> products_;  // the lower triangle
@@ -146,8 +158,8 @@ void Decompose(const cv::Mat_<double>& covariance, double eps, Whitening& whiten
   for (int i = 0; i < vectors.rows; ++i) {
     const double variance = std::max(0.0, variances(i));
     const double* vector = vectors[i];
-    const double largest = *std::max_element(
-        vector, vector + vectors.cols, [](double a, double b) { return std::abs(a) < std::abs(b); });
+    const double largest =
+        *std::max_element(vector, vector + vectors.cols, [](double a, double b) { return std::abs(a) < std::abs(b); });
     const double factor = std::copysign(1 / std::sqrt(variance + eps), largest);
     whitening.variances.push_back(variance);
     for (int j = 0; j < vectors.cols; ++j) whitening.filters.push_back(factor * vector[j]);
@@ -157,8 +169,8 @@ void Decompose(const cv::Mat_<double>& covariance, double eps, Whitening& whiten
 std::vector<double> Given(const std::vector<double>& values, std::vector<double> measured, const char* flag) {
   if (values.empty()) return measured;
   if (values.size() != measured.size()) {
-    throw Error(ErrorKind::kUsage, StrCat(flag, " has ", values.size(), " values, the records ", measured.size(),
-                                          " channels"));
+    throw Error(ErrorKind::kUsage,
+                StrCat(flag, " has ", values.size(), " values, the records ", measured.size(), " channels"));
   }
   return values;
 }
@@ -170,25 +182,26 @@ Whitening ComputeWhitening(const std::filesystem::path& path, const WhiteningOpt
   const int64_t records = std::min(database.size(), options.records);
   if (records == 0) throw Error(ErrorKind::kBadData, StrCat(path.string(), ": no records"));
   ChannelMoments channels;
-  VisitRecords(database, records, [&](const PixelView& pixels, const std::vector<double>& planes) {
-    channels.Add(pixels, planes);
-  });
-  Whitening whitening{.channels = static_cast<int64_t>(channels.channels()), .kernel = options.kernel,
-                      .records = records, .mean = Given(options.mean, channels.Mean(), "--mean"),
-                      .deviation = Given(options.deviation, channels.Deviation(), "--std"), .variances = {}, .filters = {}};
+  VisitRecords(database, records, [&](const PixelView& pixels) { channels.Add(pixels); });
+  Whitening whitening;
+  whitening.channels = static_cast<int64_t>(channels.channels());
+  whitening.kernel = options.kernel;
+  whitening.records = records;
+  whitening.mean = Given(options.mean, channels.Mean(), "--mean");
+  whitening.deviation = Given(options.deviation, channels.Deviation(), "--std");
   for (size_t c = 0; c < whitening.deviation.size(); ++c) {
     if (whitening.deviation[c] > 0) continue;
-    throw Error(ErrorKind::kBadData, StrCat(path.string(), ": the deviation of channel ", c, " is ",
-                                            whitening.deviation[c]));
+    throw Error(ErrorKind::kBadData,
+                StrCat(path.string(), ": the deviation of channel ", c, " is ", whitening.deviation[c]));
   }
-  PatchMoments patches(whitening.channels, options.kernel);
-  VisitRecords(database, records, [&](const PixelView& pixels, std::vector<double> planes) {
-    const size_t plane = planes.size() / whitening.mean.size();
-    for (size_t i = 0; i < planes.size(); ++i) {
-      planes[i] = (planes[i] - whitening.mean[i / plane]) / whitening.deviation[i / plane];
-    }
-    patches.Add(pixels, planes);
-  });
+  const int64_t values = whitening.channels * whitening.kernel * whitening.kernel;
+  if (values > kMostValues) {
+    throw Error(ErrorKind::kUsage,
+                StrCat("patches of ", whitening.channels, " channels and ", whitening.kernel, "x", whitening.kernel,
+                       " pixels have ", values, " values, expected at most ", kMostValues));
+  }
+  PatchMoments patches(whitening);
+  VisitRecords(database, records, [&](const PixelView& pixels) { patches.Add(pixels); });
   Decompose(patches.Covariance(), options.eps, whitening);
   return whitening;
 }

@@ -22,13 +22,13 @@ struct Whitening {
   std::vector<double> mean;       // [C]
   std::vector<double> deviation;  // [C]
   std::vector<double> variances;  // of the patches along each eigenvector, falling
-  std::vector<double> filters;    // [C k k, C, k, k]: an eigenvector of the patches' covariance over sqrt(variance + eps)
+  std::vector<double> filters;  // [C k k, C, k, k]: an eigenvector of the patches' covariance over sqrt(variance + eps)
 };
 
-// Computes the filters from all patches of pictures without their borders: after them a patch of normalised pixels has
-// uncorrelated values of variance 1, but for eps (the first layer of Jordan, "94% on CIFAR-10 in 3.29 seconds", arXiv
-// 2404.00498). The largest number of each eigenvector is positive.
-// Errors: kUsage for counts of channels and kernels that the records do not have, kBadData for records of differing
+// Computes the filters from all patches of the pictures (of large ones those in even steps): after them a patch of
+// normalised pixels has uncorrelated values of variance 1, but for eps (the first layer of Jordan, "94% on CIFAR-10
+// in 3.29 seconds", arXiv 2404.00498). The largest number of each eigenvector is positive. Errors: kUsage for other
+// counts of channels than the records have and for patches of more than 1,024 values; kBadData for records of differing
 // channels, for those smaller than the kernel and where all pixels of a channel are equal.
 Whitening ComputeWhitening(const std::filesystem::path& path, const WhiteningOptions& options);
 

@@ -317,8 +317,8 @@ void Trainer::ChooseMetrics() {
     check("target_metric", solver_.target_metric());
     if (!solver_.has_target_value())
       FailToStart(solver_, "target_metric", "target_metric needs target_value, which is not given");
-    if (is_tested && IsSmallerBetter(solver_.target_metric(), tests_[0]->outputs()) !=
-                         FallsToItsTarget(solver_.target_metric())) {
+    if (is_tested &&
+        IsSmallerBetter(solver_.target_metric(), tests_[0]->outputs()) != FallsToItsTarget(solver_.target_metric())) {
       FailToStart(solver_, "target_metric",
                   "this output is a loss, and falls to its target only under a name with \"loss\" in it");
     }

@@ -31,10 +31,12 @@ const ZooNet kZoo[] = {
 
 // Nets whose inference is derived from train_val.prototxt; `deployed` is what the test net has in stage "deploy".
 const ZooNet kDerived[] = {
+    {"cifar10_fast", 32, 3, 285792, 285792},
     {"cifar10_resnet56", 32, 3, 853018, 853018},
     {"clothing_resnet", 96, 3, 1230058, 1230058},
     {"densenet121", 224, 3, 7978856, 7978856},
     {"googlenet_bn", 224, 3, 13385816, 7005832},
+    {"mnist_fast", 28, 1, 57744, 57744},
     {"mnist_autoencoder", 28, 1, 2837314, 1418280, 2837314},
     {"mnist_siamese", 28, 1, 431102, 431102},
     {"mobilenet_v1", 224, 3, 4231976, 4231976},

@@ -35,12 +35,14 @@ int RunWhiten(const Arguments& arguments) {
   if (arguments.Has("eps")) options.eps = NumberOfFlag("eps", arguments.Get("eps"), kLeast, 1e30);
   const Whitening whitening = ComputeWhitening(path, options);
   const size_t patch = whitening.variances.size();
-  Print("# Whitens {0}x{0} patches of {1} records of {2}: the eigenvectors of their covariance over\n", whitening.kernel,
-        whitening.records, Printable(path));
+  Print("# Whitens {0}x{0} patches of {1} records of {2}: the eigenvectors of their covariance over\n",
+        whitening.kernel, whitening.records, Printable(path));
   Print("# sqrt(variance + {:.6g}), then their negatives. Pixels less {} over {}; variances {}.\n", options.eps,
         Listed(whitening.mean), Listed(whitening.deviation), Listed(whitening.variances));
-  Print("convolution_param {{\n  num_output: {} kernel_size: {}\n  weight_filler {{\n    type: \"constant\"\n    values: [\n",
-        2 * patch, whitening.kernel);
+  Print(
+      "convolution_param {{\n  num_output: {} kernel_size: {}\n  weight_filler {{\n    type: \"constant\"\n    values: "
+      "[\n",
+      2 * patch, whitening.kernel);
   for (size_t i = 0; i < 2 * patch; ++i) {
     std::vector<double> filter(whitening.filters.begin() + static_cast<int64_t>((i % patch) * patch),
                                whitening.filters.begin() + static_cast<int64_t>((i % patch + 1) * patch));

@@ -119,11 +119,16 @@ std::vector<OpCase> MakeEmbedSumCases(bool backward) {
     bool position;
   };
   const std::vector<Example> examples = {
-      {"bags", {4, 3}, 7, 5, -1, false},         {"story", {2, 3, 6}, 4, 20, 0, true},
-      {"sentence", {5}, 9, 16, 2, true},         {"one_word", {7, 1}, 3, 4, 0, false},
-      {"one_column", {3, 4}, 5, 1, -1, true},    {"all_padding", {3, 2}, 1, 4, 0, true},
-      {"many_words", {40, 30}, 50, 9, 0, false}, {"wide", {3, 2}, 5, 130, -1, true},
-      {"long_sentences", {3, 140}, 9, 50, 0, true}, {"three_lines", {6, 5}, 8, 37, 1, true},
+      {"bags", {4, 3}, 7, 5, -1, false},
+      {"story", {2, 3, 6}, 4, 20, 0, true},
+      {"sentence", {5}, 9, 16, 2, true},
+      {"one_word", {7, 1}, 3, 4, 0, false},
+      {"one_column", {3, 4}, 5, 1, -1, true},
+      {"all_padding", {3, 2}, 1, 4, 0, true},
+      {"many_words", {40, 30}, 50, 9, 0, false},
+      {"wide", {3, 2}, 5, 130, -1, true},
+      {"long_sentences", {3, 140}, 9, 50, 0, true},
+      {"three_lines", {6, 5}, 8, 37, 1, true},
   };
   std::vector<OpCase> cases;
   for (const Example& e : examples) {

@@ -107,7 +107,9 @@ TEST_F(WhiteningTest, WhatCannotBeWhitenedIsRefused) {
   WriteDatabase(At("mixed"), {RawDatum(1, 2, 2, 0, 0), RawDatum(3, 2, 2, 0, 0)});
   EXPECT_THAT(ErrorOf([&] { ComputeWhitening(At("mixed"), {}); }),
               testing::HasSubstr("has 3 channels, the first record 1"));
-  EXPECT_THAT(ErrorOf([&] { ComputeWhitening(At("small"), {.mean = {1, 2, 3}}); }),
+  EXPECT_THAT(ErrorOf([&] {
+                ComputeWhitening(At("small"), {.mean = {1, 2, 3}});
+              }),
               testing::HasSubstr("--mean has 3 values, the records 1 channels"));
 }
 

@@ -184,6 +184,7 @@ TEST_F(NamesTest, OfFiles) {
   Shown(StrCat("data shuffle ", f, "/db ", f, "/shuffled"));
   Shown(StrCat("data split ", f, "/db --parts a=0.5,b=0.5 --out ", f, "/parts"));
   Shown(StrCat("data mean ", f, "/db ", f, "/mean.binaryproto"));
+  Shown(StrCat("data whiten ", f, "/db --kernel 1"));
   Shown(StrCat("data table ", f, "/t.csv ", f, "/table --target c"));
   Shown(StrCat("data preview ", net, " --out ", f, "/sheet.png"));
   Shown(StrCat("model show ", net));

@@ -316,10 +316,11 @@ std::vector<Lie> DatabaseLies() {
   };
   const std::vector<std::string> readers = {
       "data inspect @",   "data verify @",        "data mean @ m.binaryproto",
-      "data shuffle @ o", "data import lmdb:@ o", "test --model db.prototxt --weights w.safetensors"};
+      "data shuffle @ o", "data import lmdb:@ o", "test --model db.prototxt --weights w.safetensors",
+      "data whiten @"};
   return {
       {"a record of 4 GiB", database(0xFFFFFFFFULL, 1), readers},
-      {"a record of 200 MiB of zeros", database(200 * kMiB, 1), {readers[2], readers[4], readers[5]}},
+      {"a record of 200 MiB of zeros", database(200 * kMiB, 1), {readers[2], readers[4], readers[5], readers[6]}},
       {"a database of 2^60 records", database(5000, uint64_t{1} << 60U), readers},
   };
 }

@@ -131,6 +131,25 @@ TEST_F(InputCliTest, ADeployNetIsToldHow) {
   EXPECT_THAT(beside.err, Not(HasSubstr("nothing says")));
 }
 
+// What `moka data whiten` prints is a convolution's field, as a net takes it.
+TEST_F(InputCliTest, WhiteningIsPrintedAsAConvolutionsField) {
+  const std::string folder = Case("whiten");
+  ASSERT_EQ(MokaIn(folder, "data import photos db --resize 10x16").code, 0);
+  const Outcome printed = MokaIn(folder, "data whiten db --mean 1,2,3 --std 50,60,70");
+  ASSERT_EQ(printed.code, 0) << printed.err;
+  EXPECT_THAT(printed.out, HasSubstr("Pixels less 1, 2, 3 over 50, 60, 70"));
+  EXPECT_THAT(printed.out, HasSubstr("num_output: 24 kernel_size: 2"));
+  Put(folder + "/whitened.prototxt",
+      StrCat("layer { name: 'data' type: 'Input' top: 'data' input_param { shape { dim: 1 dim: 3 dim: 6 dim: 6 } } }\n"
+             "layer { name: 'whiten' type: 'Convolution' bottom: 'data' top: 'whiten'\n",
+             printed.out, "}\n"));
+  const Outcome shown = MokaIn(folder, "model show whitened.prototxt");
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  EXPECT_EQ(MokaIn(folder, "data whiten db --kernel 17").code, 64);
+  EXPECT_EQ(MokaIn(folder, "data whiten db --mean 1,2").code, 64);
+  EXPECT_EQ(MokaIn(folder, "data whiten db --std 1,0,1").code, 64);
+}
+
 TEST_F(InputCliTest, AMeanImageSaysTheRecordsSize) {
   const std::string folder = Case("infer-mean-file");
   ASSERT_EQ(MokaIn(folder, "data import photos db --resize 10x16").code, 0);

@@ -1,7 +1,7 @@
 // Runs and peers as moka bench accuracy reads them, its sums, and the file that it goes on from.
-#include "optim/run/target.h"
 #include "tools/measure/accuracy_bench.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -15,6 +15,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "optim/run/target.h"
 #include "tests/tools/measure/well_formed.h"
 #include "tools/measure/accuracy_report.h"
 

@@ -25,7 +25,7 @@ class Arm:
     factor: float = 2         # from a value at the end to the next
     mark: str = ""            # the arm it is compared with
     series: str = ""          # the line or colour in the figure
-    warmup: float = 1
+    warmup: float = 0.5
     stages: tuple = ()
     overrides: tuple = ()
     epochs: float = 0
@@ -170,9 +170,9 @@ def pool5():
 
 
 def float16():
-    full = lars(ALEXNET, 1024, "float32", series="float32", epochs=4)
+    full = lars(ALEXNET, 1024, "float32", series="float32", epochs=3)
     halves = [Arm(f"float16, {masters} masters, {scaled} loss scaling", dataclasses.replace(ALEXNET, rate=1200), 1024,
-                  field="lars_eta", source=(full.name, 1), mark=full.name, series=f"{masters} masters", epochs=4,
+                  field="lars_eta", source=(full.name, 1), mark=full.name, series=f"{masters} masters", epochs=3,
                   fields=full.fields + (("precision", "float16"), ("loss_scale", scale)) + kept)
               for masters, kept in (("without", (("solver_data_type", "FLOAT16"),)), ("with", ()))
               for scaled, scale in (("no", 1), ("with", 0))]
@@ -194,11 +194,11 @@ def rates():
 def warmup():
     arms = []
     for make, kind, batch in ((sgd, "SGD", 1024), (lars, "LARS", 2048)):
-        one = make(ALEXNET, batch, f"{kind}, {batch:,}: 1 epoch")
+        one = make(ALEXNET, batch, f"{kind}, {batch:,}: 0.5 epochs")
         arms += [one]
         arms += [dataclasses.replace(one, name=f"{kind}, {batch:,}{label}: {epochs} epoch{'s' if epochs != 1 else ''}",
                                      values=(), warmup=epochs, source=(one.name, factor), mark=one.name)
-                 for factor, label, lengths in ((1, "", (0, 2, 4)), (2, ", twice the value", (0, 1, 2)))
+                 for factor, label, lengths in ((1, "", (0, 1, 2)), (2, ", twice the value", (0, 0.5, 1)))
                  for epochs in lengths]
     return Question("warmup", "d", "Lengths of the warm-up", tuple(arms))
 
@@ -271,9 +271,9 @@ def mnist():
     arms = [Arm("SGD, 64", task, 64, (0.05, 0.1), beyond=0, warmup=0, series="SGD")]
     for batch in (2048, 4096):
         arms += [Arm(f"SGD, {batch:,}", task, batch, (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8), beyond=0, mark="SGD, 64",
-                     series="SGD"),
+                     series="SGD", warmup=1),
                  Arm(f"LARS, {batch:,}", task, batch, (0.1, 0.2, 0.4), "lars_eta", beyond=0, mark="SGD, 64",
-                     series="LARS", fields=(("type", "LARS"), ("base_lr", 0.4)))]
+                     series="LARS", warmup=1, fields=(("type", "LARS"), ("base_lr", 0.4)))]
     return Question("mnist", "", "SGD and LARS on MNIST", tuple(arms), figure="curves")
 
 

@@ -31,7 +31,7 @@ class Task:
     data: str                 # folder of FOLDER/data with both parts
     test: str = "test"        # the part for the last tests
     part: int = 64            # pictures that a normalisation sees together; the batch is a multiple
-    epochs: float = 8
+    epochs: float = 4
     images: int = 45000       # of the part that is trained on, for the plan
     rate: float = 4800        # pictures a second of a plan: two cores, an AMD EPYC with AVX2
     chance: float = 0.1
@@ -39,9 +39,9 @@ class Task:
 
 
 ALEXNET = Task("AlexNet-BN", HERE / "alexnet_bn.prototxt", "cifar10-jpeg")
-RESNET20 = Task("ResNet-20", MODELS / "cifar10_resnet20/train_val.prototxt", "cifar10-jpeg", epochs=4, rate=1000)
+RESNET20 = Task("ResNet-20", MODELS / "cifar10_resnet20/train_val.prototxt", "cifar10-jpeg", epochs=3, rate=1000)
 CLOTHING = Task("clothing ResNet", MODELS / "clothing_resnet/train_val.prototxt", "clothing", test="validation",
-                part=32, epochs=30, images=1508, rate=600)
+                part=32, epochs=20, images=1508, rate=600)
 MNIST = Task("strided LeNet", HERE / "mnist.prototxt", "mnist", epochs=5, images=54000, rate=36000, by_class=False)
 SOLVER = {"type": "SGD", "lr_policy": "poly", "power": 2, "momentum": 0.9, "weight_decay": 0.0005,
           "decay_skip_bias_and_norm": True}
@@ -57,7 +57,7 @@ class Training:
     on: str                   # "val": the held-out tenth; "test"; "none": no test
     stages: tuple = ()
     overrides: tuple = ()
-    warmup: float = 1         # epochs
+    warmup: float = 0.5       # epochs
     iterations: int = 0       # 0: as the task's epochs say
     ranks: int = 1
     part: int = 0             # 0: the task's

@@ -76,8 +76,8 @@ class Mnist(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.parts = nn.Sequential(Part(1, 16, 5, True), Part(16, 32, 3, True), Part(32, 64, 3, True))
-        self.fc = xavier(nn.Linear(64 * 9, 10, bias=False))
+        self.parts = nn.Sequential(Part(1, 16, 5, True), Part(16, 48, 3, True), Part(48, 96, 3, True))
+        self.fc = xavier(nn.Linear(96 * 9, 10, bias=False))
 
     def forward(self, x):
         return self.fc(self.parts(x).flatten(1))

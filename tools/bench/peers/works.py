@@ -39,15 +39,18 @@ ROWS = [
 # measured for these nets (docs/performance.md).
 CIFAR = ({"--train": "cifar10_jpeg_train.tar.gz", "--test": "cifar10_jpeg_test.tar.gz"},
          "link the two archives that tools/data/get cifar10-jpeg imports")
+BCCD = ({"--data": "bccd_trainval.tar"}, "link the archive that tools/data/get bccd reads")
+MULTI30K = ({"--data": "multi30k"}, "link data/multi30k, which tools/data/get multi30k makes")
 MNIST = "put the four files there that tools/data/get mnist imports"
-FAST_MNIST = ["--lr", "0.2", "--warmup-start-lr", "0.01", "--warmup", "281", "--iterations", "1407",
+FAST_MNIST = ["--lr", "0.4", "--warmup-start-lr", "0.01", "--warmup", "375", "--iterations", "1876",
               "--test-interval", "469"]
 HE = ["--lr", "0.1", "--warmup", "0", "--weight-decay", "1e-4", "--iterations", "64000", "--steps", "32000,48000"]
 TARGETS = {
     "babi_memn2n/solver": ("babi_torch.py", {"--data": "babi_en.tar.gz"}, [],
                            "link the archive that tools/data/get babi reads"),
-    "bccd_ssd/solver": ("ssd_torch.py", {"--data": "bccd_trainval.tar"}, [],
-                        "link the archive that tools/data/get bccd reads"),
+    "bccd_ssd/solver": ("ssd_torch.py", BCCD[0], [], BCCD[1]),
+    "bccd_ssd/solver_fast": ("ssd_torch.py", BCCD[0], ["--iterations", "256", "--warmup", "50", "--test-interval", "64"],
+                             BCCD[1]),
     "lenet/solver": ("mnist_torch.py", {"--data": "mnist"}, [], MNIST),
     "cifar10_fast/solver": ("fast_torch.py", CIFAR[0], [], CIFAR[1]),
     "mnist_fast/solver": ("fast_torch.py", {"--digits": "mnist"}, FAST_MNIST, MNIST),
@@ -57,8 +60,9 @@ TARGETS = {
     "clothing_resnet/solver": ("clothing_torch.py",
                                {"--train": "clothing/train", "--validation": "clothing/validation"}, [],
                                "moka data export data/clothing/train writes one, data/clothing/validation the other"),
-    "multi30k_attention/solver": ("translate_torch.py", {"--data": "multi30k"}, [],
-                                  "link data/multi30k, which tools/data/get multi30k makes"),
+    "multi30k_attention/solver": ("translate_torch.py", MULTI30K[0], [], MULTI30K[1]),
+    "multi30k_attention/solver_2epoch": ("translate_torch.py", MULTI30K[0],
+                                         ["--epochs", "2", "--warmup", "100", "--test-interval", "151"], MULTI30K[1]),
 }
 
 

@@ -19,17 +19,19 @@ constexpr int kMostVectors = 6;  // with their ramps and what is loaded, AVX2's 
 
 [[gnu::always_inline]] inline bool HasOtherLoop(const float* values, int64_t count, float than) {
   using Halves [[gnu::vector_size(32)]] = int64_t;
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
+  if (count < kLanes) {
+    for (int64_t i = 0; i < count; ++i) {
+      if (values[i] != than) return true;
+    }
+    return false;
+  }
+  Halves differ{};
+  for (int64_t i = 0; i < count; i += kLanes) {
     Vector v;
-    Load(v, values + i);
-    const auto differ = reinterpret_cast<Halves>(v != than);
-    if ((differ[0] | differ[1] | differ[2] | differ[3]) != 0) return true;
+    Load(v, values + (i + kLanes <= count ? i : count - kLanes));  // the last one looks at some values again
+    differ |= reinterpret_cast<Halves>(v != than);
   }
-  for (; i < count; ++i) {
-    if (values[i] != than) return true;
-  }
-  return false;
+  return (differ[0] | differ[1] | differ[2] | differ[3]) != 0;
 }
 
 template <int kVectors>
@@ -37,7 +39,11 @@ template <int kVectors>
   Vector sums[kVectors];
   Vector ramp[kVectors];
 #pragma GCC unroll 6
-  for (int v = 0; v < kVectors; ++v) Load(sums[v], y + k + v * kLanes);
+  for (int v = 0; v < kVectors; ++v) sums[v] = Vector{};
+  if (r.continues) {
+#pragma GCC unroll 6
+    for (int v = 0; v < kVectors; ++v) Load(sums[v], y + k + v * kLanes);
+  }
 #pragma GCC unroll 6
   for (int v = 0; v < kVectors; ++v) Load(ramp[v], r.ramp + k + v * kLanes);
   for (int64_t i = 0; i < r.count; ++i) {
@@ -102,7 +108,7 @@ template <class Body>
   int64_t k = ForVectors(
       r, [&]<int kVectors>(int64_t at) __attribute__((always_inline)) { SumVectors<kVectors>(r, table, y, at); });
   for (; k < r.end; ++k) {
-    float sum = y[k];
+    float sum = r.continues ? y[k] : 0.0F;
     for (int64_t i = 0; i < r.count; ++i) {
       sum += (r.words[i].first + r.words[i].slope * r.ramp[k]) * table[r.words[i].at + k];
     }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -68,22 +69,29 @@ void VisitSentence(const WordTable& t, const SentenceWeights& weights, const flo
 // Room for words, which one thread fills again for each sentence.
 using Words = std::array<EmbedWord, 64>;
 
-// Calls f(count) for all words of a sentence, as many at a time as there is room for; words that name no row are
-// `wrong` if there is one, and left out otherwise.
+// Calls f(count) for the words of a sentence, as many at a time as there is room for; words that name no row are left
+// out. Returns whether there was none of those.
 template <class F>
-void VisitWords(const WordTable& t, const SentenceWeights& weights, const EmbedLoops& loops, const float* index,
-                const EmbedWord* wrong, Words& words, F&& f) {
+bool VisitWords(const WordTable& t, const SentenceWeights& weights, const EmbedLoops& loops, const float* index,
+                Words& words, F&& f) {
   // Most places of a short story have no sentence.
-  if (t.padding >= 0 && !loops.has_other(index, t.width, static_cast<float>(t.padding))) return;
+  constexpr int64_t kLook = 8;
+  const bool is_long = t.padding >= 0 && t.width >= kLook;
+  if (is_long && !loops.has_other(index, t.width, static_cast<float>(t.padding))) return true;
   size_t count = 0;
+  bool is_right = true;
   VisitSentence(t, weights, index, [&](int64_t row, const PositionWeights<float>& l, int64_t) {
-    if (row < 0 && wrong == nullptr) return;
-    words[count++] = row < 0 ? *wrong : EmbedWord{.at = row * t.columns, .first = l.first, .slope = l.slope};
+    if (row < 0) {
+      is_right = false;
+      return;
+    }
+    words[count++] = {.at = row * t.columns, .first = l.first, .slope = l.slope};
     if (count < words.size()) return;
     f(std::ssize(words));
     count = 0;
   });
   if (count > 0) f(static_cast<int64_t>(count));
+  return is_right;
 }
 
 std::vector<float> RampOf(const WordTable& t) {
@@ -107,27 +115,37 @@ class EmbedSumKernel final : public BoundKernel {
     const auto* w = in<float>(1);
     auto* y = out<float>(0);
     const int64_t grain = 1 + 65536 / std::max<int64_t>(1, t_.columns * t_.width);
+    std::atomic<bool> is_wrong = false;
     ParallelFor(t_.sentences, grain, [&](int64_t begin, int64_t end, int) {
       Words words;
-      for (int64_t i = begin; i < end; ++i) Sum(index + i * t_.width, w, words, y + i * t_.columns);
+      bool is_wrong_here = false;
+      for (int64_t i = begin; i < end; ++i) {
+        is_wrong_here |= !Sum(index + i * t_.width, w, words, y + i * t_.columns);
+      }
+      if (is_wrong_here) is_wrong = true;
     });
-    FindWrong(index, y);
+    if (is_wrong) FindWrong(index);
   }
 
  private:
-  // A word that names no row makes the sum NaN, by the table's first row.
-  void Sum(const float* index, const float* w, Words& words, float* to) const {
-    constexpr EmbedWord kWrong{.first = std::numeric_limits<float>::quiet_NaN()};
-    std::fill_n(to, t_.columns, 0.0F);
-    VisitWords(t_, weights_, loops_, index, &kWrong, words, [&](int64_t count) {
-      loops_.sum({.words = words.data(), .count = count, .begin = 0, .end = t_.columns, .ramp = ramp_.data()}, w, to);
+  // Returns false if a word names no row, which makes the sum NaN.
+  bool Sum(const float* index, const float* w, Words& words, float* to) const {
+    EmbedRows rows{.words = words.data(), .end = t_.columns, .ramp = ramp_.data()};
+    const bool is_right = VisitWords(t_, weights_, loops_, index, words, [&](int64_t count) {
+      rows.count = count;
+      loops_.sum(rows, w, to);
+      rows.continues = true;
     });
+    if (!is_right) {
+      std::fill_n(to, t_.columns, std::numeric_limits<float>::quiet_NaN());
+    } else if (!rows.continues) {
+      std::fill_n(to, t_.columns, 0.0F);
+    }
+    return is_right;
   }
 
-  // A wrong index leaves NaN in its sum; only then are the indices read again.
-  void FindWrong(const float* index, const float* y) {
+  void FindWrong(const float* index) {
     for (int64_t i = 0; i < t_.sentences && wrong_at_ < 0; ++i) {
-      if (t_.columns > 0 && y[i * t_.columns] == y[i * t_.columns]) continue;
       VisitSentence(t_, weights_, index + i * t_.width, [&](int64_t row, const PositionWeights<float>&, int64_t place) {
         if (row >= 0 || wrong_at_ >= 0) return;
         wrong_at_ = i * t_.width + place;
@@ -166,7 +184,7 @@ class EmbedSumBackwardKernel final : public BoundKernel {
                      .end = std::min(end * kLine, t_.columns),
                      .ramp = ramp_.data()};
       for (int64_t i = 0; i < t_.sentences; ++i) {
-        VisitWords(t_, weights_, loops_, index + i * t_.width, nullptr, words, [&](int64_t count) {
+        VisitWords(t_, weights_, loops_, index + i * t_.width, words, [&](int64_t count) {
           rows.count = count;
           loops_.add(rows, dy + i * t_.columns, dw);
         });
@@ -199,17 +217,12 @@ std::string RefuseEmbedSum(const KernelQuery& query) {
   return RefuseUnlessPlain(query);
 }
 
-std::string RefuseEmbedSumForward(const KernelQuery& query) {
-  if (query.inputs[1].shape[0] == 0) return "the table has no rows";
-  return RefuseEmbedSum(query);
-}
-
 }  // namespace
 
 KernelDef MokaEmbedSum() {
   return {.name = "moka",
           .op = "embed_sum",
-          .refuse = RefuseEmbedSumForward,
+          .refuse = RefuseEmbedSum,
           .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
             return std::make_unique<EmbedSumKernel>(WordTableOf(query, query.inputs[1].shape));
           }};

@@ -61,6 +61,7 @@ SolverParameter ShortSolver(SolverParameter solver, const ZooCheck& check, const
   solver.clear_min_lr();  // of a rate that falls
   solver.clear_warmup_iter();
   solver.clear_warmup_start_lr();
+  solver.clear_policy_after_warmup();
   solver.clear_rampup_interval();
   solver.clear_rampup_lr();
   solver.set_iter_size(1);

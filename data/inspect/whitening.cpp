@@ -14,10 +14,10 @@
 namespace moka {
 namespace {
 
-// More patches of one picture than this are looked at in even steps.
-constexpr int64_t kMostPatches = int64_t{1} << 16;
-// Values of a patch, whose covariance has the square of that.
-constexpr int64_t kMostValues = 1024;
+// Values of a patch, whose covariance has the square of that; its eigenvectors take a second.
+constexpr int64_t kMostValues = 400;
+// Products of two values of a patch that are summed: some ten seconds. Where there are more, patches lie in even steps.
+constexpr int64_t kMostProducts = int64_t{20'000'000'000};
 
 double ValueAt(const PixelView& pixels, int64_t c, int64_t y, int64_t x) {
   const int64_t place = y * pixels.width + x;
@@ -95,7 +95,8 @@ class PatchMoments {
         size_(static_cast<size_t>(whitening.channels * whitening.kernel * whitening.kernel)),
         sums_(size_),
         products_(size_ * size_),
-        patch_(size_) {}
+        patch_(size_),
+        most_patches_(std::max<int64_t>(1, kMostProducts / static_cast<int64_t>(size_ * size_) / whitening.records)) {}
 
   void Add(const PixelView& pixels) {
     const int64_t down = pixels.height - whitening_.kernel + 1;
@@ -104,7 +105,7 @@ class PatchMoments {
       throw Error(ErrorKind::kBadData, StrCat("is smaller than the kernel: ", pixels.height, "x", pixels.width));
     }
     const auto step = static_cast<int64_t>(std::ceil(
-        std::sqrt(static_cast<double>(down) * static_cast<double>(across) / static_cast<double>(kMostPatches))));
+        std::sqrt(static_cast<double>(down) * static_cast<double>(across) / static_cast<double>(most_patches_))));
     for (int64_t y = 0; y < down; y += step) {
       for (int64_t x = 0; x < across; x += step) AddPatch(pixels, y, x);
     }
@@ -147,6 +148,7 @@ class PatchMoments {
   std::vector<double> sums_;
   std::vector<double> products_;  // the lower triangle
   std::vector<double> patch_;
+  int64_t most_patches_;  // of a record
   double count_ = 0;
 };
 

@@ -62,7 +62,7 @@ std::vector<double> Filtered(const std::vector<Datum>& datums, const Whitening& 
 TEST_F(WhiteningTest, PatchesComeOutUncorrelatedWithVarianceOne) {
   const std::vector<Datum> datums = DependentPictures(20, 6, 5);
   WriteDatabase(At("db"), datums);
-  const Whitening w = ComputeWhitening(At("db"), {.kernel = 2, .eps = 1e-12, .mean = {}, .deviation = {}});
+  const Whitening w = ComputeWhitening(At("db"), {.kernel = 2, .eps = 1e-12});
   ASSERT_EQ(w.variances.size(), 8U);
   EXPECT_TRUE(std::is_sorted(w.variances.rbegin(), w.variances.rend()));
   EXPECT_GT(w.variances[0], 2 * w.variances[7]) << "the pictures' pixels should depend on each other";
@@ -89,7 +89,7 @@ TEST_F(WhiteningTest, AFlatDirectionIsAmplifiedByEpsAlone) {
   datum.set_data(std::string{0, 0, 100, 100});
   WriteDatabase(At("db"), {datum});
   // Patches of one pixel: 0 and 100, mean 50, deviation 50.
-  const Whitening w = ComputeWhitening(At("db"), {.kernel = 1, .eps = 0.25, .mean = {}, .deviation = {}});
+  const Whitening w = ComputeWhitening(At("db"), {.kernel = 1, .eps = 0.25});
   EXPECT_NEAR(w.mean[0], 50, 1e-12);
   EXPECT_NEAR(w.deviation[0], 50, 1e-12);
   EXPECT_NEAR(w.filters[0], 1 / std::sqrt(1.25), 1e-12);

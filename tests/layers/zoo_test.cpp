@@ -109,7 +109,7 @@ TEST(ZooTest, NetsWithoutDeployFilesBuildWithTheirParameters) {
 }
 
 TEST(ZooTest, TowersShareTheirParametersAndOneIsDeployed) {
-  const ZooNet& zoo = kDerived[5];
+  const ZooNet& zoo = *std::ranges::find(kDerived, "mnist_siamese", &ZooNet::folder);
   const BuiltNet train = Build(zoo, "train_val.prototxt", TRAIN);
   EXPECT_EQ(std::ranges::count(train.blobs, true, &NetBlob::shared), 10);
   const BuiltNet deploy = Build(zoo, "train_val.prototxt", TEST, "deploy");

@@ -34,7 +34,7 @@ std::vector<Datum> DependentPictures(int count, int height, int width) {
   return datums;
 }
 
-// What the filters [F, C k k] make of each patch of normalised pixels, patch after patch.
+// Returns what the filters [F, C k k] make of each patch of normalised pixels, patch after patch.
 std::vector<double> Filtered(const std::vector<Datum>& datums, const Whitening& w) {
   std::vector<double> values;
   const auto size = static_cast<int64_t>(w.variances.size());

@@ -115,6 +115,7 @@ class EveryVerbTest : public CliTest {
         {"data split", "db --parts a=0.5,b=0.5 --out made_split"},
         {"data table", "table.csv made_table --target c"},
         {"data verify", "db"},
+        {"data whiten", "db --kernel 1"},
         {"data vocabulary", "text.txt made_words.txt"},
         {"device", ""},
         {"draw_net", "net.prototxt made_net.dot"},

@@ -131,9 +131,9 @@ TEST_F(InputCliTest, ADeployNetIsToldHow) {
   EXPECT_THAT(beside.err, Not(HasSubstr("nothing says")));
 }
 
-// What `moka data whiten` prints is a convolution's field, as a net takes it.
+// The text that `moka data whiten` prints is a convolution's field, as a net takes it.
 TEST_F(InputCliTest, WhiteningIsPrintedAsAConvolutionsField) {
-  const std::string folder = Case("whiten");
+  const std::string folder = Case("infer-mean-file");
   ASSERT_EQ(MokaIn(folder, "data import photos db --resize 10x16").code, 0);
   const Outcome printed = MokaIn(folder, "data whiten db --mean 1,2,3 --std 50,60,70");
   ASSERT_EQ(printed.code, 0) << printed.err;

@@ -9,8 +9,7 @@ Follows models/clothing_resnet/solver.prototxt and train_val.prototxt:
   net       a 3x3 convolution of stride 2, max pooling, four basic blocks with projections; msra filler, BatchNorm eps 1e-5,
             the last scale of a block starts at 0
   data      (B,G,R - mean) / std; training takes rectangles of 25-100 % of the area and aspects 3/4-4/3, resized to 96x96
-            with antialiasing, mirrored at random; validation the central 112x112 after the shorter side became 112, of
-            whose scores and its mirror's the mean is taken
+            with antialiasing, mirrored at random; validation the central 112x112 after the shorter side became 112
   loss      cross-entropy of labels smoothed by 0.1 in training
   rate      a line from --warmup-start-lr to --lr over --warmup iterations, then the cosine to 0
   update    Caffe's: h = momentum*h + rate*(g + decay*w); w -= h, for every parameter, biases and BatchNorm's too
@@ -101,8 +100,7 @@ def centre(picture):
 def validate(net, pictures, labels):
     net.eval()
     with torch.no_grad():
-        scores = torch.cat([net(part.contiguous(memory_format=torch.channels_last)) + net(part.flip(3).contiguous(
-            memory_format=torch.channels_last)) for part in pictures.split(31)]) / 2
+        scores = torch.cat([net(part.contiguous(memory_format=torch.channels_last)) for part in pictures.split(31)])
     net.train()
     return (scores.argmax(1) == labels).double().mean().item(), F.cross_entropy(scores, labels).item()
 

@@ -323,8 +323,8 @@ bool Trainer::TestAll() {
 bool Trainer::RankTest(const std::vector<OutputValue>& outputs) {
   if (solver_.has_target_metric()) {
     const double value = ValueOf(outputs, solver_.target_metric()).value_or(std::nan(""));
-    is_target_reached_ =
-        is_target_reached_ || MeetsTarget(solver_.target_metric(), value, double{solver_.target_value()});
+    is_target_reached_ = is_target_reached_ ||
+                         MeetsTarget(value, double{solver_.target_value()}, FallsToItsTarget(solver_.target_metric()));
   }
   const std::optional<double> value = ValueOf(outputs, best_metric_);
   if (!value || !std::isfinite(*value)) return false;

@@ -74,7 +74,7 @@ std::optional<double> ValueOf(const MetricLine& line, const std::string& name) {
 void AddPoint(const AccuracyPoint& point, const AccuracyTarget& target, AccuracyRun& run) {
   if (run.end == AccuracyEnd::kReached) return;
   run.points.push_back(point);
-  if (MeetsTarget(target.metric, point.value, target.value)) run.end = AccuracyEnd::kReached;
+  if (MeetsTarget(point.value, target.value, FallsToItsTarget(target.metric))) run.end = AccuracyEnd::kReached;
 }
 
 // Tests, and the rates of iterations.

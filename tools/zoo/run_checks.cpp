@@ -66,9 +66,7 @@ CheckResult TrainToFloor(const CheckContext& context, std::string_view check, co
   const std::string text = fmt::format("{} {:.5g} at the end", recipe.metric(), *value);
   if (!floor) return Holds(check, text);
   const bool is_smaller = !nets.nets.tests.empty() && IsSmallerBetter(recipe, nets.nets.tests[0]);
-  const auto measured = static_cast<float>(*value);
-  const auto wanted = static_cast<float>(*floor);
-  const bool is_reached = is_smaller ? measured <= wanted : measured >= wanted;
+  const bool is_reached = MeetsTarget(*value, *floor, is_smaller);
   const std::string against = fmt::format("{}, {} {:.5g}", text, is_smaller ? "ceiling" : "floor", *floor);
   return is_reached ? Holds(check, against) : Fails(check, against);
 }

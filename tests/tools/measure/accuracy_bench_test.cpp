@@ -137,12 +137,14 @@ TEST_F(AccuracyRunTest, RunsOfOlderProgramsAreRefused) {
 
 TEST_F(AccuracyRunTest, LossesFallToTheirTarget) {
   const AccuracyTarget loss{.metric = "test_loss", .value = 0.35};
-  EXPECT_TRUE(MeetsTarget(loss.metric, 0.3, loss.value));
-  EXPECT_FALSE(MeetsTarget(loss.metric, 0.4, loss.value));
-  EXPECT_FALSE(MeetsTarget(loss.metric, NAN, loss.value));
+  EXPECT_TRUE(FallsToItsTarget(loss.metric));
+  EXPECT_FALSE(FallsToItsTarget("accuracy"));
+  EXPECT_TRUE(MeetsTarget(0.3, loss.value, true));
+  EXPECT_FALSE(MeetsTarget(0.4, loss.value, true));
+  EXPECT_FALSE(MeetsTarget(NAN, loss.value, true));
   EXPECT_EQ(loss.Text(), "test_loss <= 0.35");
-  EXPECT_FALSE(MeetsTarget("accuracy", NAN, 0.9));
-  EXPECT_FALSE(MeetsTarget("accuracy", 0.8999, 0.9));
+  EXPECT_FALSE(MeetsTarget(NAN, 0.9, false));
+  EXPECT_FALSE(MeetsTarget(0.89999, 0.9, false));
 }
 
 // A count of right answers out of many meets its own decimal, whichever way it was averaged and the target is held.
@@ -153,9 +155,11 @@ TEST_F(AccuracyRunTest, ACountMeetsItsOwnDecimal) {
     for (int batch = 0; batch < 10; ++batch) {
       sum += double{static_cast<float>(right / 10 + (batch < right % 10 ? 1 : 0)) / 100.0F};
     }
-    EXPECT_TRUE(MeetsTarget("accuracy", sum / 10, double{static_cast<float>(target)})) << right;
-    EXPECT_TRUE(MeetsTarget("accuracy", right / 1000.0, target)) << right;
-    EXPECT_FALSE(MeetsTarget("accuracy", (right - 1) / 1000.0, target)) << right;
+    EXPECT_TRUE(MeetsTarget(sum / 10, double{static_cast<float>(target)}, false)) << right;
+    EXPECT_TRUE(MeetsTarget(sum / 10, double{static_cast<float>(target)}, true)) << right;
+    EXPECT_TRUE(MeetsTarget(right / 1000.0, target, false)) << right;
+    EXPECT_FALSE(MeetsTarget((right - 1) / 1000.0, target, false)) << right;
+    EXPECT_FALSE(MeetsTarget((right + 1) / 1000.0, target, true)) << right;
   }
 }
 

@@ -134,6 +134,7 @@ def steps_of(model, maker, options):
         if not started.get(kind, True):
             start = []
         few = ["sample_grid.count=2"] if "sample_grid" in model.solver else []
+        few += ["warmup_iter=1"] if "policy_after_warmup" in model.solver else []
         rate = ["base_lr=0.001"] if model.name in SLOWER else []
         train = Step(f"train ranks={ranks}", kind, [
             "train", model.folder, *model.overrides(batch), *few, *rate, "max_iter=2", "test_iter=[2]", "test_interval=2",

@@ -49,7 +49,7 @@ TARGETS = {
     "babi_memn2n/solver": ("babi_torch.py", {"--data": "babi_en.tar.gz"}, [],
                            "link the archive that tools/data/get babi reads"),
     "bccd_ssd/solver": ("ssd_torch.py", BCCD[0], [], BCCD[1]),
-    "bccd_ssd/solver_fast": ("ssd_torch.py", BCCD[0], ["--iterations", "256", "--warmup", "50", "--test-interval", "64"],
+    "bccd_ssd/solver_fast": ("ssd_torch.py", BCCD[0], ["--iterations", "384", "--warmup", "50", "--test-interval", "64"],
                              BCCD[1]),
     "lenet/solver": ("mnist_torch.py", {"--data": "mnist"}, [], MNIST),
     "cifar10_fast/solver": ("fast_torch.py", CIFAR[0], [], CIFAR[1]),

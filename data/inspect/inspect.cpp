@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "core/threads/parallel.h"
+#include "data/inspect/channel_sums.h"
 #include "data/records/record_database.h"
 
 namespace moka {
@@ -18,44 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Calls visit(channel, value) for every value of a record, channel by channel.
-template <class Visit>
-void VisitValues(const PixelView& pixels, Visit&& visit) {
-  const int64_t plane = pixels.height * pixels.width;
-  const bool planar = pixels.order == PixelView::Order::kPlanar;
-  for (int64_t c = 0; c < pixels.channels; ++c) {
-    for (int64_t i = 0; i < plane; ++i) {
-      const int64_t at = planar ? c * plane + i : i * pixels.channels + c;
-      visit(static_cast<size_t>(c), static_cast<size_t>(c * plane + i),
-            pixels.bytes != nullptr ? static_cast<double>(pixels.bytes[at]) : static_cast<double>(pixels.floats[at]));
-    }
-  }
-}
-
 std::string ShapeText(const PixelView& pixels) {
   return StrCat(pixels.channels, "x", pixels.height, "x", pixels.width);
 }
-
-// Sums of values and squares a channel.
-struct ChannelSums {
-  std::vector<double> values;
-  std::vector<double> squares;
-  double count = 0;  // values a channel
-
-  void Add(const PixelView& pixels) {
-    const auto channels = static_cast<size_t>(pixels.channels);
-    if (values.empty()) {
-      values.resize(channels);
-      squares.resize(channels);
-    }
-    if (values.size() != channels) return;
-    count += static_cast<double>(pixels.height * pixels.width);
-    VisitValues(pixels, [&](size_t c, size_t /*i*/, double value) {
-      values[c] += value;
-      squares[c] += value * value;
-    });
-  }
-};
 
 // Sums of the values at each place of records of one size. If one picture is coloured all are, as in a layer that reads
 // them: a grey one is three equal channels.
@@ -172,11 +137,8 @@ LmdbSummary InspectLmdb(const fs::path& path, const DataProgress& progress) {
   for (size_t value = 0; value < mask_pixels.size(); ++value) {
     if (mask_pixels[value] > 0) summary.mask_pixels[static_cast<int64_t>(value)] = mask_pixels[value];
   }
-  for (size_t c = 0; c < sums.values.size(); ++c) {
-    const double mean = sums.values[c] / sums.count;
-    summary.mean.push_back(mean);
-    summary.stddev.push_back(std::sqrt(std::max(0.0, sums.squares[c] / sums.count - mean * mean)));
-  }
+  summary.mean = sums.Mean();
+  summary.stddev = sums.Deviation();
   return summary;
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/inspect/channel_sums.h"
 #include "data/records/record_database.h"
 
 namespace moka {
@@ -39,53 +40,6 @@ void VisitRecords(const RecordDatabase& database, int64_t records, Visit&& visit
     }
   }
 }
-
-// Mean and deviation of each channel, over all pixels.
-class ChannelMoments {
- public:
-  void Add(const PixelView& pixels) {
-    const auto channels = static_cast<size_t>(pixels.channels);
-    if (pixels.channels > kMostValues) {
-      throw Error(ErrorKind::kBadData, StrCat("has ", channels, " channels, expected at most ", kMostValues));
-    }
-    if (sums_.empty()) {
-      sums_.resize(channels);
-      squares_.resize(channels);
-    }
-    if (sums_.size() != channels) {
-      throw Error(ErrorKind::kBadData, StrCat("has ", channels, " channels, the first record ", sums_.size()));
-    }
-    for (int64_t c = 0; c < pixels.channels; ++c) {
-      for (int64_t y = 0; y < pixels.height; ++y) {
-        for (int64_t x = 0; x < pixels.width; ++x) {
-          const double value = ValueAt(pixels, c, y, x);
-          sums_[static_cast<size_t>(c)] += value;
-          squares_[static_cast<size_t>(c)] += value * value;
-        }
-      }
-    }
-    count_ += static_cast<double>(pixels.height * pixels.width);
-  }
-
-  size_t channels() const { return sums_.size(); }
-  std::vector<double> Mean() const {
-    std::vector<double> mean = sums_;
-    for (double& value : mean) value /= count_;
-    return mean;
-  }
-  std::vector<double> Deviation() const {
-    std::vector<double> deviation = Mean();
-    for (size_t c = 0; c < deviation.size(); ++c) {
-      deviation[c] = std::sqrt(std::max(0.0, squares_[c] / count_ - deviation[c] * deviation[c]));
-    }
-    return deviation;
-  }
-
- private:
-  std::vector<double> sums_;
-  std::vector<double> squares_;
-  double count_ = 0;
-};
 
 // The covariance of patches [C,k,k] of pixels less the mean over the deviation.
 class PatchMoments {
@@ -183,8 +137,15 @@ Whitening ComputeWhitening(const std::filesystem::path& path, const WhiteningOpt
   const RecordDatabase database(path);
   const int64_t records = std::min(database.size(), options.records);
   if (records == 0) throw Error(ErrorKind::kBadData, StrCat(path.string(), ": no records"));
-  ChannelMoments channels;
-  VisitRecords(database, records, [&](const PixelView& pixels) { channels.Add(pixels); });
+  ChannelSums channels;
+  VisitRecords(database, records, [&](const PixelView& pixels) {
+    if (pixels.channels > kMostValues) {
+      throw Error(ErrorKind::kBadData, StrCat("has ", pixels.channels, " channels, expected at most ", kMostValues));
+    }
+    if (channels.Add(pixels)) return;
+    throw Error(ErrorKind::kBadData,
+                StrCat("has ", pixels.channels, " channels, the first record ", channels.channels()));
+  });
   Whitening whitening;
   whitening.channels = static_cast<int64_t>(channels.channels());
   whitening.kernel = options.kernel;

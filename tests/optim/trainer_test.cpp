@@ -188,16 +188,6 @@ TEST_F(TrainerTest, StopsEarlyWhenTestsStopImproving) {
   EXPECT_LT(result.iteration, 30);
 }
 
-TEST_F(TrainerTest, ATargetEndsTheRunOrIsMissed) {
-  const std::string solver = BaseSolver() + "max_iter: 300 test_interval: 5 target_metric: \"accuracy\" target_value: ";
-  const TrainResult reached = Make(solver + "0.9")->Run();
-  EXPECT_EQ(reached.end, TrainEnd::kTargetReached);
-  EXPECT_LT(reached.iteration, 300);
-  const TrainResult missed = Make(solver + "1.5|max_iter: 10")->Run();
-  EXPECT_EQ(missed.end, TrainEnd::kTargetMissed);
-  EXPECT_EQ(missed.exit_code(), 21);
-}
-
 // Sends a signal at an iteration and counts checkpoints.
 class SignallingObserver : public TrainObserver {
  public:
@@ -423,11 +413,6 @@ TEST_F(TrainerTest, MistakesAreNamedBeforeAnythingRuns) {
   EXPECT_THAT(error(base + "max_iter: -1"), testing::HasSubstr("max_iter must be at least 0, and is -1"));
   EXPECT_THAT(error(base + "best_metric: \"accurcy\""), testing::HasSubstr("did you mean \"accuracy\"?"));
   EXPECT_THAT(error(base + "target_metric: \"accuracy\""), testing::HasSubstr("needs target_value"));
-  std::string named = TaskNet(16);
-  const std::string top = "top: \"loss\"";
-  named.replace(named.find(top), top.size(), "top: \"nll\"");
-  EXPECT_THAT(error(base + "target_metric: \"nll\" target_value: 0.1", Nets(1, named)),
-              testing::HasSubstr("falls to its target only under a name with \"loss\" in it"));
   EXPECT_THAT(error(base + "type: \"Adamm\""), testing::HasSubstr("unknown solver type"));
   EXPECT_THAT(error(base + "lr_policy: \"fixd\""), testing::HasSubstr("unknown lr_policy"));
   const std::string no_loss = Without(TaskNet(16), "loss", "accuracy");

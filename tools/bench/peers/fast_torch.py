@@ -54,7 +54,7 @@ class Part(nn.Module):
 
 
 class Cifar10(nn.Module):
-    mean, std, mirrors, smoothing = MEAN, STD, 0.5, 0.2
+    mean, std, flipped, smoothing = MEAN, STD, 0.5, 0.2
 
     def __init__(self):
         super().__init__()
@@ -72,7 +72,7 @@ class Cifar10(nn.Module):
 
 
 class Mnist(nn.Module):
-    mean, std, mirrors, smoothing = (33.32,), (78.57,), 0, 0.1
+    mean, std, flipped, smoothing = (33.32,), (78.57,), 0, 0.1
 
     def __init__(self):
         super().__init__()
@@ -140,7 +140,7 @@ class Training:
             for start in range(0, len(pictures.images), size):
                 target = pictures.labels[start:start + size]
                 x = pictures.normalise(pictures.images[start:start + size])
-                scores = (self.scores(x) + self.scores(x.flip(3))) / 2 if self.net.mirrors else self.scores(x)
+                scores = (self.scores(x) + self.scores(x.flip(3))) / 2 if self.net.flipped else self.scores(x)
                 right += (scores.argmax(1) == target).sum().item()
                 loss += F.cross_entropy(scores, target, reduction="sum").item()
         self.net.train()
@@ -157,7 +157,7 @@ def train(options):
     race = Race(options.target, options.metric, options.batch, f"torch {torch.__version__}")
     with without_traces(net, training.solver):  # black pictures
         for _ in range(3):
-            training.step(sets[0], drawn(torch.arange(options.batch), generator, PAD, net.mirrors), 0.0)
+            training.step(sets[0], drawn(torch.arange(options.batch), generator, PAD, net.flipped), 0.0)
     training.test(sets[1])
     race.begin()
     for pictures, kept in zip(sets, sets_of(options)):
@@ -171,7 +171,7 @@ def train(options):
                 accuracy, loss = training.test(tested)
             if race.test(iteration, iteration * options.batch / len(pictures.images), accuracy, loss) or done:
                 break
-        training.step(pictures, drawn(chosen, generator, PAD, net.mirrors), rate_at(options, iteration))
+        training.step(pictures, drawn(chosen, generator, PAD, net.flipped), rate_at(options, iteration))
     race.end()
 
 

@@ -7,6 +7,14 @@
 
 namespace moka {
 
+// Both types are bits to the compiler; these tell them apart.
+struct Half {
+  uint16_t bits;
+};
+struct BFloat16 {
+  uint16_t bits;
+};
+
 constexpr float FloatOfBFloat16(uint16_t half) { return std::bit_cast<float>(uint32_t{half} << 16U); }
 
 constexpr uint16_t BFloat16OfFloat(float value) {

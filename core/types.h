@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/half.h"
 #include "core/size.h"
 
 namespace moka {
@@ -19,6 +20,7 @@ int64_t BytesOf(DType dtype);
 // "float32", "int32", ...
 std::string_view NameOf(DType dtype);
 bool IsFloat(DType dtype);
+constexpr bool IsHalf(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
 
 template <class T>
 struct DTypeOf;
@@ -29,6 +31,14 @@ struct DTypeOf<float> {
 template <>
 struct DTypeOf<double> {
   static constexpr DType value = DType::kFloat64;
+};
+template <>
+struct DTypeOf<Half> {
+  static constexpr DType value = DType::kFloat16;
+};
+template <>
+struct DTypeOf<BFloat16> {
+  static constexpr DType value = DType::kBFloat16;
 };
 template <>
 struct DTypeOf<int64_t> {

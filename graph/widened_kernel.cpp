@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/half.h"
+#include "core/half_spans.h"
 #include "core/threads/parallel.h"
 
 namespace moka {
@@ -14,16 +14,14 @@ namespace {
 constexpr int64_t kLine = 64;     // bytes of a cache line
 constexpr int64_t kGrain = 8192;  // elements worth a thread
 
-bool IsHalfToWiden(const TensorType& type) { return type.dtype == DType::kFloat16 || type.dtype == DType::kBFloat16; }
-
 TensorType WidenedType(TensorType type) {
-  if (IsHalfToWiden(type)) type.dtype = DType::kFloat32;
+  if (IsHalf(type.dtype)) type.dtype = DType::kFloat32;
   return type;
 }
 
 // Bytes of a tensor's copy, in whole cache lines.
 int64_t CopyBytes(const TensorType& type) {
-  return IsHalfToWiden(type) ? (WidenedType(type).Bytes() + kLine - 1) / kLine * kLine : 0;
+  return IsHalf(type.dtype) ? (WidenedType(type).Bytes() + kLine - 1) / kLine * kLine : 0;
 }
 
 // A half tensor and its copy, which lies alike.
@@ -33,16 +31,14 @@ struct Copy {
 
   void Widen() const {
     const auto* from = static_cast<const uint16_t*>(half.raw());
-    const bool is_brain = half.type().dtype == DType::kBFloat16;
     ParallelFor(half.type().StoredCount(), kGrain, [&](int64_t begin, int64_t end, int) {
-      for (int64_t i = begin; i < end; ++i) wide[i] = is_brain ? FloatOfBFloat16(from[i]) : FloatOfHalf(from[i]);
+      moka::Widen(half.type().dtype, from + begin, end - begin, wide + begin);
     });
   }
   void Narrow() const {
     auto* to = static_cast<uint16_t*>(half.raw());
-    const bool is_brain = half.type().dtype == DType::kBFloat16;
     ParallelFor(half.type().StoredCount(), kGrain, [&](int64_t begin, int64_t end, int) {
-      for (int64_t i = begin; i < end; ++i) to[i] = is_brain ? BFloat16OfFloat(wide[i]) : HalfOfFloat(wide[i]);
+      moka::Narrow(half.type().dtype, wide + begin, end - begin, to + begin);
     });
   }
 };
@@ -75,7 +71,7 @@ class WidenedKernel final : public Kernel {
   static std::vector<Tensor> Copied(std::span<const Tensor> tensors, std::byte*& at, std::vector<Copy>& copies) {
     std::vector<Tensor> copied;
     for (const Tensor& tensor : tensors) {
-      if (!IsHalfToWiden(tensor.type())) {
+      if (!IsHalf(tensor.type().dtype)) {
         copied.push_back(tensor);
         continue;
       }
@@ -94,7 +90,9 @@ class WidenedKernel final : public Kernel {
 
 }  // namespace
 
-bool HasHalf(std::span<const TensorType> types) { return std::ranges::any_of(types, IsHalfToWiden); }
+bool HasHalf(std::span<const TensorType> types) {
+  return std::ranges::any_of(types, [](const TensorType& type) { return IsHalf(type.dtype); });
+}
 
 std::vector<TensorType> Widened(std::span<const TensorType> types) {
   std::vector<TensorType> widened;

@@ -16,8 +16,6 @@
 namespace moka {
 namespace {
 
-bool IsHalfPrecision(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
-
 class PrecisionPass {
  public:
   PrecisionPass(Graph& graph, const CompileOptions& options, DType half)
@@ -35,7 +33,7 @@ class PrecisionPass {
     }
     for (GraphOutput& output : graph_.outputs()) output.value = InFloat32(output.value);
     for (Assignment& assignment : graph_.assignments()) {
-      if (!IsHalfPrecision(TypeOf(assignment.state))) assignment.value = InFloat32(assignment.value);
+      if (!IsHalf(TypeOf(assignment.state))) assignment.value = InFloat32(assignment.value);
     }
     return changed_;
   }
@@ -45,7 +43,7 @@ class PrecisionPass {
 
   DType TypeOf(ValueId id) const { return graph_.type(id).dtype; }
   bool ReadsHalf(const Node& node) const {
-    return std::ranges::any_of(node.inputs, [&](ValueId id) { return IsHalfPrecision(TypeOf(id)); });
+    return std::ranges::any_of(node.inputs, [&](ValueId id) { return IsHalf(TypeOf(id)); });
   }
 
   // Whether a node reads and writes float32 wherever it stands.
@@ -75,7 +73,7 @@ class PrecisionPass {
   }
 
   ValueId InFloat32(ValueId id) {
-    if (!IsHalfPrecision(TypeOf(id))) return id;
+    if (!IsHalf(TypeOf(id))) return id;
     return Cast(id, DType::kFloat32, graph_.node(graph_.value(id).producer).origin);
   }
 
@@ -94,12 +92,12 @@ class PrecisionPass {
     if (is_half && node.op->precision == Precision::kFollow) {
       is_half = false;
       for (size_t i = 0; i < node.inputs.size(); ++i) {
-        is_half = is_half || (IsHalfPrecision(TypeOf(node.inputs[i])) && may_be_half(i));
+        is_half = is_half || (IsHalf(TypeOf(node.inputs[i])) && may_be_half(i));
       }
     }
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const DType from = TypeOf(node.inputs[i]);
-      if (from != DType::kFloat32 && !IsHalfPrecision(from)) continue;
+      if (from != DType::kFloat32 && !IsHalf(from)) continue;
       const DType wanted = is_half && may_be_half(i) ? half_ : DType::kFloat32;
       graph_.SetInput(node.id, static_cast<int>(i), Cast(node.inputs[i], wanted, node.origin));
     }
@@ -116,8 +114,8 @@ class PrecisionPass {
   bool GivesHalf(const Node& node) const {
     if (node.op->name == "reduce_sum" || IsKept(node)) return false;
     const Shape shape = graph_.shape(node.outputs[0]);
-    const bool follows = std::ranges::any_of(
-        node.inputs, [&](ValueId id) { return IsHalfPrecision(TypeOf(id)) && graph_.shape(id) == shape; });
+    const bool follows =
+        std::ranges::any_of(node.inputs, [&](ValueId id) { return IsHalf(TypeOf(id)) && graph_.shape(id) == shape; });
     return follows && !std::ranges::all_of(node.outputs, [&](ValueId id) { return IsReadInFloat32(id); });
   }
 

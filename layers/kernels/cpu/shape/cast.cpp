@@ -11,14 +11,6 @@
 namespace moka {
 namespace {
 
-// The half types are bits to the compiler; these tell them apart.
-struct Half {
-  uint16_t bits;
-};
-struct BFloat16 {
-  uint16_t bits;
-};
-
 float ToWide(Half value) { return FloatOfHalf(value.bits); }
 float ToWide(BFloat16 value) { return FloatOfBFloat16(value.bits); }
 template <class T>

@@ -87,7 +87,7 @@ class FrozenProgram : public Program {
     Pulse();
     data_.emplace(graph_, plan, report_.memory);
     CheckMemory();
-    data_->Allocate(graph_, plan, store_, stream_.get());
+    data_->Allocate(graph_, plan, store_, stream_.get(), options_.arena.get());
     BindSteps(plan, bindings);
     Describe(bindings);
     RunConstants();

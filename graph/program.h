@@ -20,6 +20,7 @@ namespace moka {
 
 class Collectives;
 class KernelSearch;
+class SharedArena;
 struct Quantization;
 
 // Bytes of memory that this process may have (core/device/memory.h); nothing larger is asked for.
@@ -62,6 +63,9 @@ struct CompileOptions {
   std::function<void()> on_pulse;
   // Sums gradients over ranks (graph/collectives.h). Null: there is one rank.
   std::shared_ptr<Collectives> collectives;
+  // Where what lies between nodes has its place, beside that of other programs that take turns with this one; outputs
+  // are read before another one runs. CPUs only. Null: memory of its own.
+  std::shared_ptr<SharedArena> arena;
   // Refuse to allocate more than this (0: the machine's memory).
   int64_t memory_limit_bytes = 0;
 };

@@ -35,9 +35,14 @@ DeviceBuffer ProgramMemory::NewMemory(int64_t bytes) const {
   return memory;
 }
 
-void ProgramMemory::Allocate(const Graph& graph, const StoragePlan& plan, ParameterStore& store, Stream* stream) {
+void ProgramMemory::Allocate(const Graph& graph, const StoragePlan& plan, ParameterStore& store, Stream* stream,
+                             SharedArena* shared) {
   stream_ = stream;
-  arena_ = NewMemory(arena_bytes_);
+  if (shared != nullptr && stream == nullptr) arena_ = shared->For(arena_bytes_);
+  if (arena_ == nullptr) {
+    own_arena_ = NewMemory(arena_bytes_);
+    arena_ = own_arena_.data();
+  }
   constants_ = NewMemory(constant_bytes_);
   input_memory_ = NewMemory(input_bytes_);
   Place(graph, plan, store);
@@ -64,7 +69,7 @@ void ProgramMemory::Place(const Graph& graph, const StoragePlan& plan, Parameter
     const Storage& storage = plan.storages[static_cast<size_t>(index)];
     void* data = nullptr;
     switch (storage.place) {
-      case StoragePlace::kArena: data = arena_.data() + storage.offset; break;
+      case StoragePlace::kArena: data = arena_ + storage.offset; break;
       case StoragePlace::kConstant: data = constants_.data() + storage.offset; break;
       case StoragePlace::kInput: data = input_at[static_cast<size_t>(index)]; break;
       case StoragePlace::kState: data = store.tensor(graph.value(storage.owner).name).raw(); break;

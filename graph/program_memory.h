@@ -12,6 +12,7 @@
 #include "graph/graph.h"
 #include "graph/parameter_store.h"
 #include "graph/program.h"
+#include "graph/shared_arena.h"
 #include "graph/storage.h"
 
 namespace moka {
@@ -23,10 +24,12 @@ class ProgramMemory {
   // Fills in the report's bytes. Allocates nothing yet.
   ProgramMemory(const Graph& graph, const StoragePlan& plan, MemoryReport& report);
 
-  // Errors: kUnavailable when it does not fit. Requires: a stream of the store's device, null on the CPU.
-  void Allocate(const Graph& graph, const StoragePlan& plan, ParameterStore& store, Stream* stream);
+  // Errors: kUnavailable when it does not fit. Requires: a stream of the store's device, null on the CPU; `shared`,
+  // null or an arena of the CPU, outlives this.
+  void Allocate(const Graph& graph, const StoragePlan& plan, ParameterStore& store, Stream* stream,
+                SharedArena* shared);
 
-  std::byte* arena() const { return arena_.data(); }
+  std::byte* arena() const { return arena_; }
   // Returns the device's tensor of a value.
   const Tensor& tensor(ValueId id) const { return tensors_[static_cast<size_t>(id)]; }
   // These are the host's, by name.
@@ -55,7 +58,8 @@ class ProgramMemory {
   int64_t constant_bytes_ = 0;
   int64_t input_bytes_ = 0;
   Stream* stream_ = nullptr;
-  DeviceBuffer arena_;
+  DeviceBuffer own_arena_;  // unless it is shared
+  std::byte* arena_ = nullptr;
   DeviceBuffer constants_;
   DeviceBuffer input_memory_;
   DeviceBuffer host_inputs_;     // GPU: laid out as input_memory_

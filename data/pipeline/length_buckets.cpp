@@ -3,6 +3,7 @@
 #include "data/pipeline/length_buckets.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "core/error.h"
@@ -18,7 +19,26 @@ uint64_t PlaceOf(const std::vector<uint64_t>& begins, uint64_t i) {
   return static_cast<uint64_t>(std::ranges::upper_bound(begins, i) - begins.begin()) - 1;
 }
 
+class LengthOrder final : public RecordDraw {
+ public:
+  explicit LengthOrder(const std::vector<int64_t>& lengths) : records_(lengths.size()) {
+    Require(!lengths.empty(), "LengthOrder: a record");
+    std::iota(records_.begin(), records_.end(), uint32_t{0});
+    std::ranges::stable_sort(records_, {}, [&](uint32_t record) { return lengths[record]; });
+  }
+  SampleId At(uint64_t position, uint64_t) const override {
+    return {position / records_.size(), records_[position % records_.size()]};
+  }
+
+ private:
+  std::vector<uint32_t> records_;
+};
+
 }  // namespace
+
+std::unique_ptr<const RecordDraw> InOrderOfLength(const std::vector<int64_t>& lengths) {
+  return std::make_unique<LengthOrder>(lengths);
+}
 
 LengthBuckets::LengthBuckets(RecordsByClass buckets, int64_t batch)
     : buckets_(std::move(buckets)), batch_(static_cast<uint64_t>(batch)) {

@@ -13,6 +13,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "data/pipeline/weighted_draw.h"
@@ -41,6 +42,10 @@ class LengthBuckets final : public RecordDraw {
   uint64_t batch_;
   std::array<Layout, 2> layouts_;  // as they lie, and with one batch more among the rests
 };
+
+// For tests: every record by its length, the shortest first; those of one length in their own order. Requires: a record,
+// fewer than 2^32.
+std::unique_ptr<const RecordDraw> InOrderOfLength(const std::vector<int64_t>& lengths);
 
 // Records by the first bound that is not less than their length; the last bucket holds what is longer than all bounds.
 // Requires: bounds ascending, fewer than 2^32 records.

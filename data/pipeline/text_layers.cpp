@@ -74,7 +74,8 @@ std::unique_ptr<Pipeline> OpenTexts(const LayerParameter& layer, const PipelineO
 std::shared_ptr<const RecordDraw> BucketsFor(const LayerParameter& layer, const PipelineOptions& options,
                                              const TextPairMaker& maker) {
   const TextPairDataParameter& param = layer.text_pair_data_param();
-  if (param.bucket().empty() || options.phase != TRAIN) return nullptr;
+  if (param.bucket().empty()) return nullptr;
+  if (options.phase != TRAIN) return layer.data_param().shuffle() ? nullptr : InOrderOfLength(maker.Lengths());
   return std::make_shared<LengthBuckets>(BucketsOf(maker.Lengths(), {param.bucket().begin(), param.bucket().end()}),
                                          layer.data_param().batch_size());
 }

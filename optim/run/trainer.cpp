@@ -291,7 +291,7 @@ bool Trainer::TestAll() {
     if (!TestsNet(solver_, net)) continue;
     report_->TestBegins(net, state_.iteration);
     TestReport test{.net = net, .iteration = state_.iteration, .outputs = {}, .is_best = false};
-    const int64_t own_batches = batches / tests_[i]->ranks();
+    const int64_t own_batches = batches / tests_[i]->feed().ranks();
     std::vector<OutputValue> outputs = tests_[i]->Run(own_batches, [&](int64_t done) {
       if (options_.observer != nullptr) options_.observer->OnTestBatch(net, done, own_batches);
       return done == own_batches || !LeavesTest(done);

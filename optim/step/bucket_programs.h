@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "layers/net/layer.h"
@@ -24,6 +25,7 @@ class BucketPrograms {
   // Errors: those of `make`, with a note that names the bucket.
   void Add(const NetParameter& param, const StepProgram& whole, bool can_shorten, const Make& make);
 
+  std::span<StepProgram> shorter() { return shorter_; }
   // The program to run for the batch that is in the inputs of the whole one; its own inputs hold the batch then.
   StepProgram& ProgramOf(StepProgram& whole);
 

@@ -46,11 +46,7 @@ TestNet::TestNet(const NetParameter& param, const TestOptions& options, Paramete
       feed_(options.name, InPhaseOf(param, TEST, options.data)),
       signs_(param) {
   const SlowPhase phase("building the test net");
-  NetOptions net_options;
-  net_options.state = param.state();
-  if (!net_options.state.has_phase()) net_options.state.set_phase(TEST);
-  net_options.data_types = feed_.types();
-  BuiltNet net = BuildNet(param, net_options);
+  BuiltNet net = Build(param, feed_.types(), true);
   param_ = net.param;
   for (LayerParameter& layer : *param_.mutable_layer()) {  // each rank tests a part of the rows
     if (!layer.has_hdf5_output_param() || options.data.world == 1) continue;
@@ -59,16 +55,32 @@ TestNet::TestNet(const NetParameter& param, const TestOptions& options, Paramete
   SetOutputFolder(options.data.base_folder);
   blobs_ = net.blobs;
   outputs_ = net.outputs;
-  AddBlobs(blobs_, options.seed, store);
   has_kept_ = !net.kept.empty();
-  AddKept(net, options.name, store);
-  for (const NetBlob& blob : blobs_) {
-    const std::string mean = SlotName(blob.name, kEmaSlot);
-    if (options.use_means && !blob.shared && store.Has(mean)) net.graph.SetName(blob.state, mean);
-  }
-  for (const BuiltNet::Output& output : outputs_) net.graph.AddOutput(output.name, output.value);
   AddEvaluators({.detections = options.evaluation == Evaluation::kDetection, .rule = options.precision_rule});
-  for (const auto& [blob, place] : options.watched) {
+  whole_.data = net.data;
+  whole_.batch = MakeProgram(net);
+  feed_.Bind(*whole_.batch, whole_.data);
+  AddBuckets();
+}
+
+BuiltNet TestNet::Build(const NetParameter& param, const DataTypes& types, bool tells_fields) {
+  NetOptions net_options;
+  net_options.state = param.state();
+  if (!net_options.state.has_phase()) net_options.state.set_phase(TEST);
+  net_options.data_types = types;
+  net_options.tells_fields = tells_fields;
+  return BuildNet(param, net_options);
+}
+
+std::unique_ptr<Program> TestNet::MakeProgram(BuiltNet& net) {
+  AddBlobs(net.blobs, options_.seed, store_);
+  AddKept(net, options_.name, store_);
+  for (const NetBlob& blob : net.blobs) {
+    const std::string mean = SlotName(blob.name, kEmaSlot);
+    if (options_.use_means && !blob.shared && store_.Has(mean)) net.graph.SetName(blob.state, mean);
+  }
+  for (const BuiltNet::Output& output : net.outputs) net.graph.AddOutput(output.name, output.value);
+  for (const auto& [blob, place] : options_.watched) {
     const auto top = net.tops.find(blob);
     if (top == net.tops.end()) {
       std::vector<std::string> names;
@@ -80,14 +92,32 @@ TestNet::TestNet(const NetParameter& param, const TestOptions& options, Paramete
   }
   AddCounts(net);
   AddFileOutputs(net);
-  CompileOptions compile = options.compile;
-  compile.name = options.name;
+  CompileOptions compile = options_.compile;
+  compile.name = options_.name;
   compile.inference = true;
+  compile.arena = arena_;
   compile.keep32_layers = LayersInFloat32(param_);
-  const std::vector<DataLayer> layers = net.data;
-  program_ = Compile(std::move(net.graph), store, compile);
-  feed_.Bind(*program_, layers);
-  if (program_->HasInput("random_key")) random_key_ = program_->input("random_key");
+  return Compile(std::move(net.graph), store_, compile);
+}
+
+void TestNet::AddBuckets() {
+  if (!options_.has_buckets) return;
+  const auto is_number = [&](const BuiltNet::Output& output) {
+    return whole_.batch->output(output.name).shape().Count() == 1;
+  };
+  const auto is_shuffled = [](const DataLayer& layer) { return layer.param.data_param().shuffle(); };
+  const auto writes = [](const LayerParameter& layer) { return layer.has_hdf5_output_param(); };
+  const bool can_shorten = !has_kept_ && options_.watched.empty() && evaluators_.empty() &&
+                           whole_.batch->stream() == nullptr && std::ranges::all_of(outputs_, is_number) &&
+                           std::ranges::none_of(whole_.data, is_shuffled) &&
+                           std::ranges::none_of(param_.layer(), writes);
+  buckets_.Add(given_, whole_, can_shorten, [&](const NetParameter& text, const DataTypes& types) {
+    BuiltNet net = Build(text, types, false);  // the whole net has told its fields
+    StepProgram made;
+    made.data = net.data;
+    made.batch = MakeProgram(net);
+    return made;
+  });
 }
 
 void TestNet::SetOutputFolder(std::filesystem::path folder) {
@@ -110,11 +140,12 @@ TestNet* TestNet::TailOf(int64_t rest) {
     TestOptions options = options_;
     options.data.rank = 0;
     options.data.world = 1;
+    options.has_buckets = false;  // there is one such batch
     tail_ = std::make_unique<TestNet>(WithBatch(given_, rest), options, store_);
     for (const BuiltNet::Output& output : outputs_) {
       const bool is_row = evaluators_.contains(output.name);
-      const Tensor whole = program_->output(output.name);
-      if (is_row || tail_->program_->output(output.name).type().shape == whole.type().shape) continue;
+      const Tensor whole = whole_.batch->output(output.name);
+      if (is_row || tail_->whole_.batch->output(output.name).type().shape == whole.type().shape) continue;
       throw Error(ErrorKind::kConfig, StrCat("output \"", output.name, "\" is as long as its batch"));
     }
     if (tail_->feed_.batch_size() != rest) throw Error(ErrorKind::kConfig, "the layers that read data have no batch");
@@ -130,7 +161,8 @@ TestNet* TestNet::TailOf(int64_t rest) {
 }
 
 std::vector<OutputValue> TestNet::Run(int64_t batches, const std::function<bool(int64_t)>& on_batch) {
-  program_->RefreshConstants();
+  whole_.batch->RefreshConstants();
+  for (StepProgram& shorter : buckets_.shorter()) shorter.batch->RefreshConstants();
   std::vector<BatchSum> sums;
   OutputFiles files(param_, output_folder_);
   for (auto& [name, evaluator] : evaluators_) evaluator->Reset();
@@ -141,7 +173,7 @@ std::vector<OutputValue> TestNet::Run(int64_t batches, const std::function<bool(
   TestNet* const smaller = rest > 0 ? TailOf(rest) : nullptr;
   TestNet* const tail = options_.data.rank == ranks() - 1 ? smaller : nullptr;
   if (tail != nullptr) {
-    tail->program_->RefreshConstants();
+    tail->whole_.batch->RefreshConstants();
     std::map<std::string, int64_t> positions;
     tail->feed_.SavePositions(positions);
     for (auto& [layer, position] : positions) position = feed_.batch_size() * (of_all - 1);
@@ -151,10 +183,8 @@ std::vector<OutputValue> TestNet::Run(int64_t batches, const std::function<bool(
   for (int64_t i = 0; i < batches; ++i) {
     ran_tail_ = tail != nullptr && i + 1 == batches;
     TestNet& net = ran_tail_ ? *tail : *this;
-    if (net.random_key_.raw() != nullptr) net.random_key_.as<int64_t>()[0] = i * ranks() + options_.data.rank;
-    net.feed_.Next();
-    net.program_->Run();
-    files.Append(*net.program_);
+    net.RunNext(i * ranks() + options_.data.rank);
+    files.Append(*net.ran_->batch);
     AddBatch(net, ran_tail_ ? part : 1, sums);
     if (on_batch && !on_batch(i + 1)) {
       files.Discard();
@@ -181,6 +211,13 @@ std::vector<OutputValue> TestNet::Run(int64_t batches, const std::function<bool(
   }
   if (options_.data.rank == 0) signs_.Look(results);
   return results;
+}
+
+void TestNet::RunNext(int64_t key) {
+  feed_.Next();
+  ran_ = &buckets_.ProgramOf(whole_);
+  if (ran_->batch->HasInput("random_key")) ran_->batch->input("random_key").as<int64_t>()[0] = key;
+  ran_->batch->Run();
 }
 
 void TestNet::AddEvaluators(const EvaluatorOptions& options) {
@@ -222,13 +259,13 @@ void TestNet::AddCount(BuiltNet& net, const std::string& top) {
 std::vector<TestNet::BatchSum> TestNet::ValuesOf(const TestNet& net, const BuiltNet::Output& output) {
   const auto evaluator = evaluators_.find(output.name);
   if (evaluator != evaluators_.end()) {
-    evaluator->second->Add(net.program_->output(output.name).as<float>());
+    evaluator->second->Add(net.ran_->batch->output(output.name).as<float>());
     return {{.sum = {output.name, 0, output.loss_weight, {}}}};
   }
   std::vector<BatchSum> values;
-  for (OutputValue& value : ReadOutputs(*net.program_, {output})) values.push_back({.sum = std::move(value)});
+  for (OutputValue& value : ReadOutputs(*net.ran_->batch, {output})) values.push_back({.sum = std::move(value)});
   if (!shares_.contains(output.name)) return values;
-  const Tensor labels = net.program_->output(CountName(output.name));
+  const Tensor labels = net.ran_->batch->output(CountName(output.name));
   for (size_t k = 0; k < values.size(); ++k) {
     const double counted = labels.as<const float>()[k];
     values[k].labels = counted;

@@ -13,9 +13,11 @@
 #include <vector>
 
 #include "graph/program.h"
+#include "graph/shared_arena.h"
 #include "layers/net/net.h"
 #include "optim/evaluators/average_precision.h"
 #include "optim/evaluators/evaluator.h"
+#include "optim/step/bucket_programs.h"
 #include "optim/step/feed.h"
 #include "optim/step/loss_signs.h"
 #include "optim/step/step_program.h"
@@ -49,6 +51,7 @@ struct TestOptions {
   std::vector<WatchedBlob> watched = {};  // that can be read after each batch
   Evaluation evaluation = Evaluation::kMeans;
   PrecisionRule precision_rule = PrecisionRule::kIntegral;
+  bool has_buckets = true;  // programs of their own for shorter sentences, where the data layer has buckets
 };
 
 class TestNet {
@@ -66,13 +69,16 @@ class TestNet {
   // for a name that leads out of it.
   void SetOutputFolder(std::filesystem::path folder);
   // The shape of a watched blob of a whole batch.
-  Shape watched_shape(const std::string& blob) const { return program_->output(WatchName(blob)).shape(); }
+  Shape watched_shape(const std::string& blob) const { return whole_.batch->output(WatchName(blob)).shape(); }
   // A watched blob of the last batch, float32 and plain; of fewer items where the records ended.
   Tensor watched(const std::string& blob) const {
-    return tail_ && ran_tail_ ? tail_->watched(blob) : program_->output(WatchName(blob));
+    return tail_ && ran_tail_ ? tail_->watched(blob) : whole_.batch->output(WatchName(blob));
   }
   // Weighted sum of the last Run's losses.
   double loss() const { return loss_; }
+
+  // Steps of sentences in the program of the last batch; 0: that of the net's text.
+  int64_t bucket_steps() const { return ran_->steps; }
 
   const std::vector<BuiltNet::Output>& outputs() const { return outputs_; }
   // Outputs that are rows of DetectionEvaluate layers.
@@ -83,11 +89,9 @@ class TestNet {
   std::vector<std::string> MetricNames() const;
   const std::vector<NetBlob>& blobs() const { return blobs_; }
   const NetParameter& param() const { return param_; }
-  // Ranks that share the batches.
-  int64_t ranks() const { return feed_.ranks(); }
   Feed& feed() { return feed_; }
   const Feed& feed() const { return feed_; }
-  Program& program() { return *program_; }
+  Program& program() { return *whole_.batch; }
 
  private:
   // The sum of one element of an output over batches; of a share it is the hits, and `labels` the labels that counted.
@@ -96,6 +100,15 @@ class TestNet {
     std::optional<double> labels = {};
   };
 
+  // Ranks that share the batches.
+  int64_t ranks() const { return feed_.ranks(); }
+  static BuiltNet Build(const NetParameter& param, const DataTypes& types, bool tells_fields);
+  // The program of a net that is given up for it. Errors: kConfig for a watched blob that it does not have.
+  std::unique_ptr<Program> MakeProgram(BuiltNet& net);
+  // Programs of shorter sentences. None where something of a whole batch is read, or states go on to the next one.
+  void AddBuckets();
+  // Takes the next batch and runs it; `key` is that of its draws.
+  void RunNext(int64_t key);
   void AddEvaluators(const EvaluatorOptions& options);
   // Adds to the outputs of the graph how many labels each share of an Accuracy layer is of.
   void AddCounts(BuiltNet& net);
@@ -122,9 +135,11 @@ class TestNet {
   NetParameter param_;
   std::vector<NetBlob> blobs_;
   std::vector<BuiltNet::Output> outputs_;
-  std::unique_ptr<Program> program_;
+  StepProgram whole_;
+  BucketPrograms buckets_;
+  StepProgram* ran_ = &whole_;                                            // of the last batch
+  std::shared_ptr<SharedArena> arena_ = std::make_shared<SharedArena>();  // of all of them
   Feed feed_;  // goes before the program whose stream it reads ahead for
-  Tensor random_key_;
   std::map<std::string, std::unique_ptr<Evaluator>> evaluators_;  // by output
   std::set<std::string> shares_;  // outputs that are shares of labels whose number changes from batch to batch
   LossSigns signs_;

@@ -155,6 +155,7 @@ CompileOptions TrainNet::StepOptions(const CompileOptions& compile) const {
   CompileOptions options = compile;
   options.name = ProgramNameOf(turn_);
   options.inference = false;
+  if (RunsBuckets()) options.arena = arena_;
   options.compute = PrecisionOf(solver_, param_, compile.compute);
   options.keep32_layers = LayersInFloat32(param_);
   return options;
@@ -224,8 +225,7 @@ void TrainNet::JoinRanks(const TrainingGraph& step, const CompileOptions& option
 }
 
 void TrainNet::AddBuckets(const NetParameter& param, const NetOptions& net_options, const TrainNetOptions& options) {
-  const bool can_shorten =
-      ranks_.world == nullptr && turn_.name().empty() && solver_.iter_size() == 1 && whole_.batch->stream() == nullptr;
+  const bool can_shorten = RunsBuckets() && whole_.batch->stream() == nullptr;
   buckets_.Add(param, whole_, can_shorten, [&](const NetParameter& text, const DataTypes& types) {
     NetOptions shorter = net_options;
     shorter.data_types = types;

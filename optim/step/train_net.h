@@ -11,6 +11,7 @@
 
 #include "comm/exchange/gradient_exchange.h"
 #include "graph/program.h"
+#include "graph/shared_arena.h"
 #include "layers/net/net.h"
 #include "optim/output_value.h"
 #include "optim/step/accumulation_cut.h"
@@ -92,6 +93,8 @@ class TrainNet {
   // Delayed sums: what ranks keep apart becomes one where they must agree, and delays follow what was waited for.
   void AgreeOnDelayed(int64_t iteration, bool must_agree);
   std::vector<std::string> Statistics() const;
+  // Whether batches of shorter sentences may run on programs of their own.
+  bool RunsBuckets() const { return ranks_.world == nullptr && turn_.name().empty() && solver_.iter_size() == 1; }
   int delay() const { return exchange_ && exchange_->delays() != nullptr ? exchange_->delays()->setting().delay : 0; }
 
   const SolverParameter& solver_;
@@ -105,9 +108,10 @@ class TrainNet {
   std::vector<BuiltNet::Output> outputs_;
   StepProgram whole_;  // of the net's text
   BucketPrograms buckets_;
-  StepProgram* ran_ = &whole_;               // of the last batch
-  std::unique_ptr<TrainPipeline> pipeline_;  // null unless layers are on several ranks
-  Feed feed_;                                // goes before the program whose stream it reads ahead for
+  std::shared_ptr<SharedArena> arena_ = std::make_shared<SharedArena>();  // of both
+  StepProgram* ran_ = &whole_;                                            // of the last batch
+  std::unique_ptr<TrainPipeline> pipeline_;                               // null unless layers are on several ranks
+  Feed feed_;  // goes before the program whose stream it reads ahead for
   TrainedStates states_;
   Wishes wishes_;
   Tensor wishes_in_;  // no data unless gradients are summed, as the next one

@@ -13,6 +13,7 @@
 #include "graph/autodiff.h"
 #include "graph/layer_names.h"
 #include "graph/pass.h"
+#include "graph/shared_arena.h"
 #include "graph/state_layer.h"
 #include "layers/net/catalog.h"
 #include "tests/graph/small_net.h"
@@ -60,6 +61,29 @@ TEST(ProgramTest, LossFallsAndRunsRepeatBitForBit) {
   const Outcome second = TrainFor(8, {}, true);
   EXPECT_EQ(first.losses, second.losses);
   EXPECT_EQ(first.weights, second.weights);
+}
+
+// Two trainings by turns in one arena are those that each alone has; the second, which needs as much, has no memory of
+// its own.
+TEST(ProgramTest, ProgramsThatTakeTurnsShareAnArena) {
+  CompileOptions options;
+  options.arena = std::make_shared<SharedArena>();
+  SmallNet nets[2];
+  std::unique_ptr<Program> programs[2];
+  for (int k = 0; k < 2; ++k) {
+    nets[k].Build();
+    nets[k].Train();
+    programs[k] = Compile(std::move(nets[k].graph), nets[k].store, options);
+    Feed(*programs[k]);
+  }
+  EXPECT_EQ(programs[0]->output("loss").raw(), programs[1]->output("loss").raw());
+  const std::vector<float> alone = TrainFor(4, {}, false).losses;
+  for (int i = 0; i < 4; ++i) {
+    for (const auto& program : programs) {
+      program->Run();
+      EXPECT_EQ(program->output("loss").as<float>()[0], alone[static_cast<size_t>(i)]) << i;
+    }
+  }
 }
 
 TEST(ProgramTest, EachOptionalPassLeavesTheResultsAsTheyWere) {

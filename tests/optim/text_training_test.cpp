@@ -177,6 +177,38 @@ TEST_F(BucketTraining, ShorterProgramsTrainAsTheLongestDoes) {
   }
 }
 
+// In tests as well, whose batches come by their lengths: what they give is what the longest program gives.
+TEST_F(BucketTraining, ShorterProgramsTestAsTheLongestDoes) {
+  std::string text = Changed(TranslationNet(), " shuffle: true", "");
+  text = Changed(text, "layer {\n  name: \"loss\"",
+                 "layer { name: \"right\" type: \"Accuracy\" bottom: \"word\" bottom: \"next\" top: \"right\" "
+                 "accuracy_param { axis: 2 ignore_label: -1 } }\nlayer {\n  name: \"loss\"");
+  const auto test = [&](bool has_buckets, std::vector<int64_t>& steps) {
+    ParameterStore store;
+    TestOptions options;
+    options.data.base_folder = folder_;
+    options.seed = 4;
+    options.has_buckets = has_buckets;
+    TestNet net(NetFromText(text, "net.prototxt"), options, store);
+    const auto note = [&](int64_t) {
+      steps.push_back(net.bucket_steps());
+      return true;
+    };
+    std::map<std::string, double> values;
+    for (const OutputValue& value : net.Run(kPairs / 16, note)) values[value.name] = value.value;
+    return values;
+  };
+  std::vector<int64_t> steps;
+  std::vector<int64_t> no_steps;
+  const auto found = test(true, steps);
+  const auto expected = test(false, no_steps);
+  EXPECT_THAT(steps, testing::ElementsAre(2, 2, 3, 3, 0, 0));
+  EXPECT_THAT(no_steps, testing::ElementsAre(0, 0, 0, 0, 0, 0));
+  ASSERT_EQ(found.size(), size_t{2});
+  EXPECT_EQ(found.at("right"), expected.at("right"));
+  EXPECT_NEAR(found.at("loss"), expected.at("loss"), 1e-6);
+}
+
 // Two batches an update are of different lengths: all run on the longest program.
 TEST_F(BucketTraining, SeveralBatchesAnUpdateRunOnTheLongestProgram) {
   TrainerOptions options;

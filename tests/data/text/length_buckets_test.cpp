@@ -106,6 +106,20 @@ TEST(LengthBuckets, BatchesComeInARandomOrderThatIsNewEachEpoch) {
   EXPECT_NE(mates(0), mates(1));
 }
 
+// Tests take every record once, the shortest first and those of one length as they stand, whatever the seed.
+TEST(LengthOrder, IsThatOfLengths) {
+  const auto order = InOrderOfLength({5, 3, 9, 3, 20, 5});
+  std::vector<uint64_t> records;
+  std::vector<uint64_t> epochs;
+  for (uint64_t i = 0; i < 8; ++i) {
+    const SampleId at = order->At(i, i);
+    records.push_back(at.record);
+    epochs.push_back(at.epoch);
+  }
+  EXPECT_THAT(records, testing::ElementsAre(1, 3, 0, 5, 2, 4, 1, 3));
+  EXPECT_THAT(epochs, testing::ElementsAre(0, 0, 0, 0, 0, 0, 1, 1));
+}
+
 // Batch b of rank r is batch b * world + r of the order of one rank.
 TEST(LengthBuckets, RanksTakeWholeBatchesOfOneOrder) {
   RandomStream random(3, 1);

@@ -39,7 +39,11 @@ constexpr std::chrono::milliseconds kWindow(100);
 // The part of a window that the thread stood in the run queue. Threads of its own that read input take some hundredths;
 // a program that wants the core takes half.
 constexpr double kBusyShare = 0.15;
+// Windows in a row, before the runtime spins less: work of the system's own (it looks through memory for pages to give
+// up, say) takes tens of milliseconds of a core now and then, for which sleeping would cost a tenth of the time.
+constexpr int kBusyWindows = 3;
 constexpr int kCalmWindows = 20;  // two seconds, before the runtime spins again as it did
+constexpr int kSetBack = 5;       // calm windows that a busy one outweighs
 // The shortest slice there is: a thread that was waited for begins sooner.
 constexpr uint64_t kShortSliceNs = 100'000;
 constexpr int kMostIdleThreads = 64;  // a team so much smaller than the machine is not crowded out
@@ -99,6 +103,7 @@ struct LoadState {
   std::mutex mutex;
   std::unique_ptr<IdlePool> idle;  // while others want the CPUs
   std::unique_ptr<TeamView> team;  // likewise, where it may be gathered
+  int busy_windows = 0;
   int calm_windows = 0;
   bool is_told = false;
 };
@@ -175,8 +180,9 @@ bool HasThreads(int wanted) {
 }
 
 void BecomeBusy(LoadState& state) {
+  state.calm_windows = std::max(0, state.calm_windows - kSetBack);
+  if (state.idle || ++state.busy_windows < kBusyWindows) return;
   state.calm_windows = 0;
-  if (state.idle) return;
   const int missing = std::max(omp_get_num_procs() - omp_get_max_threads() + 1, 1);
   if (missing > kMostIdleThreads || !HasThreads(missing + 1)) return;
   state.team = TeamToGather();
@@ -186,6 +192,7 @@ void BecomeBusy(LoadState& state) {
 }
 
 void BecomeCalmer(LoadState& state) {
+  state.busy_windows = 0;
   const bool is_gathered = state.team && state.team->is_gathered;
   if (!state.idle || is_gathered || ++state.calm_windows < kCalmWindows) return;
   state.idle.reset();

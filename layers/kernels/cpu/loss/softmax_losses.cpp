@@ -95,16 +95,22 @@ class SoftmaxLossesKernel final : public LineKernel {
     double loss = 0;
     if (label >= 0) loss = (1 - smoothing_) * -std::log(std::max(double{p[label * step]}, double{FLT_MIN}));
     if (label >= 0 && smoothing_ != 0) {
-      // -log p of each class is its score's distance from one logarithm, that of the sum, which the likeliest class has
-      // exactly: a logarithm a class took a tenth of a translator's training.
-      int64_t best = 0;
-      for (int64_t c = 1; c < classes; ++c) best = scores[c * step] > scores[best * step] ? c : best;
-      const double total = double{scores[best * step]} - std::log(double{p[best * step]});
-      double costs = 0;
-      for (int64_t c = 0; c < classes; ++c) costs += std::min(total - double{scores[c * step]}, most);
+      const double costs = step == 1 ? costs_(scores, p, classes, most) : Costs(scores, p, most);
       loss += smoothing_ / static_cast<double>(classes) * costs;
     }
     out<float>(0)[line] = static_cast<float>(loss);
+  }
+
+  // The same as CostsRow, of classes that lie apart.
+  double Costs(const float* scores, const float* p, double most) const {
+    const int64_t classes = x().size;
+    const int64_t step = x().inner;
+    int64_t best = 0;
+    for (int64_t c = 1; c < classes; ++c) best = scores[c * step] > scores[best * step] ? c : best;
+    const double total = double{scores[best * step]} - std::log(double{p[best * step]});
+    double costs = 0;
+    for (int64_t c = 0; c < classes; ++c) costs += std::min(total - double{scores[c * step]}, most);
+    return costs;
   }
 
   // Computes the probabilities of classes that lie apart.
@@ -138,6 +144,7 @@ class SoftmaxLossesKernel final : public LineKernel {
   double smoothing_;
   bool backward_;
   SoftmaxRow softmax_ = BestSoftmaxRow();
+  CostsRow costs_ = BestCostsRow();
 };
 
 // Predictions are found in parallel, counts are made by one thread: a count needs one increment a line, a prediction a

@@ -63,10 +63,36 @@ MOKA_INLINE float SoftmaxLoop(const float* x, float* p, int64_t n, int64_t at) {
   return p[at];
 }
 
+MOKA_INLINE double CostsLoop(const float* x, const float* p, int64_t n, double most) {
+  const double total = static_cast<double>(Largest(x, n)) - __builtin_log(static_cast<double>(Largest(p, n)));
+  double lanes[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+#pragma omp simd
+    for (int64_t j = 0; j < kLanes; ++j) {
+      const double cost = total - static_cast<double>(x[i + j]);
+      lanes[j] += cost > most ? most : cost;
+    }
+  }
+  for (; i < n; ++i) {
+    const double cost = total - static_cast<double>(x[i]);
+    lanes[0] += cost > most ? most : cost;
+  }
+  double sum = 0;
+  for (int64_t j = 0; j < kLanes; ++j) sum += lanes[j];
+  return sum;
+}
+
+double Costs(const float* x, const float* p, int64_t n, double most) { return CostsLoop(x, p, n, most); }
+
 float Softmax(const float* x, float* p, int64_t n, int64_t at) { return SoftmaxLoop(x, p, n, at); }
 
 #if defined(__x86_64__)
 MOKA_AVX2 float SoftmaxAvx2(const float* x, float* p, int64_t n, int64_t at) { return SoftmaxLoop(x, p, n, at); }
+MOKA_AVX2 double CostsAvx2(const float* x, const float* p, int64_t n, double most) { return CostsLoop(x, p, n, most); }
+MOKA_AVX512 double CostsAvx512(const float* x, const float* p, int64_t n, double most) {
+  return CostsLoop(x, p, n, most);
+}
 MOKA_AVX512 float SoftmaxAvx512(const float* x, float* p, int64_t n, int64_t at) { return SoftmaxLoop(x, p, n, at); }
 #endif
 
@@ -78,6 +104,14 @@ SoftmaxRow BestSoftmaxRow() {
   if (HasAvx2()) return SoftmaxAvx2;
 #endif
   return Softmax;
+}
+
+CostsRow BestCostsRow() {
+#if defined(__x86_64__)
+  if (HasAvx512()) return CostsAvx512;
+  if (HasAvx2()) return CostsAvx2;
+#endif
+  return Costs;
 }
 
 }  // namespace moka

@@ -10,4 +10,10 @@ namespace moka {
 using SoftmaxRow = float (*)(const float* x, float* p, int64_t n, int64_t at);
 SoftmaxRow BestSoftmaxRow();
 
+// The sum over a row of min(-log p[i], most), in double, from scores x and their softmax p. -log p of each is its
+// score's distance from one logarithm, that of the sum, which the likeliest one has exactly: no logarithm an element.
+// The same bits on every processor.
+using CostsRow = double (*)(const float* x, const float* p, int64_t n, double most);
+CostsRow BestCostsRow();
+
 }  // namespace moka

@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 
+#include "core/error.h"
 #include "core/rng.h"
 #include "core/text.h"
 #include "core/threads/parallel.h"
@@ -66,6 +67,53 @@ TEST_P(OpCases, KernelsMatchTheReference) {
         for (size_t o = 0; o < found.size(); ++o) {
           EXPECT_EQ(FromTensor(run.outputs()[o]).values, found[o].values) << "a second run differs, output " << o;
         }
+      }
+    }
+  }
+}
+
+// Numbers that stand for something (labels, indices) stay float32 where the op lets them: half types hold few of them.
+OpGraph BuildHalf(const OpDef& op, const OpCase& op_case, DType half) {
+  try {
+    return BuildOp(op, op_case, half, WholeInputs::kFloat32);
+  } catch (const Error&) {
+    return BuildOp(op, op_case, half);
+  }
+}
+
+// The results of a kernel for float32 between conversions (graph/widened_kernel.h), in the type of `rounded`.
+std::vector<RefTensor> Emulated(std::vector<RefTensor> wide, const std::vector<RefTensor>& rounded) {
+  for (size_t o = 0; o < wide.size(); ++o) wide[o] = FromTensor(ToTensor(wide[o], rounded[o].type).tensor());
+  return wide;
+}
+
+// A kernel of half values reads them as they are, computes in float32 and rounds what it stores: it differs from the
+// same row between conversions by what its sums' orders do, and where that crosses the middle between two half values
+// by one of their steps, 2^-7 of a bfloat16 and 2^-10 of a float16. What is stored on the way (the gradient of a
+// residual branch that its norm reads again) counts once more.
+TEST_P(OpCases, KernelsOfHalfTypesMatchTheEmulatedOnes) {
+  const auto& [op, op_case] = GetParam();
+  const OpGraph wide = BuildOp(*op, op_case, DType::kFloat32);
+  for (const DType half : {DType::kBFloat16, DType::kFloat16}) {
+    const OpGraph built = BuildHalf(*op, op_case, half);
+    const Node& node = built.graph.node(built.node);
+    const auto types = built.graph.InputTypes(node);
+    if (std::ranges::none_of(types, [](const TensorType& type) { return IsHalf(type.dtype); })) continue;
+    const auto inputs = MakeInputs(op_case, types);
+    const double step = half == DType::kBFloat16 ? 0x1p-7 : 0x1p-10;
+    for (const KernelDef* kernel : StandardCatalog().KernelsOf(op->name, DeviceKind::kCpu)) {
+      const std::vector<Variant> wide_variants = VariantsOf(*kernel, wide);
+      for (const Variant& variant : VariantsOf(*kernel, built)) {
+        SCOPED_TRACE(StrCat("kernel ", kernel->name, ", ", NameOf(half), ", ", variant.name));
+        KernelRun run(*kernel, node, variant, inputs);
+        const auto found = run.Run();
+        for (const Tensor& y : run.outputs()) {
+          EXPECT_TRUE(!IsFloat(y.type().dtype) || PaddingIsZero(y)) << y.type().ToString();
+        }
+        const auto same = std::ranges::find(wide_variants, variant.name, &Variant::name);
+        ASSERT_NE(same, wide_variants.end());
+        KernelRun emulation(*kernel, wide.graph.node(wide.node), *same, inputs);
+        ExpectClose(found, Emulated(emulation.Run(), found), std::max(op_case.tolerance, 2 * step));
       }
     }
   }

@@ -326,7 +326,7 @@ TEST(PointwiseKernel, RefusesWhatItCannotRead) {
   node.attributes.Set("exprs", Strings{"x0+x1"});
   const TensorType full{DType::kFloat32, Shape{2, 20, 4, 4}, Layout::Parse("aBcd16b")};
   const TensorType other{DType::kFloat32, full.shape, Layout::Parse("aBcd8b")};
-  const TensorType half{DType::kFloat16, full.shape, {}};
+  const TensorType half{DType::kFloat16, full.shape, full.layout};
   const KernelDef kernel = KernelNamed("pointwise", "moka");
   const auto refusal = [&](const TensorType& a, const TensorType& b, const TensorType& y) {
     const TensorType inputs[] = {a, b};
@@ -334,7 +334,9 @@ TEST(PointwiseKernel, RefusesWhatItCannotRead) {
   };
   EXPECT_EQ(refusal(full, other, full),
             "an input is float32[2,20,4,4]:aBcd8b: needs the plain layout or, at the full shape, aBcd16b");
-  EXPECT_EQ(refusal(half, half, half), "computes float32 and float64, not float16");
+  EXPECT_EQ(refusal(half, full, half), "");
+  const TensorType count{DType::kInt32, full.shape, {}};
+  EXPECT_EQ(refusal(full, full, count), "computes floating types, not int32");
   EXPECT_EQ(refusal(full, full, full), "");
   const TensorType eights{DType::kFloat32, Shape{2, 32, 4, 4}, Layout::Parse("aBcd8b")};
   const TensorType sixteens{DType::kFloat32, eights.shape, Layout::Parse("aBcd16b")};

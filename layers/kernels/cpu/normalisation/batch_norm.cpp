@@ -1,5 +1,5 @@
 // Batch normalisation with an optional residual summand and ReLU, and its gradient; how they go over memory is
-// batch_norm_walk.h's.
+// batch_norm_walk.h's. x, y and their gradients are float or BFloat16 (T), all that is a number a channel is float.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -27,6 +27,7 @@ float FactorOf(const float* scale, float variance, double eps, int64_t channel) 
 
 // Training's batch normalisation (Ioffe and Szegedy, arXiv 1502.03167): a first sweep for the sums, then y = (x - mean)
 // factor + shift, with the summand and the ReLU of a residual block in the same second sweep.
+template <class T>
 class ForwardKernel final : public TwoSweeps {
  public:
   ForwardKernel(const Strips& strips, const KernelQuery& query)
@@ -38,14 +39,14 @@ class ForwardKernel final : public TwoSweeps {
         sampling_(Sampling::Of(query.node.attributes, query.inputs[0], query.outputs[0])) {}
 
   void Bind(const KernelArgs& args) override {
-    x_ = args.inputs[0].as<float>().data();
+    x_ = args.inputs[0].as<T>().data();
     scale_ = affine_ ? args.inputs[1].as<float>().data() : nullptr;
     shift_ = affine_ ? args.inputs[2].as<float>().data() : nullptr;
-    residual_ = sums_ ? args.inputs.back().as<float>().data() : nullptr;
-    y_ = args.outputs[0].as<float>().data();
+    residual_ = sums_ ? args.inputs.back().as<T>().data() : nullptr;
+    y_ = args.outputs[0].as<T>().data();
     mean_ = args.outputs[1].as<float>().data();
     variance_ = args.outputs[2].as<float>().data();
-    const int64_t stretch = s_.positions * s_.lanes * static_cast<int64_t>(sizeof(float));
+    const int64_t stretch = s_.positions * s_.lanes * static_cast<int64_t>(sizeof(T));
     // Streaming pays where y is larger than the caches and long stretches are written in order; a y that lies on an
     // input has just been read, so its lines are in the cache already.
     streams_ = s_.pads_last_group && args.outputs[0].type().Bytes() > kStreamedBytes && stretch >= kStreamedStretch &&
@@ -78,8 +79,8 @@ class ForwardKernel final : public TwoSweeps {
     const LaneValues shift = Lanes(group, Coefficient::kShift);
     const ForwardCoefficients c{mean.data(), factor.data(), shift.data()};
     VisitSampled(s_, sampling_, part, group, [&](const StripShape& strip, int64_t at, int64_t y_at) {
-      const float* residual = residual_ == nullptr ? nullptr : residual_ + at;
-      (streams_ ? StreamStrip : ApplyStrip)(strip, c, activation_, x_ + at, residual, y_ + y_at);
+      const T* residual = residual_ == nullptr ? nullptr : residual_ + at;
+      (streams_ ? StreamStrip<T> : ApplyStrip<T>)(strip, c, activation_, x_ + at, residual, y_ + y_at);
     });
   }
 
@@ -89,17 +90,18 @@ class ForwardKernel final : public TwoSweeps {
   bool affine_;
   std::optional<Sampling> sampling_;
   bool streams_ = false;
-  const float* x_ = nullptr;
+  const T* x_ = nullptr;
   const float* scale_ = nullptr;
   const float* shift_ = nullptr;
-  const float* residual_ = nullptr;
-  float* y_ = nullptr;
+  const T* residual_ = nullptr;
+  T* y_ = nullptr;
   float* mean_ = nullptr;
   float* variance_ = nullptr;
 };
 
 // batch_norm's second sweep alone.
 // The statistics are given, so strips need no order and are shared out one by one.
+template <class T>
 class ApplyKernel final : public Kernel {
  public:
   ApplyKernel(const Strips& strips, const KernelQuery& query)
@@ -115,13 +117,13 @@ class ApplyKernel final : public Kernel {
 
   void Bind(const KernelArgs& args) override {
     const auto input = [&](size_t i) { return args.inputs[i].as<float>().data(); };
-    x_ = input(0);
+    x_ = args.inputs[0].as<T>().data();
     mean_ = input(1);
     variance_ = input(2);
     scale_ = affine_ ? input(3) : nullptr;
     shift_ = affine_ ? input(4) : nullptr;
-    residual_ = sums_ ? args.inputs.back().as<float>().data() : nullptr;
-    y_ = args.outputs[0].as<float>().data();
+    residual_ = sums_ ? args.inputs.back().as<T>().data() : nullptr;
+    y_ = args.outputs[0].as<T>().data();
     coefficients_ = static_cast<float*>(static_cast<void*>(args.scratch));
   }
 
@@ -147,7 +149,7 @@ class ApplyKernel final : public Kernel {
     const LaneValues shift(s_, group, coefficients_ + 2 * stride());
     const ForwardCoefficients c{mean.data(), factor.data(), shift.data()};
     VisitSampled(s_, sampling_, part, group, [&](const StripShape& strip, int64_t at, int64_t y_at) {
-      const float* residual = residual_ == nullptr ? nullptr : residual_ + at;
+      const T* residual = residual_ == nullptr ? nullptr : residual_ + at;
       ApplyStrip(strip, c, activation_, x_ + at, residual, y_ + y_at);
     });
   }
@@ -158,13 +160,13 @@ class ApplyKernel final : public Kernel {
   bool sums_;
   bool affine_;
   std::optional<Sampling> sampling_;
-  const float* x_ = nullptr;
+  const T* x_ = nullptr;
   const float* mean_ = nullptr;
   const float* variance_ = nullptr;
   const float* scale_ = nullptr;
   const float* shift_ = nullptr;
-  const float* residual_ = nullptr;
-  float* y_ = nullptr;
+  const T* residual_ = nullptr;
+  T* y_ = nullptr;
   float* coefficients_ = nullptr;
 };
 
@@ -191,6 +193,7 @@ struct BackwardSpec {
 // The gradient (layers/ops/normalisation/batch_norm_backward.cpp has the equations): the first sweep sums g and g (x -
 // mean) and writes g where a residual branch wants it, which saves the second sweep from adding and masking the
 // gradients again.
+template <class T>
 class BackwardKernel final : public TwoSweeps {
  public:
   BackwardKernel(const Strips& strips, const KernelQuery& query)
@@ -199,21 +202,22 @@ class BackwardKernel final : public TwoSweeps {
         sampling_(Sampling::Of(query.node.attributes, query.inputs[0], query.inputs[3])) {}
 
   void Bind(const KernelArgs& args) override {
-    const auto input = [&](size_t i) { return args.inputs[i].as<float>().data(); };
-    const auto output = [&](size_t i) { return args.outputs[i].as<float>().data(); };
+    const auto wide = [&](size_t i) { return args.inputs[i].as<float>().data(); };
+    const auto input = [&](size_t i) { return args.inputs[i].as<T>().data(); };
+    const auto output = [&](size_t i) { return args.outputs[i].as<T>().data(); };
     const auto n = static_cast<size_t>(spec_.gradients);
     in_.x = input(0);
-    mean_ = input(1);
-    variance_ = input(2);
+    mean_ = wide(1);
+    variance_ = wide(2);
     in_.gradients = static_cast<int>(n);
     for (size_t i = 0; i < n; ++i) in_.dy[i] = input(3 + i);
-    scale_ = spec_.affine ? input(3 + n) : nullptr;
-    shift_ = spec_.affine && spec_.mask == Mask::kInput ? input(4 + n) : nullptr;
+    scale_ = spec_.affine ? wide(3 + n) : nullptr;
+    shift_ = spec_.affine && spec_.mask == Mask::kInput ? wide(4 + n) : nullptr;
     in_.mask = spec_.mask;
     in_.y = spec_.mask == Mask::kOutput ? input(args.inputs.size() - 1) : nullptr;
     dx_ = output(0);
-    dscale_ = spec_.affine ? output(1) : nullptr;
-    dshift_ = spec_.affine ? output(2) : nullptr;
+    dscale_ = spec_.affine ? args.outputs[1].as<float>().data() : nullptr;
+    dshift_ = spec_.affine ? args.outputs[2].as<float>().data() : nullptr;
     g_ = spec_.gives_residual ? output(args.outputs.size() - 1) : nullptr;
     BindScratch(args.scratch);
   }
@@ -242,7 +246,8 @@ class BackwardKernel final : public TwoSweeps {
     VisitSampled(s_, sampling_, part, group, [&](const StripShape& strip, int64_t at, int64_t y_at) {
       // Positions that y lacks have gradient 0; those that it has are then written over it.
       if (sampling_) ClearStrip(RowOf(group), g_ + at);
-      SumGradientStrip(strip, c, in_.At(at, y_at), g_ == nullptr ? nullptr : g_ + at, sums);
+      T* const g = g_ == nullptr ? nullptr : g_ + at;
+      SumGradientStrip(strip, c, in_.At(at, y_at), g, sums);
     });
   }
 
@@ -274,23 +279,23 @@ class BackwardKernel final : public TwoSweeps {
     const BackwardCoefficients c{{mean.data(), factor.data(), shift.data()}, average.data(), slope.data()};
     if (sampling_) return ApplySampled(part, group, c);
     VisitStrips(s_, part, group, [&](const StripShape& strip, int64_t at) {
-      const GradientStreams in = g_ == nullptr ? in_.At(at, at) : GradientStreams{.x = in_.x + at, .dy = {g_ + at}};
+      const auto in = g_ == nullptr ? in_.At(at, at) : GradientStreams<T>{.x = in_.x + at, .dy = {g_ + at}};
       ApplyGradientStrip(strip, c, in, dx_ + at);
     });
   }
 
   // In rows that y does not have, g is 0: it need not be read, and is not written before.
   void ApplySampled(int64_t part, int64_t group, const BackwardCoefficients& c) {
-    static constexpr std::array<float, kMaxLanes> kZeros{};
+    static constexpr std::array<T, kMaxLanes> kZeros{};
     const StripShape row = RowOf(group);
     StripShape empty = row;
     empty.y_stride = 0;
     int64_t at = part * s_.part_stride + group * s_.group_stride;
     for (int64_t r = 0; r < sampling_->x_rows; ++r, at += sampling_->x_stride) {
       if (r % sampling_->every == 0) {
-        ApplyGradientStrip(row, c, {.x = in_.x + at, .dy = {g_ + at}}, dx_ + at);
+        ApplyGradientStrip<T>(row, c, {.x = in_.x + at, .dy = {g_ + at}}, dx_ + at);
       } else {
-        ApplyGradientStrip(empty, c, {.x = in_.x + at, .dy = {kZeros.data()}}, dx_ + at);
+        ApplyGradientStrip<T>(empty, c, {.x = in_.x + at, .dy = {kZeros.data()}}, dx_ + at);
         ClearStrip(row, g_ + at);
       }
     }
@@ -298,23 +303,27 @@ class BackwardKernel final : public TwoSweeps {
 
   BackwardSpec spec_;
   std::optional<Sampling> sampling_;  // then g is written
-  GradientStreams in_;
+  GradientStreams<T> in_;
   const float* mean_ = nullptr;
   const float* variance_ = nullptr;
   const float* scale_ = nullptr;
   const float* shift_ = nullptr;
-  float* dx_ = nullptr;
+  T* dx_ = nullptr;
   float* dscale_ = nullptr;
   float* dshift_ = nullptr;
-  float* g_ = nullptr;
+  T* g_ = nullptr;
 };
 
 std::string Refuse(const KernelQuery& query) {
   const TensorType& x = query.inputs[0];
+  if (x.dtype != DType::kFloat32 && x.dtype != DType::kBFloat16) {
+    return StrCat("only float32 and bfloat16, found ", x.ToString());
+  }
   for (const auto& types : {query.inputs, query.outputs}) {
     for (const TensorType& type : types) {
-      if (type.dtype != DType::kFloat32) return StrCat("only float32, found ", type.ToString());
       const bool is_vector = type.shape.rank() == 1;
+      const DType expected = is_vector ? DType::kFloat32 : x.dtype;
+      if (type.dtype != expected) return StrCat("expected ", NameOf(expected), ", found ", type.ToString());
       if (type.layout != (is_vector ? Layout{} : x.layout)) return "x, y and their gradients lie differently";
     }
   }
@@ -337,11 +346,12 @@ std::optional<LayoutProposal> Propose(const KernelQuery& query) {
   return proposal;
 }
 
-template <class K>
+template <template <class T> class K>
 std::unique_ptr<Kernel> Make(const KernelQuery& query) {
   const std::optional<Strips> strips = StripsOf(query.inputs[0]);
   Require(strips.has_value(), "make follows an accepted query");
-  return std::make_unique<K>(*strips, query);
+  if (query.inputs[0].dtype == DType::kBFloat16) return std::make_unique<K<BFloat16>>(*strips, query);
+  return std::make_unique<K<float>>(*strips, query);
 }
 
 }  // namespace

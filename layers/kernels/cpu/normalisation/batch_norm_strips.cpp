@@ -1,20 +1,24 @@
-// One body a loop, instantiated for 16 and 8 lanes and inlined into clones for wider instructions; the last channels or
-// positions of a tensor take a plain loop in double. Sums go to double after a few rows, which bounds their rounding
-// without a conversion an element.
+// One body a loop, instantiated for 16 and 8 lanes and inlined into code with and without AVX2's registers; the last
+// channels or positions of a tensor take a plain loop in double. Sums go to double after a few rows, which bounds their
+// rounding without a conversion an element.
 #include "layers/kernels/cpu/normalisation/batch_norm_strips.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
 
-#if defined(__SSE__)
-#include <xmmintrin.h>
+#if defined(__x86_64__)
+#include <emmintrin.h>
 #endif
 
-#include "core/vector_clones.h"
+#include "core/half.h"
+#include "layers/kernels/cpu/instructions.h"
+#include "layers/kernels/cpu/vector_targets.h"
 
-// A body is written once for rows of L floats; the functions with a fixed L below carry the clones and inline it.
+// A body is written once for rows of L elements of T; Widest inlines it.
 #define MOKA_INLINE [[gnu::always_inline]] inline
+// Behind the parameters of a function without a name, likewise.
+#define MOKA_INLINED __attribute__((always_inline))
 
 namespace moka {
 namespace {
@@ -23,21 +27,44 @@ namespace {
 using Float8 [[gnu::vector_size(32)]] = float;
 using Float4 [[gnu::vector_size(16)]] = float;
 using Double4 [[gnu::vector_size(32)]] = double;
+using Word8 [[gnu::vector_size(32)]] = uint32_t;
+using Short8 [[gnu::vector_size(16)]] = uint16_t;
 template <int L>
 using Row = std::array<Float8, L / 8>;
 
-template <class V, class T>
-MOKA_INLINE void Load(V& v, const T* from) {
+template <class V>
+MOKA_INLINE void Load(V& v, const double* from) {
   std::memcpy(&v, from, sizeof(V));
 }
-template <class V, class T>
-MOKA_INLINE void Store(const V& v, T* to) {
+MOKA_INLINE void Load(Float8& v, const float* from) { std::memcpy(&v, from, sizeof v); }
+MOKA_INLINE void Load(Float8& v, const BFloat16* from) {
+  Short8 halves;
+  std::memcpy(&halves, from, sizeof halves);
+  const Word8 bits = __builtin_convertvector(halves, Word8) << 16U;
+  std::memcpy(&v, &bits, sizeof v);
+}
+template <class V>
+MOKA_INLINE void Store(const V& v, double* to) {
   std::memcpy(to, &v, sizeof(V));
 }
+MOKA_INLINE void Store(const Float8& v, float* to) { std::memcpy(to, &v, sizeof v); }
+// Rounds as BFloat16OfFloat does.
+MOKA_INLINE void Round(const Float8& v, Short8& halves) {
+  Word8 bits;
+  std::memcpy(&bits, &v, sizeof bits);
+  const Word8 high = bits >> 16U;
+  const Word8 rounded = (bits + 0x7FFFU + (high & 1U)) >> 16U;
+  halves = __builtin_convertvector(v == v ? rounded : high | 0x40U, Short8);
+}
+MOKA_INLINE void Store(const Float8& v, BFloat16* to) {
+  Short8 halves;
+  Round(v, halves);
+  std::memcpy(to, &halves, sizeof halves);
+}
 // L lanes in pieces.
-template <class V, size_t kPieces, class T>
-MOKA_INLINE void LoadAll(std::array<V, kPieces>& v, const T* from) {
-  for (size_t k = 0; k < kPieces; ++k) Load(v[k], from + k * (sizeof(V) / sizeof(T)));
+template <size_t kPieces, class T>
+MOKA_INLINE void LoadAll(std::array<Float8, kPieces>& v, const T* from) {
+  for (size_t k = 0; k < kPieces; ++k) Load(v[k], from + 8 * k);
 }
 
 // Sums of L lanes in double, added to in registers.
@@ -68,8 +95,8 @@ struct WideSums {
 // result, and converting every row would take longer than reading it.
 constexpr int64_t kRowsInFloat = 16;
 
-template <int L>
-MOKA_INLINE void SumBody(const StripShape& strip, const float* x, LaneSums& sums) {
+template <int L, class T>
+MOKA_INLINE void SumBody(const StripShape& strip, const T* x, LaneSums& sums) {
   // Deviations from the first row, so that a large mean cancels nothing in the squares.
   Row<L> pivot;
   LoadAll(pivot, x);
@@ -116,18 +143,30 @@ struct ForwardRow {
 };
 
 // Past the caches. Requires: `to` on a boundary of 16 bytes.
+#if defined(__x86_64__)
 MOKA_INLINE void Stream(const Float8& v, float* to) {
-#if defined(__SSE__)
   _mm_stream_ps(to, __builtin_shufflevector(v, v, 0, 1, 2, 3));
   _mm_stream_ps(to + 4, __builtin_shufflevector(v, v, 4, 5, 6, 7));
-#else
-  Store(v, to);
-#endif
 }
+MOKA_INLINE void Stream(const Float8& v, BFloat16* to) {
+  Short8 halves;
+  Round(v, halves);
+  __m128i line;
+  std::memcpy(&line, &halves, sizeof line);
+  _mm_stream_si128(static_cast<__m128i*>(static_cast<void*>(to)), line);
+}
+MOKA_INLINE void EndStream() { _mm_sfence(); }  // what is streamed becomes visible in no order otherwise
+#else
+template <class T>
+MOKA_INLINE void Stream(const Float8& v, T* to) {
+  Store(v, to);
+}
+MOKA_INLINE void EndStream() {}
+#endif
 
-template <int L, bool kSums, bool kStreams>
-MOKA_INLINE void ApplyBody(const StripShape& strip, const ForwardCoefficients& c, Activation activation, const float* x,
-                           const float* residual, float* y) {
+template <int L, bool kSums, bool kStreams, class T>
+MOKA_INLINE void ApplyBody(const StripShape& strip, const ForwardCoefficients& c, Activation activation, const T* x,
+                           const T* residual, T* y) {
   const ForwardRow<L> row(c);
   const Float8 zero = {};
   // Below this, values become 0: nothing is below minus infinity. A NaN stays.
@@ -155,8 +194,8 @@ MOKA_INLINE void ApplyBody(const StripShape& strip, const ForwardCoefficients& c
 // g of eight elements of y at `at`; v is x there.
 // The gradients of several readers are added here on the way instead of by a node of their own, which would write and
 // read the whole tensor once more. The mask comes from y if it is there, else y is computed again from x.
-template <int L, Mask kMask>
-MOKA_INLINE void LoadGradient(const GradientStreams& in, const ForwardRow<L>& row, const Float8& v, int64_t at,
+template <int L, Mask kMask, class T>
+MOKA_INLINE void LoadGradient(const GradientStreams<T>& in, const ForwardRow<L>& row, const Float8& v, int64_t at,
                               size_t k, Float8& g) {
   Load(g, in.dy[0] + at);
   for (int n = 1; n < in.gradients; ++n) {
@@ -176,9 +215,9 @@ MOKA_INLINE void LoadGradient(const GradientStreams& in, const ForwardRow<L>& ro
 }
 
 // sum g and sum g (x - mean): dshift and, times 1/sqrt(variance + eps), dscale.
-template <int L, Mask kMask, bool kWrites>
-MOKA_INLINE void SumGradientBody(const StripShape& strip, const ForwardCoefficients& c, const GradientStreams& in,
-                                 float* out, LaneSums& sums) {
+template <int L, Mask kMask, bool kWrites, class T>
+MOKA_INLINE void SumGradientBody(const StripShape& strip, const ForwardCoefficients& c, const GradientStreams<T>& in,
+                                 T* out, LaneSums& sums) {
   const ForwardRow<L> row(c);
   WideSums<L> all_first;
   WideSums<L> all_second;
@@ -206,9 +245,9 @@ MOKA_INLINE void SumGradientBody(const StripShape& strip, const ForwardCoefficie
   all_second.AddTo(sums.second);
 }
 
-template <int L, Mask kMask>
-MOKA_INLINE void ApplyGradientBody(const StripShape& strip, const BackwardCoefficients& c, const GradientStreams& in,
-                                   float* dx) {
+template <int L, Mask kMask, class T>
+MOKA_INLINE void ApplyGradientBody(const StripShape& strip, const BackwardCoefficients& c, const GradientStreams<T>& in,
+                                   T* dx) {
   const ForwardRow<L> row(c.forward);
   Row<L> average;
   Row<L> slope;
@@ -231,17 +270,17 @@ MOKA_INLINE void ApplyGradientBody(const StripShape& strip, const BackwardCoeffi
 }
 
 // The summand is a template argument: a test an element would cost more than the addition.
-template <int L>
-MOKA_INLINE void ApplyEither(const StripShape& s, const ForwardCoefficients& c, Activation a, const float* x,
-                             const float* residual, float* y) {
-  if (residual == nullptr) return ApplyBody<L, false, false>(s, c, a, x, residual, y);
-  ApplyBody<L, true, false>(s, c, a, x, residual, y);
+template <int L, bool kStreams, class T>
+MOKA_INLINE void ApplyEither(const StripShape& s, const ForwardCoefficients& c, Activation a, const T* x,
+                             const T* residual, T* y) {
+  if (residual == nullptr) return ApplyBody<L, false, kStreams>(s, c, a, x, residual, y);
+  ApplyBody<L, true, kStreams>(s, c, a, x, residual, y);
 }
 
 // A body for each mask, chosen once a strip.
-template <int L, bool kWrites>
-MOKA_INLINE void SumGradientMasked(const StripShape& s, const ForwardCoefficients& c, const GradientStreams& in,
-                                   float* out, LaneSums& sums) {
+template <int L, bool kWrites, class T>
+MOKA_INLINE void SumGradientMasked(const StripShape& s, const ForwardCoefficients& c, const GradientStreams<T>& in,
+                                   T* out, LaneSums& sums) {
   switch (in.mask) {
     case Mask::kNone: return SumGradientBody<L, Mask::kNone, kWrites>(s, c, in, out, sums);
     case Mask::kOutput: return SumGradientBody<L, Mask::kOutput, kWrites>(s, c, in, out, sums);
@@ -249,9 +288,16 @@ MOKA_INLINE void SumGradientMasked(const StripShape& s, const ForwardCoefficient
   }
 }
 
-template <int L>
-MOKA_INLINE void ApplyGradientMasked(const StripShape& s, const BackwardCoefficients& c, const GradientStreams& in,
-                                     float* dx) {
+template <int L, class T>
+MOKA_INLINE void SumGradientEither(const StripShape& s, const ForwardCoefficients& c, const GradientStreams<T>& in,
+                                   T* out, LaneSums& sums) {
+  if (out == nullptr) return SumGradientMasked<L, false>(s, c, in, out, sums);
+  SumGradientMasked<L, true>(s, c, in, out, sums);
+}
+
+template <int L, class T>
+MOKA_INLINE void ApplyGradientMasked(const StripShape& s, const BackwardCoefficients& c, const GradientStreams<T>& in,
+                                     T* dx) {
   switch (in.mask) {
     case Mask::kNone: return ApplyGradientBody<L, Mask::kNone>(s, c, in, dx);
     case Mask::kOutput: return ApplyGradientBody<L, Mask::kOutput>(s, c, in, dx);
@@ -259,55 +305,19 @@ MOKA_INLINE void ApplyGradientMasked(const StripShape& s, const BackwardCoeffici
   }
 }
 
-// Blocked and channels-last strips have 16 or 8 lanes; plain ones are cut into rows of 16 positions. The clones are
-// made by the compiler and chosen when the program is loaded.
-MOKA_VECTOR_CLONES void Sum16(const StripShape& s, const float* x, LaneSums& sums) { SumBody<16>(s, x, sums); }
-MOKA_VECTOR_CLONES void Sum8(const StripShape& s, const float* x, LaneSums& sums) { SumBody<8>(s, x, sums); }
-
-MOKA_VECTOR_CLONES void Apply16(const StripShape& s, const ForwardCoefficients& c, Activation a, const float* x,
-                                const float* residual, float* y) {
-  ApplyEither<16>(s, c, a, x, residual, y);
+// Calls f, which is inlined, with the widest registers that may be used here; the bits are the same in all.
+#if defined(__x86_64__)
+template <class F>
+MOKA_AVX2 void WithAvx2(const F& f) {
+  f();
 }
-MOKA_VECTOR_CLONES void Stream16(const StripShape& s, const ForwardCoefficients& c, Activation a, const float* x,
-                                 const float* residual, float* y) {
-  if (residual == nullptr) {
-    ApplyBody<16, false, true>(s, c, a, x, residual, y);
-  } else {
-    ApplyBody<16, true, true>(s, c, a, x, residual, y);
-  }
-#if defined(__SSE__)
-  _mm_sfence();  // what is streamed becomes visible in no order otherwise
 #endif
-}
-MOKA_VECTOR_CLONES void Apply8(const StripShape& s, const ForwardCoefficients& c, Activation a, const float* x,
-                               const float* residual, float* y) {
-  ApplyEither<8>(s, c, a, x, residual, y);
-}
-
-MOKA_VECTOR_CLONES void SumGradient16(const StripShape& s, const ForwardCoefficients& c, const GradientStreams& in,
-                                      LaneSums& sums) {
-  SumGradientMasked<16, false>(s, c, in, nullptr, sums);
-}
-MOKA_VECTOR_CLONES void SumGradient8(const StripShape& s, const ForwardCoefficients& c, const GradientStreams& in,
-                                     LaneSums& sums) {
-  SumGradientMasked<8, false>(s, c, in, nullptr, sums);
-}
-MOKA_VECTOR_CLONES void WriteGradient16(const StripShape& s, const ForwardCoefficients& c, const GradientStreams& in,
-                                        float* out, LaneSums& sums) {
-  SumGradientMasked<16, true>(s, c, in, out, sums);
-}
-MOKA_VECTOR_CLONES void WriteGradient8(const StripShape& s, const ForwardCoefficients& c, const GradientStreams& in,
-                                       float* out, LaneSums& sums) {
-  SumGradientMasked<8, true>(s, c, in, out, sums);
-}
-
-MOKA_VECTOR_CLONES void ApplyGradient16(const StripShape& s, const BackwardCoefficients& c, const GradientStreams& in,
-                                        float* dx) {
-  ApplyGradientMasked<16>(s, c, in, dx);
-}
-MOKA_VECTOR_CLONES void ApplyGradient8(const StripShape& s, const BackwardCoefficients& c, const GradientStreams& in,
-                                       float* dx) {
-  ApplyGradientMasked<8>(s, c, in, dx);
+template <class F>
+void Widest(const F& f) {
+#if defined(__x86_64__)
+  if (HasAvx2()) return WithAvx2(f);
+#endif
+  f();
 }
 
 // Calls f(lane, offset in x, offset in y) over a strip of any width.
@@ -321,78 +331,114 @@ void VisitStrip(const StripShape& strip, F&& f) {
   }
 }
 
-float ForwardAt(const ForwardCoefficients& c, float x, size_t lane) {
+float At(const float* from, int64_t i) { return from[i]; }
+float At(const BFloat16* from, int64_t i) { return FloatOfBFloat16(from[i].bits); }
+void Put(float value, float* to) { *to = value; }
+void Put(float value, BFloat16* to) { to->bits = BFloat16OfFloat(value); }
+
+float ForwardOf(const ForwardCoefficients& c, float x, size_t lane) {
   return (x - c.mean[lane]) * c.factor[lane] + c.shift[lane];
 }
 
 // One element of what LoadGradient does for eight, with the same result.
-float GradientOf(const GradientStreams& in, const ForwardCoefficients& c, size_t lane, int64_t i, int64_t j) {
-  if (in.mask == Mask::kOutput && !(in.y[j] > 0)) return 0.0F;
-  if (in.mask == Mask::kInput && !(ForwardAt(c, in.x[i], lane) > 0)) return 0.0F;
-  float g = in.dy[0][j];
-  for (int n = 1; n < in.gradients; ++n) g += in.dy[static_cast<size_t>(n)][j];
+template <class T>
+float GradientOf(const GradientStreams<T>& in, const ForwardCoefficients& c, size_t lane, int64_t i, int64_t j) {
+  if (in.mask == Mask::kOutput && !(At(in.y, j) > 0)) return 0.0F;
+  if (in.mask == Mask::kInput && !(ForwardOf(c, At(in.x, i), lane) > 0)) return 0.0F;
+  float g = At(in.dy[0], j);
+  for (int n = 1; n < in.gradients; ++n) g += At(in.dy[static_cast<size_t>(n)], j);
   return g;
 }
 
 }  // namespace
 
-// Strips of another width are the last channels or positions of a tensor, for which the slow way is fast enough.
-void SumStrip(const StripShape& strip, const float* x, LaneSums& sums) {
-  if (strip.lanes == 16) return Sum16(strip, x, sums);
-  if (strip.lanes == 8) return Sum8(strip, x, sums);
+// Blocked and channels-last strips have 16 or 8 lanes; plain ones are cut into rows of 16 positions. Strips of another
+// width are the last channels or positions of a tensor, for which the slow way is fast enough.
+template <class T>
+void SumStrip(const StripShape& strip, const T* x, LaneSums& sums) {
+  if (strip.lanes == 16) return Widest([&]() MOKA_INLINED { SumBody<16>(strip, x, sums); });
+  if (strip.lanes == 8) return Widest([&]() MOKA_INLINED { SumBody<8>(strip, x, sums); });
   VisitStrip(strip, [&](size_t lane, int64_t i, int64_t) {
-    sums.first[lane] += x[i];
-    sums.second[lane] += static_cast<double>(x[i]) * x[i];
+    const double v = At(x, i);
+    sums.first[lane] += v;
+    sums.second[lane] += v * v;
   });
 }
 
-void ApplyStrip(const StripShape& strip, const ForwardCoefficients& c, Activation activation, const float* x,
-                const float* residual, float* y) {
-  if (strip.lanes == 16) return Apply16(strip, c, activation, x, residual, y);
-  if (strip.lanes == 8) return Apply8(strip, c, activation, x, residual, y);
+template <class T>
+void ApplyStrip(const StripShape& strip, const ForwardCoefficients& c, Activation activation, const T* x,
+                const T* residual, T* y) {
+  if (strip.lanes == 16)
+    return Widest([&]() MOKA_INLINED { ApplyEither<16, false>(strip, c, activation, x, residual, y); });
+  if (strip.lanes == 8)
+    return Widest([&]() MOKA_INLINED { ApplyEither<8, false>(strip, c, activation, x, residual, y); });
   VisitStrip(strip, [&](size_t lane, int64_t i, int64_t j) {
-    const float v = ForwardAt(c, x[i], lane) + (residual == nullptr ? 0.0F : residual[i]);
-    y[j] = activation == Activation::kRelu && v < 0 ? 0.0F : v;
+    const float v = ForwardOf(c, At(x, i), lane) + (residual == nullptr ? 0.0F : At(residual, i));
+    Put(activation == Activation::kRelu && v < 0 ? 0.0F : v, y + j);
   });
 }
 
 // Rows of 16 lanes are on the boundaries that streaming stores need.
-void StreamStrip(const StripShape& strip, const ForwardCoefficients& c, Activation activation, const float* x,
-                 const float* residual, float* y) {
-  if (strip.lanes == 16) return Stream16(strip, c, activation, x, residual, y);
-  ApplyStrip(strip, c, activation, x, residual, y);
+template <class T>
+void StreamStrip(const StripShape& strip, const ForwardCoefficients& c, Activation activation, const T* x,
+                 const T* residual, T* y) {
+  if (strip.lanes != 16) return ApplyStrip(strip, c, activation, x, residual, y);
+  Widest([&]() MOKA_INLINED { ApplyEither<16, true>(strip, c, activation, x, residual, y); });
+  EndStream();
 }
 
-void SumGradientStrip(const StripShape& strip, const ForwardCoefficients& c, const GradientStreams& in, float* out,
+template <class T>
+void SumGradientStrip(const StripShape& strip, const ForwardCoefficients& c, const GradientStreams<T>& in, T* out,
                       LaneSums& sums) {
-  const bool writes = out != nullptr;
-  if (strip.lanes == 16) return writes ? WriteGradient16(strip, c, in, out, sums) : SumGradient16(strip, c, in, sums);
-  if (strip.lanes == 8) return writes ? WriteGradient8(strip, c, in, out, sums) : SumGradient8(strip, c, in, sums);
+  if (strip.lanes == 16) return Widest([&]() MOKA_INLINED { SumGradientEither<16>(strip, c, in, out, sums); });
+  if (strip.lanes == 8) return Widest([&]() MOKA_INLINED { SumGradientEither<8>(strip, c, in, out, sums); });
   VisitStrip(strip, [&](size_t lane, int64_t i, int64_t j) {
     const float g = GradientOf(in, c, lane, i, j);
-    const double v = in.x[i] - c.mean[lane];
-    if (writes) out[i] = g;
+    const double v = At(in.x, i) - c.mean[lane];
+    if (out != nullptr) Put(g, out + i);
     sums.first[lane] += g;
     sums.second[lane] += g * v;
   });
 }
 
-// A strip without gaps is one stretch of memory.
-void ClearStrip(const StripShape& strip, float* out) {
+// A strip without gaps is one stretch of memory. All bits of 0 are 0 in either type.
+template <class T>
+void ClearStrip(const StripShape& strip, T* out) {
   if (strip.lanes == strip.stride) {
-    std::fill_n(out, strip.rows * strip.stride, 0.0F);
+    std::fill_n(out, strip.rows * strip.stride, T{});
     return;
   }
-  for (int64_t r = 0; r < strip.rows; ++r) std::fill_n(out + r * strip.stride, strip.lanes, 0.0F);
+  for (int64_t r = 0; r < strip.rows; ++r) std::fill_n(out + r * strip.stride, strip.lanes, T{});
 }
 
-void ApplyGradientStrip(const StripShape& strip, const BackwardCoefficients& c, const GradientStreams& in, float* dx) {
-  if (strip.lanes == 16) return ApplyGradient16(strip, c, in, dx);
-  if (strip.lanes == 8) return ApplyGradient8(strip, c, in, dx);
+template <class T>
+void ApplyGradientStrip(const StripShape& strip, const BackwardCoefficients& c, const GradientStreams<T>& in, T* dx) {
+  if (strip.lanes == 16) return Widest([&]() MOKA_INLINED { ApplyGradientMasked<16>(strip, c, in, dx); });
+  if (strip.lanes == 8) return Widest([&]() MOKA_INLINED { ApplyGradientMasked<8>(strip, c, in, dx); });
   VisitStrip(strip, [&](size_t lane, int64_t i, int64_t j) {
     const float g = GradientOf(in, c.forward, lane, i, j);
-    dx[i] = (g - c.average[lane] - (in.x[i] - c.forward.mean[lane]) * c.slope[lane]) * c.forward.factor[lane];
+    const float v = At(in.x, i) - c.forward.mean[lane];
+    Put((g - c.average[lane] - v * c.slope[lane]) * c.forward.factor[lane], dx + i);
   });
 }
+
+template void SumStrip(const StripShape&, const float*, LaneSums&);
+template void ApplyStrip(const StripShape&, const ForwardCoefficients&, Activation, const float*, const float*, float*);
+template void StreamStrip(const StripShape&, const ForwardCoefficients&, Activation, const float*, const float*,
+                          float*);
+template void SumGradientStrip(const StripShape&, const ForwardCoefficients&, const GradientStreams<float>&, float*,
+                               LaneSums&);
+template void ClearStrip(const StripShape&, float*);
+template void ApplyGradientStrip(const StripShape&, const BackwardCoefficients&, const GradientStreams<float>&, float*);
+template void SumStrip(const StripShape&, const BFloat16*, LaneSums&);
+template void ApplyStrip(const StripShape&, const ForwardCoefficients&, Activation, const BFloat16*, const BFloat16*,
+                         BFloat16*);
+template void StreamStrip(const StripShape&, const ForwardCoefficients&, Activation, const BFloat16*, const BFloat16*,
+                          BFloat16*);
+template void SumGradientStrip(const StripShape&, const ForwardCoefficients&, const GradientStreams<BFloat16>&,
+                               BFloat16*, LaneSums&);
+template void ClearStrip(const StripShape&, BFloat16*);
+template void ApplyGradientStrip(const StripShape&, const BackwardCoefficients&, const GradientStreams<BFloat16>&,
+                                 BFloat16*);
 
 }  // namespace moka

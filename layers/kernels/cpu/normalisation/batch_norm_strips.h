@@ -1,11 +1,14 @@
-// The loops of batch normalisation over one strip: `rows` rows of `lanes` neighbouring floats, `stride` floats apart. A
-// lane has its own coefficients: a channel in blocked and channels-last memory, or any position of one channel in plain
-// memory (then all lanes' coefficients are equal). Sums are kept in double.
+// The loops of batch normalisation over one strip: `rows` rows of `lanes` neighbouring elements, `stride` elements
+// apart. A lane has its own coefficients: a channel in blocked and channels-last memory, or any position of one channel
+// in plain memory (then all lanes' coefficients are equal). Elements are float or BFloat16 (T), which is widened as it
+// is read and rounded as it is written; all is computed in float, and sums are kept in double.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+
+#include "core/half.h"
 
 namespace moka {
 
@@ -25,7 +28,8 @@ struct LaneSums {
 };
 
 // first += x, second += x^2.
-void SumStrip(const StripShape& strip, const float* x, LaneSums& sums);
+template <class T>
+void SumStrip(const StripShape& strip, const T* x, LaneSums& sums);
 
 // y = (x - mean) * factor + shift, plus the residual if it is not null, then max(y, 0) if relu.
 struct ForwardCoefficients {
@@ -34,23 +38,26 @@ struct ForwardCoefficients {
   const float* shift;
 };
 enum class Activation : uint8_t { kNone, kRelu };
-void ApplyStrip(const StripShape& strip, const ForwardCoefficients& c, Activation activation, const float* x,
-                const float* residual, float* y);
+template <class T>
+void ApplyStrip(const StripShape& strip, const ForwardCoefficients& c, Activation activation, const T* x,
+                const T* residual, T* y);
 // The same past the caches: a line that is not read first costs a third less. Requires: rows on boundaries of 16 bytes.
-void StreamStrip(const StripShape& strip, const ForwardCoefficients& c, Activation activation, const float* x,
-                 const float* residual, float* y);
+template <class T>
+void StreamStrip(const StripShape& strip, const ForwardCoefficients& c, Activation activation, const T* x,
+                 const T* residual, T* y);
 
 // Whether the gradient g is 0 where y <= 0, and whether y is read or made again from x.
 enum class Mask : uint8_t { kNone, kOutput, kInput };
 inline constexpr int kMaxGradients = 4;
 
 // The tensors that a gradient is made of: g = dy[0] + .. + dy[gradients - 1], masked.
+template <class T>
 struct GradientStreams {
-  const float* x = nullptr;
-  std::array<const float*, kMaxGradients> dy{};
+  const T* x = nullptr;
+  std::array<const T*, kMaxGradients> dy{};
   int gradients = 1;
   Mask mask = Mask::kNone;
-  const float* y = nullptr;  // if mask is kOutput
+  const T* y = nullptr;  // if mask is kOutput
 
   GradientStreams At(int64_t offset, int64_t y_offset) const {
     GradientStreams moved = *this;
@@ -62,11 +69,13 @@ struct GradientStreams {
 };
 
 // first += g, second += g * (x - mean); g is written where x lies if `out` is not null.
-void SumGradientStrip(const StripShape& strip, const ForwardCoefficients& c, const GradientStreams& in, float* out,
+template <class T>
+void SumGradientStrip(const StripShape& strip, const ForwardCoefficients& c, const GradientStreams<T>& in, T* out,
                       LaneSums& sums);
 
 // out = 0 where x lies.
-void ClearStrip(const StripShape& strip, float* out);
+template <class T>
+void ClearStrip(const StripShape& strip, T* out);
 
 // dx = (g - average - (x - mean) * slope) * factor.
 struct BackwardCoefficients {
@@ -74,6 +83,7 @@ struct BackwardCoefficients {
   const float* average;  // of g
   const float* slope;    // average of g * (x - mean), over (variance + eps)
 };
-void ApplyGradientStrip(const StripShape& strip, const BackwardCoefficients& c, const GradientStreams& in, float* dx);
+template <class T>
+void ApplyGradientStrip(const StripShape& strip, const BackwardCoefficients& c, const GradientStreams<T>& in, T* dx);
 
 }  // namespace moka

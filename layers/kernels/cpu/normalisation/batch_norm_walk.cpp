@@ -51,9 +51,7 @@ Strips BlockedStrips(Strips s, int lanes) {
 
 }  // namespace
 
-int64_t Strips::group_bytes() const {
-  return parts * positions * (is_plain ? 1 : lanes) * static_cast<int64_t>(sizeof(float));
-}
+int64_t Strips::group_bytes() const { return parts * positions * (is_plain ? 1 : lanes) * element_bytes; }
 
 std::optional<Strips> StripsOf(const TensorType& x) {
   const Shape& shape = x.shape;
@@ -66,6 +64,7 @@ std::optional<Strips> StripsOf(const TensorType& x) {
   Strips s;
   s.channels = shape[1];
   s.parts = shape[0];
+  s.element_bytes = BytesOf(x.dtype);
   s.positions = shape.Count(2, rank);
   if (x.layout.is_plain()) {
     if (rank > 2) return PlainStrips(s);

@@ -25,6 +25,7 @@ struct Strips {
   int64_t part_stride = 0;
   int64_t group_stride = 0;
   int64_t row_stride = 0;
+  int64_t element_bytes = 0;
   int lanes = kMaxLanes;         // channels of a group
   bool pads_last_group = false;  // whether the last group has all lanes in memory
   bool is_plain = false;         // lanes are positions of one channel

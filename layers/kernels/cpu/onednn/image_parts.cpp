@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/half_spans.h"
 #include "core/text.h"
 #include "core/threads/parallel.h"
 #include "graph/tracks.h"
+#include "graph/widened_kernel.h"
 
 namespace moka {
 namespace {
@@ -26,9 +28,10 @@ std::vector<TensorType> OfImages(std::span<const TensorType> types, int64_t imag
   return part;
 }
 
-KernelQuery PartQuery(const KernelQuery& query, std::span<const TensorType> inputs) {
+KernelQuery PartQuery(const KernelQuery& query, std::span<const TensorType> inputs, std::span<const TensorType> sums) {
   KernelQuery part = query;
   part.inputs = inputs;
+  part.outputs = sums;
   return part;
 }
 
@@ -36,11 +39,12 @@ bool LiesImageByImage(const TensorType& type) {
   return type.layout.is_plain() || (type.layout.order[0] == 0 && type.layout.BlockOf(0) == 1);
 }
 
-// The first part writes into the node's own outputs; the others write into scratch and are added to it.
+// The first part writes into the node's own outputs where they are float32; all others write into scratch and are
+// added.
 class ImageParts final : public Kernel {
  public:
   ImageParts(const KernelQuery& query, const WholeImages& row)
-      : inputs_(query.inputs.begin(), query.inputs.end()), outputs_(query.outputs.begin(), query.outputs.end()) {
+      : inputs_(query.inputs.begin(), query.inputs.end()), sum_types_(Widened(query.outputs)) {
     const int64_t images = inputs_[0].shape[0];
     const int64_t parts = ImagePartsOf(query);
     // Kernels are made as they will run, with one thread: oneDNN cuts its sums by the number of threads.
@@ -49,17 +53,18 @@ class ImageParts final : public Kernel {
       Part& p = parts_.emplace_back();
       p.first = images * part / parts;
       p.inputs = OfImages(inputs_, images * (part + 1) / parts - p.first);
-      p.kernel = row.make(PartQuery(query, p.inputs));
+      p.kernel = row.make(PartQuery(query, p.inputs, sum_types_));
       p.scratch = Book(p.kernel->scratch_bytes());
-      if (part == 0) continue;
-      for (const TensorType& type : outputs_) p.results.push_back(Book(type.Bytes()));
+      for (size_t o = 0; o < sum_types_.size(); ++o) {
+        const bool is_own = part > 0 || IsHalf(query.outputs[o].dtype);
+        p.results.push_back(is_own ? Book(sum_types_[o].Bytes()) : kInOutput);
+      }
     }
     implementation_ = parts_[0].kernel->implementation();
   }
 
   void Bind(const KernelArgs& args) override {
-    sums_.clear();
-    for (const Tensor& tensor : args.outputs) sums_.push_back(static_cast<float*>(tensor.raw()));
+    outputs_.assign(args.outputs.begin(), args.outputs.end());
     scratch_ = args.scratch;
     for (Part& p : parts_) {
       std::vector<Tensor> in;
@@ -67,8 +72,8 @@ class ImageParts final : public Kernel {
         auto* const data = static_cast<std::byte*>(args.inputs[i].raw());
         in.emplace_back(p.inputs[i], data + inputs_[i].Bytes() / inputs_[i].shape[0] * p.first);
       }
-      std::vector<Tensor> out(args.outputs.begin(), args.outputs.end());
-      for (size_t o = 0; o < p.results.size(); ++o) out[o] = Tensor(outputs_[o], scratch_ + p.results[o]);
+      std::vector<Tensor> out;
+      for (size_t o = 0; o < p.results.size(); ++o) out.emplace_back(sum_types_[o], ResultOf(p, o));
       p.kernel->Bind({in, out, scratch_ + p.scratch});
     }
   }
@@ -80,7 +85,7 @@ class ImageParts final : public Kernel {
       for (int64_t part = begin; part < end; ++part) parts_[static_cast<size_t>(part)].kernel->Run();
     });
     for (size_t o = 0; o < outputs_.size(); ++o) {
-      ParallelFor(outputs_[o].StoredCount(), kGrain, [&](int64_t begin, int64_t end, int) { Add(o, begin, end); });
+      ParallelFor(sum_types_[o].StoredCount(), kGrain, [&](int64_t begin, int64_t end, int) { Add(o, begin, end); });
     }
   }
 
@@ -102,8 +107,14 @@ class ImageParts final : public Kernel {
     std::vector<TensorType> inputs;
     std::unique_ptr<Kernel> kernel;
     int64_t scratch = 0;
-    std::vector<int64_t> results;  // where they lie in scratch; empty: the first part's are the node's
+    std::vector<int64_t> results;  // where they lie in scratch, or kInOutput
   };
+  static constexpr int64_t kInOutput = -1;
+
+  float* ResultOf(const Part& part, size_t output) const {
+    const int64_t at = part.results[output];
+    return static_cast<float*>(at == kInOutput ? outputs_[output].raw() : static_cast<void*>(scratch_ + at));
+  }
 
   int64_t Book(int64_t bytes) {
     constexpr int64_t kLine = 64;
@@ -115,22 +126,25 @@ class ImageParts final : public Kernel {
   // In stretches that stay in the nearest cache while all parts add to them; each element adds the parts in their
   // order.
   void Add(size_t output, int64_t begin, int64_t end) const {
-    float* const sums = sums_[output];
+    float* const sums = ResultOf(parts_[0], output);
+    const DType dtype = outputs_[output].type().dtype;
     for (int64_t first = begin; first < end; first += kRun) {
       const int64_t last = std::min(end, first + kRun);
       for (size_t part = 1; part < parts_.size(); ++part) {
-        const float* const more = reinterpret_cast<const float*>(scratch_ + parts_[part].results[output]);
+        const float* const more = ResultOf(parts_[part], output);
         for (int64_t i = first; i < last; ++i) sums[i] += more[i];
       }
+      if (IsHalf(dtype))
+        Narrow(dtype, sums + first, last - first, static_cast<uint16_t*>(outputs_[output].raw()) + first);
     }
   }
 
   std::vector<TensorType> inputs_;
-  std::vector<TensorType> outputs_;
+  std::vector<TensorType> sum_types_;  // of the outputs
   std::vector<Part> parts_;
   int64_t scratch_bytes_ = 0;
   std::byte* scratch_ = nullptr;
-  std::vector<float*> sums_;
+  std::vector<Tensor> outputs_;
   std::string implementation_;
 };
 
@@ -147,14 +161,14 @@ int64_t ImagePartsOf(const KernelQuery& query) {
 // The smallest part is asked about: larger ones differ from it in the number of images alone.
 std::string RefuseInImageParts(const KernelQuery& query, const WholeImages& row) {
   if (!std::ranges::all_of(query.inputs, LiesImageByImage)) return "its images do not lie one after the other";
-  for (const TensorType& type : query.outputs) {
-    if (type.dtype != DType::kFloat32)
-      return StrCat("sums of images in a fixed order are float32, not ", type.ToString());
+  const std::vector<TensorType> sums = Widened(query.outputs);
+  for (const TensorType& type : sums) {
+    if (type.dtype != DType::kFloat32) return StrCat("sums of images are float32, not ", type.ToString());
   }
   const OneThread alone;
   const int64_t images = query.inputs[0].shape[0];
   const std::vector<TensorType> inputs = OfImages(query.inputs, images / ImagePartsOf(query));
-  return row.refuse(PartQuery(query, inputs));
+  return row.refuse(PartQuery(query, inputs, sums));
 }
 
 std::unique_ptr<Kernel> MakeInImageParts(const KernelQuery& query, const WholeImages& row) {

@@ -1,7 +1,7 @@
 // Gradients that are sums over images, with one order of the sums for any number of threads. A library that cuts the
 // images among its threads adds as many partial sums as there are threads, so the last bits of its result depend on
 // them. Here the images are cut by the shapes alone; each part is a kernel for one thread, the parts run side by side
-// and their results are added in order.
+// and their results are added in order, in float32 whatever is read, and rounded once where the outputs are half.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ struct WholeImages {
 // outputs are sums over them, and the last input is dy [N,K,spatial..].
 int64_t ImagePartsOf(const KernelQuery& query);
 
-// As the row would, of a part.
+// As the row would, of a part, whose outputs are float32 (Widened).
 std::string RefuseInImageParts(const KernelQuery& query, const WholeImages& row);
 std::unique_ptr<Kernel> MakeInImageParts(const KernelQuery& query, const WholeImages& row);
 

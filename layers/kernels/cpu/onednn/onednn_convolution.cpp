@@ -9,6 +9,7 @@
 #include "graph/kernel.h"
 #include "graph/op.h"
 #include "graph/tracks.h"
+#include "graph/widened_kernel.h"
 #include "layers/kernels/cpu/onednn/image_parts.h"
 #include "layers/kernels/cpu/onednn/onednn.h"
 #include "layers/kernels/cpu/onednn/onednn_weights.h"
@@ -124,8 +125,10 @@ PrimitiveDesc CreateDesc(Direction direction, const Problem& p, const Choices& c
   if (!w) return {};
   const Descriptors d = Fill(p, choices, *w);
   if (direction == Direction::kForward) return CreateForward(p, d);
-  // The backward descriptors want the forward one they belong to; only its shapes matter.
-  const PrimitiveDesc hint = CreateForward(p, Fill(p, {}, onednn::DescribeAnyWeights(p.w, p.groups)));
+  // The backward descriptors want the forward one they belong to; only its shapes matter. Its weights are of x's type,
+  // also where their gradient is wider.
+  const TensorType weights{p.x.dtype, p.w.shape, p.w.layout};
+  const PrimitiveDesc hint = CreateForward(p, Fill(p, {}, onednn::DescribeAnyWeights(weights, p.groups)));
   if (!hint.ok()) return {};
   dnnl_convolution_desc_t op{};
   const dnnl_status_t status =
@@ -192,6 +195,7 @@ std::optional<Layouts> ChooseLayouts(Direction direction, Problem p) {
       std::string unused;
       Problem direct = p;
       direct.algorithm = dnnl_convolution_direct;
+      direct.w.dtype = p.x.dtype;
       if (const auto forward = FreeLayouts(Direction::kForward, direct, unused)) p.w.layout = forward->w;
       attempts = {{kFixed, kFixed, kFixed}, {.w = kFixed}, {.x = kFixed, .y = kFixed}};
       break;
@@ -223,9 +227,14 @@ std::string RefuseWhole(const KernelQuery& query) {
 template <Direction kDirection, Algorithm kAlgorithm>
 std::optional<LayoutProposal> Propose(const KernelQuery& query) {
   if (!onednn::RefuseTypes(query).empty()) return {};
-  std::optional<OneThread> alone;  // as its parts will run
-  if (IsCut(kDirection, query)) alone.emplace();
-  const std::optional<Layouts> layouts = ChooseLayouts(kDirection, ReadProblem(kDirection, kAlgorithm, query));
+  std::optional<OneThread> alone;
+  const std::vector<TensorType> sums = Widened(query.outputs);
+  KernelQuery run = query;
+  if (IsCut(kDirection, query)) {  // as its parts will run
+    alone.emplace();
+    run.outputs = sums;
+  }
+  const std::optional<Layouts> layouts = ChooseLayouts(kDirection, ReadProblem(kDirection, kAlgorithm, run));
   if (!layouts) return {};
   LayoutProposal proposal{std::vector<Layout>(query.inputs.size()), std::vector<Layout>(query.outputs.size())};
   switch (kDirection) {

@@ -107,6 +107,9 @@ std::string Refuse(const KernelQuery& query) {
   if (query.deterministic && p.is_backward && !p.is_max && p.x.layout == ChannelsLast(p.x.shape.rank())) {
     return "with AVX2 its gradient of means over channels last depends on the number of threads";
   }
+  if (p.argmax && p.argmax->dtype == DType::kInt32 && p.x.dtype == DType::kBFloat16) {
+    return "its places in windows of more than 256 bfloat16 values are wrong";
+  }
   const Geometry g = PoolGeometry(p.op, *p.attributes);
   const auto kind = KindOf(p, g);
   if (!kind) return "oneDNN divides by all positions of the window or by those inside the input, this op by others";

@@ -9,7 +9,8 @@
 
 namespace moka {
 
-// Empty if every input either has the shape and layout given or is plain, and all dtypes are known to the tile engine.
+// Empty if every input either has the shape and layout given or is plain, and the outputs are float32 or float64 (then
+// all of them), or half types.
 std::string RefuseOperands(std::span<const TensorType> inputs, std::span<const TensorType> outputs, const Shape& shape,
                            const Layout& layout);
 

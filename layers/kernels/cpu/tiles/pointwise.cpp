@@ -47,7 +47,7 @@ class PointwiseKernel final : public Kernel {
       for (int64_t part = begin; part < end; ++part) RunPart(part);
     });
     for (const Tensor& output : outputs_) {
-      tile::ZeroPadding(output.type().layout, output.shape(), sizeof(T), output.raw());
+      tile::ZeroPadding(output.type().layout, output.shape(), BytesOf(output.type().dtype), output.raw());
     }
   }
 
@@ -59,7 +59,9 @@ class PointwiseKernel final : public Kernel {
                           .layout = query.outputs[0].layout,
                           .shape = query.outputs[0].shape,
                           .stores = true,
+                          .outputs = {},
                           .extra = query.outputs[0].shape};
+    for (const TensorType& output : query.outputs) spec.outputs.push_back(output.dtype);
     for (size_t r = 1; r < query.outputs.size(); ++r) {
       const Layout& layout = query.outputs[r].layout;
       if (layout != spec.layout) spec.repacked.emplace_back(r, layout);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/text.h"
 #include "core/threads/parallel.h"
 #include "graph/graph.h"
 #include "graph/kernel.h"
@@ -52,6 +53,7 @@ tile::EngineSpec SpecOf(const KernelQuery& query) {
           .layout = CommonLayout(query.inputs, shape),
           .shape = shape,
           .stores = false,
+          .outputs = {},
           .extra = query.outputs[0].shape};
 }
 
@@ -329,6 +331,8 @@ std::string Refuse(const KernelQuery& query) {
   if (SumsPadding(spec) && (spec.expression.IsRandom() || !IsZeroAtZero(spec))) {
     return "would sum the padding of a blocked layout";
   }
+  if (IsHalf(query.outputs[0].dtype))
+    return StrCat("sums are float32 and float64, not ", NameOf(query.outputs[0].dtype));
   return RefuseOperands(query.inputs, query.outputs, spec.shape, spec.layout);
 }
 

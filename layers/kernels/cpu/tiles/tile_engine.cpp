@@ -7,6 +7,7 @@
 #include <array>
 
 #include "core/error.h"
+#include "layers/kernels/cpu/tiles/tile_convert.h"
 #include "layers/kernels/cpu/tiles/tile_transpose.h"
 
 namespace moka::tile {
@@ -17,27 +18,6 @@ constexpr int64_t kLine = 64;  // bytes of a cache line
 constexpr int64_t kStreamedBytes = int64_t{1} << 18;
 
 int64_t Lines(int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
-
-// Elements of a tensor of any dtype as T.
-template <class T, class From>
-void ConvertFrom(const void* data, int64_t at, int64_t n, T* to) {
-  const From* from = static_cast<const From*>(data) + at;
-  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(from[i]);
-}
-
-template <class T>
-void Convert(const Tensor& tensor, int64_t at, int64_t n, T* to) {
-  switch (tensor.type().dtype) {
-    case DType::kFloat32: return ConvertFrom<T, float>(tensor.raw(), at, n, to);
-    case DType::kFloat64: return ConvertFrom<T, double>(tensor.raw(), at, n, to);
-    case DType::kInt64: return ConvertFrom<T, int64_t>(tensor.raw(), at, n, to);
-    case DType::kInt32: return ConvertFrom<T, int32_t>(tensor.raw(), at, n, to);
-    case DType::kUInt8: return ConvertFrom<T, uint8_t>(tensor.raw(), at, n, to);
-    case DType::kInt8: return ConvertFrom<T, int8_t>(tensor.raw(), at, n, to);
-    case DType::kFloat16:
-    case DType::kBFloat16: return;  // refused by the kernels
-  }
-}
 
 // The key of rand: an int64 exactly, other dtypes by value.
 uint64_t SeedOf(const Tensor& tensor) {
@@ -72,6 +52,10 @@ TileEngine<T>::TileEngine(const EngineSpec& spec) : spec_(spec), inputs_(spec.in
   operands.push_back({uses_index_ ? spec.shape : Shape{}, false, true});
   for (const auto& [output, layout] : spec.repacked) operands.push_back({spec.shape, false, false, layout});
   operands.push_back({spec.extra, spec.stores, false});
+  for (size_t r = 0; r < spec.outputs.size(); ++r) {
+    const auto is_this = [&](const auto& repacked) { return repacked.first == r; };
+    if (IsHalf(spec.outputs[r]) && std::ranges::none_of(spec.repacked, is_this)) halves_.push_back(r);
+  }
   walk_ = MakeWalk(spec.layout, spec.shape, operands);
 }
 
@@ -146,9 +130,12 @@ void TileEngine<T>::SetRow(int row_dims, int64_t unit) {
   for (size_t i = 0; i < inputs_.size(); ++i) ChooseSource(i, unit);
   first_repacked_ = buffers_;
   buffers_ += static_cast<int64_t>(spec_.repacked.size());
+  first_half_ = buffers_;
+  buffers_ += static_cast<int64_t>(halves_.size());
   sides_.clear();
   for (size_t k = 0; k < spec_.repacked.size(); ++k) {
-    sides_.push_back(TransposedSide(walk_.strides[inputs_.size() + 1 + k]));
+    const bool is_half = IsHalf(spec_.outputs[spec_.repacked[k].first]);
+    sides_.push_back(TransposedSide(walk_.strides[inputs_.size() + 1 + k], is_half));
   }
   is_index_contiguous_ = IsContiguous(walk_.strides[inputs_.size()], outer_dims());
   // The most registers are needed when every output lies on every input.
@@ -357,9 +344,12 @@ void TileEngine<T>::PlaceOutputs(State& state, int64_t begin) const {
   for (size_t r = 0; r < outputs_.size(); ++r) {
     state.locations[inputs_.size() + r] = static_cast<T*>(outputs_[r].raw()) + base;
   }
+  for (size_t k = 0; k < halves_.size(); ++k) {
+    state.locations[inputs_.size() + halves_[k]] = BufferOf(state, first_half_ + static_cast<int64_t>(k));
+  }
   for (size_t k = 0; k < spec_.repacked.size(); ++k) {
-    const int64_t buffer = first_repacked_ + static_cast<int64_t>(k);
-    state.locations[inputs_.size() + spec_.repacked[k].first] = state.buffers + buffer * kTileLength;
+    state.locations[inputs_.size() + spec_.repacked[k].first] =
+        BufferOf(state, first_repacked_ + static_cast<int64_t>(k));
   }
 }
 
@@ -367,8 +357,8 @@ void TileEngine<T>::PlaceOutputs(State& state, int64_t begin) const {
 // direction) is the common repacking: then whole blocks go through registers instead of single floats. Returns the side
 // of such blocks, 0 for any other repacking.
 template <class T>
-int64_t TileEngine<T>::TransposedSide(const std::vector<int64_t>& strides) const {
-  if (row_dims_ < 2 || sizeof(T) != sizeof(float)) return 0;
+int64_t TileEngine<T>::TransposedSide(const std::vector<int64_t>& strides, bool is_half) const {
+  if (row_dims_ < 2 || sizeof(T) != sizeof(float) || is_half) return 0;
   const auto last = static_cast<size_t>(walk_.dims()) - 1;
   const int64_t side = walk_.extents[last];
   const bool is_square = walk_.extents[last - 1] == side && strides[last] == side && strides[last - 1] == 1;
@@ -410,10 +400,35 @@ void TileEngine<T>::Scatter(const State& state, size_t k, int64_t begin, int64_t
   const size_t operand = inputs_.size() + 1 + k;
   const size_t output = spec_.repacked[k].first;
   const T* from = state.locations[inputs_.size() + output];
+  if (IsHalf(outputs_[output].type().dtype)) return ScatterHalf(state, operand, outputs_[output], from, begin, n);
   T* base = static_cast<T*>(outputs_[output].raw()) + state.bases[operand];
   VisitRuns(walk_.strides[operand], begin, n, [&](int64_t offset, int64_t stride, int64_t position, int64_t length) {
     for (int64_t j = 0; j < length; ++j) base[offset + j * stride] = from[position + j];
   });
+}
+
+// The same into half values.
+template <class T>
+void TileEngine<T>::ScatterHalf(const State& state, size_t operand, const Tensor& output, const T* from, int64_t begin,
+                                int64_t n) const {
+  std::array<uint16_t, kTileLength> halves;
+  NarrowTile(output.type().dtype, from, n, halves.data());
+  uint16_t* base = static_cast<uint16_t*>(output.raw()) + state.bases[operand];
+  VisitRuns(walk_.strides[operand], begin, n, [&](int64_t offset, int64_t stride, int64_t position, int64_t length) {
+    const uint16_t* tile = halves.data() + position;
+    for (int64_t j = 0; j < length; ++j) base[offset + j * stride] = tile[j];
+  });
+}
+
+// Rounds the half outputs' tiles to where they lie.
+template <class T>
+void TileEngine<T>::StoreHalves(const State& state, int64_t begin, int64_t n) const {
+  const int64_t base = state.bases[walk_.strides.size() - 1] + begin;
+  for (const size_t output : halves_) {
+    const Tensor& tensor = outputs_[output];
+    NarrowTile(tensor.type().dtype, state.locations[inputs_.size() + output], n,
+               static_cast<uint16_t*>(tensor.raw()) + base);
+  }
 }
 
 // One tile: fetch operands, place results, run the steps, scatter the repacked results. Random numbers are keyed by the
@@ -438,6 +453,7 @@ void TileEngine<T>::Evaluate(State& state, int64_t begin, int64_t n) const {
   }
   if (!outputs_.empty()) PlaceOutputs(state, begin);
   FunctionsHere<T>().run(program_.tile_steps.data(), static_cast<int64_t>(program_.tile_steps.size()), frame, n);
+  StoreHalves(state, begin, n);
   for (size_t k = 0; k < spec_.repacked.size(); ++k) Scatter(state, k, begin, n);
 }
 

@@ -1,7 +1,8 @@
 // Evaluates an expression over one tile after another: brings each input to the tile (straight from memory, as one
-// value, as a repeated pattern, or gathered), then runs the compiled steps. Made with the kernel, bound once to memory;
-// Prepare runs once a run on one thread, then each part of the work uses its own State.
-// A row is the last few dimensions of the walk; tiles never cross rows.
+// value, as a repeated pattern, converted or gathered), then runs the compiled steps. Half types are computed in T,
+// from a tile to a tile, and rounded once. Made with the kernel, bound once to memory; Prepare runs once a run on one
+// thread, then each part of the work uses its own State. A row is the last few dimensions of the walk; tiles never
+// cross rows.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +23,7 @@ struct EngineSpec {
   Layout layout;  // of the walk: the largest input's and the outputs'
   Shape shape;    // of the walk: the broadcast shape
   bool stores = true;
+  std::vector<DType> outputs = {};  // if it stores: T or a half type
   // If nothing is stored: one more operand whose strides the kernel wants, a reduction's result.
   Shape extra;
   // Outputs that lie otherwise than the walk, which one and how. Requires: CanRepack.
@@ -60,7 +62,7 @@ class TileEngine {
     T** locations = nullptr;
     int64_t* bases = nullptr;  // of each operand at the row's start
     T* scalars = nullptr;
-    T* buffers = nullptr;  // a tile for each input that is not read in place and each repacked output
+    T* buffers = nullptr;  // a tile for each input that is not read in place and each output that is not written there
     uint64_t* index = nullptr;
   };
   State StateOf(int part) const;
@@ -102,7 +104,11 @@ class TileEngine {
   // Brings the tile of repacked output k from its buffer to where it lies.
   void Scatter(const State& state, size_t k, int64_t begin, int64_t n) const;
   // The side of the square blocks that lie transposed in a repacked output, and that tiles hold whole; 0 if none.
-  int64_t TransposedSide(const std::vector<int64_t>& strides) const;
+  int64_t TransposedSide(const std::vector<int64_t>& strides, bool is_half) const;
+  void ScatterHalf(const State& state, size_t operand, const Tensor& output, const T* from, int64_t begin,
+                   int64_t n) const;
+  void StoreHalves(const State& state, int64_t begin, int64_t n) const;
+  T* BufferOf(const State& state, int64_t buffer) const { return state.buffers + buffer * kTileLength; }
   void ScatterBlocks(const State& state, size_t k, int64_t begin, int64_t n, int64_t side) const;
 
   EngineSpec spec_;
@@ -117,6 +123,8 @@ class TileEngine {
   bool is_index_contiguous_ = true;
   int64_t buffers_ = 0;
   int64_t first_repacked_ = 0;  // the buffer of repacked output 0
+  std::vector<size_t> halves_;  // outputs of a half type that lie as the walk
+  int64_t first_half_ = 0;      // the buffer of the first of them
   std::vector<int64_t> sides_;  // TransposedSide of each repacked output
   int64_t staged_ = 0;          // elements
   std::vector<Tensor> tensors_;

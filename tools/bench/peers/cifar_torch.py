@@ -20,6 +20,7 @@ Prints the test accuracy after each epoch; the tars hold <split>/<class>/<name>.
 
 import argparse
 import contextlib
+import copy
 import io
 import math
 import tarfile
@@ -110,6 +111,35 @@ class CaffeSgd:
         torch._foreach_sub_(self.parameters, self.history)
         for p in self.parameters:
             p.grad = None
+
+
+class MeanOfWeights:
+    """The exponential mean of a net's weights, in which an old one counts min(decay, (1+t)/(10+t)); 0: the weights."""
+
+    def __init__(self, net, decay):
+        self.of, self.decay, self.updates = net, decay, 0
+        self.net = copy.deepcopy(net).requires_grad_(False) if decay else net
+        self.means, self.parameters = list(self.net.parameters()), list(net.parameters())
+
+    @torch.no_grad()
+    def update(self):
+        decay = min(self.decay, (1 + self.updates) / (10 + self.updates))
+        if self.decay:
+            torch._foreach_lerp_(self.means, self.parameters, 1 - decay)
+        self.updates += 1
+
+    def restart(self):
+        """From the weights as they are now."""
+        if self.decay:
+            self.net.load_state_dict(self.of.state_dict())
+        self.updates = 0
+
+    def tested(self):
+        """The net to be tested: the means, with the statistics of the net as they are now."""
+        if self.decay:
+            for mine, present in zip(self.net.buffers(), self.of.buffers()):
+                mine.copy_(present)
+        return self.net
 
 
 def rate_at(options, iteration, low=0.0):

@@ -13,6 +13,7 @@ Follows models/clothing_resnet/solver.prototxt and train_val.prototxt:
   loss      cross-entropy of labels smoothed by 0.1 in training
   rate      a line from --warmup-start-lr to --lr over --warmup iterations, then the cosine to 0
   update    Caffe's: h = momentum*h + rate*(g + decay*w); w -= h, for every parameter, biases and BatchNorm's too
+  tests     with --ema-decay by the mean of the weights, as solver_fast.prototxt has it
 Prints the validation accuracy as training goes on; the last one counts.
 """
 
@@ -28,7 +29,7 @@ from PIL import Image
 from torch import nn
 from torchvision.transforms import RandomResizedCrop
 
-from cifar_torch import CaffeSgd, batches, rate_at, without_traces
+from cifar_torch import CaffeSgd, MeanOfWeights, batches, rate_at, without_traces
 from race import Race, add_options, imported, save
 
 MEAN = (114.6, 120.0, 140.1)  # B, G, R
@@ -106,24 +107,27 @@ def validate(net, pictures, labels):
 
 
 def prepare(options):
-    """The net, its solver and a function that takes a step on a batch [N,3,96,96] at a rate; it gives the loss."""
+    """The net, its solver, the mean of its weights and a function of a batch [N,3,96,96], its labels and a rate, which
+    takes a step and gives the loss."""
     torch.manual_seed(options.seed)
     torch.set_num_threads(options.threads)
     net = ClothingResNet().to(memory_format=torch.channels_last)
     net = torch.compile(net) if options.way == "compile" else net
     solver = CaffeSgd(net.parameters(), options.momentum, options.weight_decay)
+    mean = MeanOfWeights(net, options.ema_decay)
 
     def step(x, target, rate):
         loss = F.cross_entropy(net(x.contiguous(memory_format=torch.channels_last)), target, label_smoothing=0.1)
         loss.backward()
         solver.step(rate)
+        mean.update()
         return loss
 
-    return net, solver, step
+    return net, solver, mean, step
 
 
 def train(options):
-    net, _, step = prepare(options)
+    net, _, mean, step = prepare(options)
     generator = torch.Generator().manual_seed(options.seed)
     pictures, labels = read_folder(options.train)
     validation, validation_labels = read_folder(options.validation)
@@ -135,7 +139,7 @@ def train(options):
     for iteration, chosen in enumerate(batches(len(pictures), options.batch, generator)):
         done = iteration == options.iterations
         if done or (iteration and iteration % options.test_interval == 0):
-            accuracy, loss = validate(net, validation, validation_labels)
+            accuracy, loss = validate(mean.tested(), validation, validation_labels)
             seconds = time.monotonic() - started
             result["tests"].append({"iteration": iteration, "accuracy": accuracy, "loss": loss, "seconds": seconds})
             print(f"iteration {iteration}: accuracy {accuracy:.4f}, test loss {loss:.4f}, {seconds:.0f} s", flush=True)
@@ -169,7 +173,7 @@ def loaded(options, pictures, labels, generator):
 def train_to_target(options):
     """The same training, warmed up on black pictures, on the clock of race.py."""
     torch.set_flush_denormal(True)
-    net, solver, step = prepare(options)
+    net, solver, mean, step = prepare(options)
     generator = torch.Generator().manual_seed(options.seed)
     files = [imported(folder, read_folder) for folder in (options.train, options.validation)]
     race = Race(options.target, options.metric, options.batch, f"torch {torch.__version__}")
@@ -177,6 +181,7 @@ def train_to_target(options):
         for _ in range(3):
             step(torch.zeros(options.batch, 3, CROP, CROP), torch.zeros(options.batch, dtype=torch.long), 0.0)
         validate(net, torch.zeros(31, 3, TEST_SIDE, TEST_SIDE), torch.zeros(31, dtype=torch.long))
+    mean.restart()
     race.begin()
     pictures, labels = torch.load(files[0])
     validation, validation_labels = torch.load(files[1])
@@ -186,7 +191,7 @@ def train_to_target(options):
         done = iteration == options.iterations
         if done or (iteration and iteration % options.test_interval == 0):
             with race.testing():
-                accuracy, loss = validate(net, validation, validation_labels)
+                accuracy, loss = validate(mean.tested(), validation, validation_labels)
             if race.test(iteration, iteration * options.batch / len(pictures), accuracy, loss) or done:
                 break
         step(x, target, rate_at(options, iteration))
@@ -205,6 +210,7 @@ def main():
     parser.add_argument("--warmup-start-lr", type=float, default=0.01)
     parser.add_argument("--momentum", type=float, default=0.9)
     parser.add_argument("--weight-decay", type=float, default=2e-3)
+    parser.add_argument("--ema-decay", type=float, default=0.0, help="tests take the mean of the weights")
     parser.add_argument("--test-interval", type=int, default=157, help="iterations")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--workers", type=int, default=0, help="processes that make crops; 0: between steps (--target)")

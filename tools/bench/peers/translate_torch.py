@@ -14,13 +14,12 @@ Follows models/multi30k_attention/solver.prototxt and train_val.prototxt:
   loss      cross-entropy a piece of labels smoothed by 0.1 in training
   rate      a line from 0 to --lr over --warmup iterations, then the cosine to --min-lr
   update    the norm of all gradients is at most --clip; Adam, whose delta is added to the uncorrected root (Kingma and
-            Ba, section 2); tests take the mean of the weights, in which an old one counts min(0.998, (1+t)/(10+t))
+            Ba, section 2); tests take the mean of the weights, in which an old one counts min(decay, (1+t)/(10+t))
 Sentences are padded to the longest of their batch, and only pieces that are there are scored. Accuracy is the part of
 pieces that are right, the test loss the mean of 13 batches' means, as test_iter has it; pairs are tested by length.
 """
 
 import argparse
-import copy
 import math
 import pathlib
 import time
@@ -29,11 +28,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from cifar_torch import rate_at
+from cifar_torch import MeanOfWeights, rate_at
 from race import Race, add_options, imported, save
 from text_pairs import Pieces, batches_by_length, numbered, read_pairs
 
-LONGEST, BUCKETS, TEST_BATCH = 48, (11, 13, 15, 17, 20, 24, 32), 78
+LONGEST, TEST_BATCH = 48, 78
+BUCKETS = (*range(8, 25), 26, 28, 32, 38)
 SOURCE_WORDS, TARGET_WORDS = 5000, 4000
 
 
@@ -140,31 +140,30 @@ class Solver:
     """Adam of clipped gradients, and the mean of the weights."""
 
     def __init__(self, net, options):
-        self.parameters, self.options, self.updates = list(net.parameters()), options, 0
+        self.parameters, self.options = list(net.parameters()), options
         self.adam = torch.optim.Adam(self.parameters, betas=(options.momentum, options.momentum2), fused=True)
-        self.mean = copy.deepcopy(net).eval().requires_grad_(False)
-        self.means = list(self.mean.parameters())
+        self.mean = MeanOfWeights(net, options.ema_decay)
 
     @torch.no_grad()
     def step(self, rate):
         nn.utils.clip_grad_norm_(self.parameters, self.options.clip)
-        corrected = math.sqrt(1 - self.options.momentum2 ** (self.updates + 1))
+        corrected = math.sqrt(1 - self.options.momentum2 ** (self.mean.updates + 1))
         self.adam.param_groups[0].update(lr=rate, eps=self.options.delta / corrected)  # torch adds eps to v's root / it
         self.adam.step()
         self.adam.zero_grad()
-        decay = min(self.options.ema_decay, (1 + self.updates) / (10 + self.updates))
-        torch._foreach_lerp_(self.means, self.parameters, 1 - decay)
-        self.updates += 1
+        self.mean.update()
 
 
 @torch.inference_mode()
 def test(net, batches):
+    net.eval()
     right, pieces, loss = 0, 0, 0.0
     for batch, weights in batches:
         scores, labels = net(*batch)
         right += (scores.argmax(1) == labels).sum().item()
         pieces += len(labels)
         loss += (F.cross_entropy(scores, labels, reduction="none") * weights).sum().item()
+    net.train()
     return right / pieces, loss
 
 
@@ -212,7 +211,7 @@ def train_whole(options):
             recent.clear()
 
     def tests(iteration):
-        accuracy, loss = test(solver.mean, tested)
+        accuracy, loss = test(solver.mean.tested(), tested)
         seconds = time.monotonic() - started
         result["tests"].append({"iteration": iteration, "accuracy": accuracy, "loss": loss, "seconds": seconds})
         print(f"iteration {iteration}: accuracy {accuracy:.4f}, test loss {loss:.4f}, {seconds:.0f} s", flush=True)
@@ -229,7 +228,7 @@ def warm_up(options):
     made = torch.ones(LONGEST, options.batch, dtype=torch.long), lengths
     for _ in range(3):
         step((*made, *made), 0.0)
-    test(solver.mean, [((*made, *made), torch.ones(()))])
+    test(solver.mean.tested(), [((*made, *made), torch.ones(()))])
 
 
 def train_to_target(options):
@@ -245,7 +244,7 @@ def train_to_target(options):
 
     def tests(iteration):
         with race.testing():
-            values = test(solver.mean, tested)
+            values = test(solver.mean.tested(), tested)
         return race.test(iteration, iteration * options.batch / len(pairs.longer), *values)
 
     train(options, pairs, step, tests)

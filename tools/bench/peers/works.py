@@ -40,10 +40,14 @@ ROWS = [
 CIFAR = ({"--train": "cifar10_jpeg_train.tar.gz", "--test": "cifar10_jpeg_test.tar.gz"},
          "link the two archives that tools/data/get cifar10-jpeg imports")
 BCCD = ({"--data": "bccd_trainval.tar"}, "link the archive that tools/data/get bccd reads")
+CLOTHING = ({"--train": "clothing/train", "--validation": "clothing/validation"},
+            "moka data export data/clothing/train writes one, data/clothing/validation the other")
 MULTI30K = ({"--data": "multi30k"}, "link data/multi30k, which tools/data/get multi30k makes")
 MNIST = "put the four files there that tools/data/get mnist imports"
 FAST_MNIST = ["--lr", "0.4", "--warmup-start-lr", "0.01", "--warmup", "375", "--iterations", "1876",
               "--test-interval", "469"]
+FAST_MULTI30K = ["--epochs", "1.5", "--lr", "0.004", "--min-lr", "0.0001", "--warmup", "60", "--ema-decay", "0.995",
+                 "--test-interval", "85"]
 HE = ["--lr", "0.1", "--warmup", "0", "--weight-decay", "1e-4", "--iterations", "64000", "--steps", "32000,48000"]
 TARGETS = {
     "babi_memn2n/solver": ("babi_torch.py", {"--data": "babi_en.tar.gz"}, [],
@@ -57,12 +61,10 @@ TARGETS = {
     "cifar10_resnet20/solver": ("cifar_torch.py", CIFAR[0], HE, CIFAR[1]),
     "cifar10_resnet20/solver_12epoch": ("cifar_torch.py", CIFAR[0], [], CIFAR[1]),
     "cifar10_resnet56/solver": ("cifar_torch.py", CIFAR[0], ["--blocks", "9", *HE], CIFAR[1]),
-    "clothing_resnet/solver": ("clothing_torch.py",
-                               {"--train": "clothing/train", "--validation": "clothing/validation"}, [],
-                               "moka data export data/clothing/train writes one, data/clothing/validation the other"),
+    "clothing_resnet/solver": ("clothing_torch.py", CLOTHING[0], [], CLOTHING[1]),
+    "clothing_resnet/solver_fast": ("clothing_torch.py", CLOTHING[0], ["--workers", "1", "--ema-decay", "0.995"], CLOTHING[1]),
     "multi30k_attention/solver": ("translate_torch.py", MULTI30K[0], [], MULTI30K[1]),
-    "multi30k_attention/solver_2epoch": ("translate_torch.py", MULTI30K[0],
-                                         ["--epochs", "2", "--warmup", "100", "--test-interval", "151"], MULTI30K[1]),
+    "multi30k_attention/solver_fast": ("translate_torch.py", MULTI30K[0], FAST_MULTI30K, MULTI30K[1]),
 }
 
 

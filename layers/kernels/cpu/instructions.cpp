@@ -31,4 +31,8 @@ bool HasAvx512() {
 #endif
 }
 
+bool HasBFloat16Pairs() { return HasAvx512() && IsAllowed(dnnl_cpu_isa_avx512_core_bf16); }
+
+bool HasBFloat16Tiles() { return HasBFloat16Pairs() && IsAllowed(dnnl_cpu_isa_avx512_core_amx); }
+
 }  // namespace moka

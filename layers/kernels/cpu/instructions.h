@@ -7,5 +7,8 @@ namespace moka {
 
 bool HasAvx2();    // with fused multiply-adds
 bool HasAvx512();  // F, VL, DQ and BW, beside the above
+// Whether oneDNN multiplies bfloat16 by AVX512-BF16's dot products of pairs, or by AMX's tiles.
+bool HasBFloat16Pairs();
+bool HasBFloat16Tiles();
 
 }  // namespace moka

@@ -29,6 +29,11 @@ constexpr std::array<Rate, 6> kRates = {{
     {"batch_lanes_winograd", 3.0e8, false, true},
     {"narrow", 1.0e8, false, false},
 }};
+// oneDNN in bfloat16, of its rate in float32: with dot products of pairs (measured on ResNet-50's shapes, Zen 4), with
+// tiles (AMX), and with AVX-512 alone, where it widens.
+constexpr double kPairsShare = 2.0;
+constexpr double kTilesShare = 4.0;
+constexpr double kWideningShare = 0.9;
 // The rate of every kernel of a matrix product: they are as fast as each other, so the first listed is taken.
 constexpr double kProductFlopsPerMs = 1.65e8;
 // Images in lanes read all of x for each of few products where a kernel has one tap.
@@ -40,6 +45,11 @@ int64_t Rounded(int64_t count, int64_t lanes) { return (count + lanes - 1) / lan
 
 double PaddedShare(int64_t count, int64_t lanes) {
   return static_cast<double>(Rounded(count, lanes)) / static_cast<double>(count);
+}
+
+double HalfShare(const Rate& rate, const KernelQuery& query) {
+  if (rate.row != "onednn" || query.inputs[0].dtype != DType::kBFloat16) return 1;
+  return HasBFloat16Tiles() ? kTilesShare : HasBFloat16Pairs() ? kPairsShare : kWideningShare;
 }
 
 // The weights [K,C/groups,k..] of a convolution or of one of its gradients.
@@ -73,7 +83,8 @@ double MillisecondsByRule(const KernelDef& row, const KernelQuery& query) {
     const int64_t lanes = HasAvx512() ? 16 : 8;
     const Shape& w = WeightsOf(query);
     const bool is_slow = rate.pads_images && w.Count(2, w.rank()) == 1;
-    return flops * PaddingOf(rate, query, lanes) / (rate.flops_per_ms * (is_slow ? kOneTapShare : 1));
+    const double share = HalfShare(rate, query) * (is_slow ? kOneTapShare : 1);
+    return flops * PaddingOf(rate, query, lanes) / (rate.flops_per_ms * share);
   }
   return flops / kRates[0].flops_per_ms;
 }

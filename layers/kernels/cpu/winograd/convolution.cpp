@@ -1,6 +1,7 @@
 // Rows "winograd" of convolution and of its gradient with respect to x: Winograd F(4x4,3x3) for 3x3 windows of stride 1
 // and F(4x4,2x2) for 4x4 windows of stride 2, over channel-blocked memory, with AVX-512 on blocks of 16 channels and
-// AVX2 on blocks of 8. The gradient is the same correlation with rotated weights, channels swapped and another pad.
+// AVX2 on blocks of 8. The gradient is the same correlation with rotated weights, channels swapped and another pad. In
+// bfloat16 x and y are read and written as they are; weights, which are few, are widened first.
 //
 // A stride of 2 (along one axis; pad p): y[i] = sum of x[2i + t - p] w[t] is with t = 2j + f a sum over the phases f =
 // 0 and 1 of x and over two taps j. Of the gradient dx[2i + f], with f + p = 2h + e, is the sum over j of dy[i + h - j]
@@ -13,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "core/half_spans.h"
 #include "core/size.h"
 #include "core/text.h"
 #include "core/threads/parallel.h"
@@ -61,13 +63,11 @@ Problem ReadProblem(const KernelQuery& query) {
 }
 
 // Null without the instructions, on this machine or (an empty table) in this build. taps: of the products, 3 or 2.
-const TileFunctions* FunctionsOf(int64_t lanes, int taps = 3) {
-  if (lanes == 8 && HasAvx2() && winograd::Avx2TileFunctions(taps).lanes == 8)
-    return &winograd::Avx2TileFunctions(taps);
-  if (lanes == 16 && HasAvx512() && winograd::Avx512TileFunctions(taps).lanes == 16) {
-    return &winograd::Avx512TileFunctions(taps);
-  }
-  return nullptr;
+const TileFunctions* FunctionsOf(int64_t lanes, int taps = 3, bool is_half = false) {
+  const TileFunctions* found = nullptr;
+  if (lanes == 8 && HasAvx2()) found = &winograd::Avx2TileFunctions(taps, is_half);
+  if (lanes == 16 && HasAvx512()) found = &winograd::Avx512TileFunctions(taps, is_half);
+  return found != nullptr && found->lanes == lanes ? found : nullptr;
 }
 
 std::string DataLayout(int64_t lanes) { return StrCat("aBcd", lanes, "b"); }
@@ -92,9 +92,25 @@ bool IsWeightLayout(const Layout& layout, int64_t lanes) {
   return false;
 }
 
+// All of one type, float32 or bfloat16, but for the bias, which may be float32 in any case.
+std::string RefuseTypes(const KernelQuery& query) {
+  const DType dtype = query.inputs[0].dtype;
+  if (dtype != DType::kFloat32 && dtype != DType::kBFloat16) {
+    return StrCat("it is for float32 and bfloat16, not ", NameOf(dtype));
+  }
+  for (const auto& types : {query.inputs, query.outputs}) {
+    for (const TensorType& type : types) {
+      if (type.shape.Count() == 0) return StrCat("the tensor ", type.ToString(), " is empty");
+      if (type.dtype == dtype || (type.dtype == DType::kFloat32 && type.shape.rank() == 1)) continue;
+      return StrCat("it reads and writes one type, not ", NameOf(dtype), " and ", NameOf(type.dtype));
+    }
+  }
+  return {};
+}
+
 // Returns why the arithmetic does not cover the node, whatever its layouts; empty: it does.
 std::string RefuseShapes(const KernelQuery& query) {
-  if (std::string reason = RefuseUnlessFilledFloat32(query); !reason.empty()) return reason;
+  if (std::string reason = RefuseTypes(query); !reason.empty()) return reason;
   const Shape& w = query.inputs[1].shape;
   const Geometry geometry = ConvolutionGeometry(query.node.op->name, query.node.attributes, w);
   const auto is = [&](int64_t window, int64_t stride) {
@@ -246,7 +262,7 @@ Correlation CorrelationOf(const Problem& p) {
   Correlation c;
   const int64_t lanes = LanesOf(p.x);
   const int64_t stride = p.geometry.stride[0];
-  c.functions = FunctionsOf(lanes, stride == 1 ? 3 : 2);
+  c.functions = FunctionsOf(lanes, stride == 1 ? 3 : 2, p.x.dtype == DType::kBFloat16);
   Require(c.functions != nullptr, "make follows an accepted query");
   c.images = p.x.shape[0];
   c.groups = p.groups;
@@ -273,41 +289,63 @@ class WinogradKernel final : public Kernel {
       : c_(correlation),
         schedule_(winograd::Plan(c_, ThreadCount(), winograd::MachineCaches())),
         bias_floats_((Size(c_.groups) * RoundUp(c_.out_blocks() * c_.lanes(), 16)).value()),
-        has_bias_(p.bias.has_value()),
+        weight_floats_(IsHalf(p.w.dtype) ? RoundUp(p.w.StoredCount(), 16).value() : 0),
+        bias_type_(p.bias),
         sums_(p.sums) {
     operands_.floor = p.is_relu ? 0.0F : -std::numeric_limits<float>::infinity();
     implementation_ = StrCat(p.w.shape[3] == 3 ? "f4x3:" : "f4x2:", c_.lanes() == 16 ? "avx512" : "avx2");
   }
 
   void Bind(const KernelArgs& args) override {
-    operands_.x = args.inputs[0].as<const float>().data();
-    operands_.w = args.inputs[1].as<const float>().data();
-    operands_.summand = sums_ ? args.inputs.back().as<const float>().data() : nullptr;
-    operands_.y = args.outputs[0].as<float>().data();
+    const auto bytes = [](const Tensor& tensor) { return static_cast<std::byte*>(tensor.raw()); };
+    operands_.x = bytes(args.inputs[0]);
+    operands_.summand = sums_ ? bytes(args.inputs.back()) : nullptr;
+    operands_.y = bytes(args.outputs[0]);
     bias_ = static_cast<float*>(static_cast<void*>(args.scratch));
     operands_.bias = bias_;
-    operands_.scratch = bias_ + bias_floats_;
-    if (has_bias_) plain_bias_ = args.inputs[2].as<const float>();
+    weights_ = args.inputs[1];
+    wide_weights_ = bias_ + bias_floats_;
+    operands_.w = weight_floats_ > 0 ? wide_weights_ : weights_.as<const float>().data();
+    operands_.scratch = wide_weights_ + weight_floats_;
+    if (bias_type_) plain_bias_ = args.inputs[2];
   }
 
   void Run() override {
     // Channels of the padding get no bias: they stay zero.
-    float* const rest = std::ranges::copy(plain_bias_, bias_).out;
-    std::fill(rest, bias_ + bias_floats_, 0.0F);
+    std::fill_n(bias_, bias_floats_, 0.0F);
+    if (bias_type_) WidenTo(plain_bias_, 0, bias_type_->shape.Count(), bias_);
+    if (weight_floats_ > 0) {
+      ParallelFor(weights_.type().StoredCount(), kGrain,
+                  [&](int64_t begin, int64_t end, int) { WidenTo(weights_, begin, end, wide_weights_ + begin); });
+    }
     winograd::Run(c_, schedule_, operands_);
   }
 
-  int64_t scratch_bytes() const override { return (bias_floats_ + schedule_.ScratchFloats()) * int64_t{sizeof(float)}; }
+  int64_t scratch_bytes() const override {
+    return (bias_floats_ + weight_floats_ + schedule_.ScratchFloats()) * int64_t{sizeof(float)};
+  }
   std::string_view implementation() const override { return implementation_; }
 
  private:
   Correlation c_;
   winograd::Schedule schedule_;
   winograd::Operands operands_;
+  static constexpr int64_t kGrain = 8192;  // elements worth a thread
+
+  // Stored elements [begin, end) as floats.
+  static void WidenTo(const Tensor& from, int64_t begin, int64_t end, float* to) {
+    const DType dtype = from.type().dtype;
+    if (IsHalf(dtype)) return Widen(dtype, static_cast<const uint16_t*>(from.raw()) + begin, end - begin, to);
+    std::copy_n(from.as<const float>().data() + begin, end - begin, to);
+  }
+
   int64_t bias_floats_;
+  int64_t weight_floats_;  // of widened weights
   float* bias_ = nullptr;
-  std::span<const float> plain_bias_;
-  bool has_bias_;
+  float* wide_weights_ = nullptr;
+  Tensor weights_;
+  Tensor plain_bias_;
+  std::optional<TensorType> bias_type_;
   bool sums_;
   std::string implementation_;
 };

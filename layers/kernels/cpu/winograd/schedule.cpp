@@ -61,8 +61,8 @@ int64_t VectorsOf(const Correlation& c, const Schedule& s, int64_t slice) {
 class GroupRun {
  public:
   GroupRun(const Correlation& c, const Schedule& s, const Operands& o, int64_t group) : c_(c), s_(s), o_(o) {
-    const int64_t in = group * c.in_blocks() * c.frames[0].x_block_stride;
-    const int64_t out = group * c.out_blocks() * c.frames[0].y_block_stride;
+    const int64_t in = group * c.in_blocks() * c.frames[0].x_block_stride * c.element_bytes();
+    const int64_t out = group * c.out_blocks() * c.frames[0].y_block_stride * c.element_bytes();
     o_.x += in;
     o_.w += group * c.weight_group_stride;
     o_.bias += group * c.out_blocks() * c.lanes();
@@ -192,7 +192,7 @@ class GroupRun {
 
   void Output(int64_t phase, const TileBlock& tiles, int64_t slice, const float* m) const {
     const int64_t block = slice * s_.slice_vectors;
-    const int64_t offset = block * FrameOf(phase).y_block_stride;
+    const int64_t offset = block * FrameOf(phase).y_block_stride * c_.element_bytes();
     for (const Tiles& kind : tiles) {
       c_.functions->output({&FrameOf(phase), kind, VectorsOf(c_, s_, slice), m, s_.m_stride,
                             o_.bias + block * c_.lanes(), o_.summand == nullptr ? nullptr : o_.summand + offset,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "layers/kernels/cpu/winograd/tile.h"
@@ -28,6 +29,7 @@ struct Correlation {
 
   int64_t lanes() const { return functions->lanes; }
   int64_t points() const { return functions->points; }
+  int64_t element_bytes() const { return functions->element_bytes; }
   int64_t in_blocks() const { return (in_channels + lanes() - 1) / lanes(); }
   int64_t out_blocks() const { return (out_channels + lanes() - 1) / lanes(); }
   int64_t tiles() const { return images * frames[0].tile_rows * frames[0].tile_columns; }
@@ -81,12 +83,12 @@ Schedule Plan(const Correlation& c, int64_t threads, const Caches& caches);
 
 // The memory of one run.
 struct Operands {
-  const float* x = nullptr;
+  const std::byte* x = nullptr;  // elements
   const float* w = nullptr;
-  const float* bias = nullptr;     // [groups*out_blocks*lanes]
-  const float* summand = nullptr;  // like y, or null
+  const float* bias = nullptr;         // [groups*out_blocks*lanes]
+  const std::byte* summand = nullptr;  // like y, or null
   float floor = 0;
-  float* y = nullptr;
+  std::byte* y = nullptr;  // elements
   float* scratch = nullptr;
 };
 void Run(const Correlation& c, const Schedule& schedule, const Operands& operands);

@@ -8,7 +8,8 @@
 // is block 4b + f of the products. The gradient of the input has phases of its results instead: each is a
 // correlation of 2x2 taps whose outputs are two elements apart.
 //
-// Tables of these functions exist for 8 and 16 lanes. Memory, with L lanes, all of it 64-byte aligned:
+// Tables of these functions exist for 8 and 16 lanes, and for float and bfloat16 as the elements of x, summand and y;
+// all is computed in float. Memory, with L lanes, all of it 64-byte aligned:
 //   v  transformed inputs  [points (v_stride)][groups of tiles][channel block and phase][tile of the group][L]
 //   u  transformed weights [points (u_stride)][input channel][vectors*L output channels]
 //   m  their products      [points (m_stride)][tile][vectors*L output channels]
@@ -43,7 +44,7 @@ struct Frame {
   int64_t y_step = 1;          // between outputs, along both axes
   int64_t y_width = 0;         // of the planes that outputs are written to
   int64_t y_first = 0;         // pixels before output (0,0)
-  int64_t x_image_stride = 0;  // floats
+  int64_t x_image_stride = 0;  // elements
   int64_t x_block_stride = 0;
   int64_t y_image_stride = 0;
   int64_t y_block_stride = 0;
@@ -95,7 +96,7 @@ struct InputStep {
   int64_t blocks = 0;  // of all channels
   int64_t block_begin = 0;
   int64_t block_end = 0;
-  const float* x = nullptr;
+  const void* x = nullptr;  // elements
   float* v = nullptr;
   int64_t v_stride = 0;
 };
@@ -149,24 +150,26 @@ struct OutputStep {
   int64_t vectors = 0;
   const float* m = nullptr;
   int64_t m_stride = 0;
-  const float* bias = nullptr;     // [vectors*L]
-  const float* summand = nullptr;  // like y, or null
+  const float* bias = nullptr;    // [vectors*L]
+  const void* summand = nullptr;  // like y, or null
   float floor = 0;
-  float* y = nullptr;  // of the first channel block
+  void* y = nullptr;  // elements, of the first channel block
 };
 
 struct TileFunctions {
   int lanes = 0;
   int points = 0;
   int group_tiles = 0;  // the most tiles a group may have
+  int element_bytes = 0;
   void (*input)(const InputStep&) = nullptr;
   void (*weights)(const WeightStep&) = nullptr;
   void (*multiply)(const MultiplyStep&) = nullptr;
   void (*output)(const OutputStep&) = nullptr;
 };
 
-// For `taps` of 3 or 2. To be called on machines that have the instructions only.
-const TileFunctions& Avx2TileFunctions(int taps);
-const TileFunctions& Avx512TileFunctions(int taps);
+// For `taps` of 3 or 2, and elements of bfloat16 or else float. To be called on machines that have the instructions
+// only.
+const TileFunctions& Avx2TileFunctions(int taps, bool is_half);
+const TileFunctions& Avx512TileFunctions(int taps, bool is_half);
 
 }  // namespace moka::winograd

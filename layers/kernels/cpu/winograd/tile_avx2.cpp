@@ -4,11 +4,12 @@
 namespace moka::winograd {
 
 #if defined(__AVX2__) && defined(__FMA__)
-const TileFunctions& Avx2TileFunctions(int taps) {
-  return taps == 3 ? kTileFunctions<Lanes8, 3> : kTileFunctions<Lanes8, 2>;
+const TileFunctions& Avx2TileFunctions(int taps, bool is_half) {
+  if (taps == 3) return is_half ? kTileFunctions<Lanes8, BrainBits, 3> : kTileFunctions<Lanes8, float, 3>;
+  return is_half ? kTileFunctions<Lanes8, BrainBits, 2> : kTileFunctions<Lanes8, float, 2>;
 }
 #else
-const TileFunctions& Avx2TileFunctions(int /*taps*/) {
+const TileFunctions& Avx2TileFunctions(int /*taps*/, bool /*is_half*/) {
   static constexpr TileFunctions kNone;
   return kNone;
 }

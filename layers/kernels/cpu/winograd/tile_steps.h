@@ -13,8 +13,8 @@
 namespace moka::winograd {
 
 // Rows [kFirst, kFirst + kRows) of the points. rows: those of the patch, from column `begin` on.
-template <class V, class K, int kFirst, int kRows>
-MOKA_INLINE void TransformRows(const float* const (&rows)[K::kPatchHeight], int64_t pixel_stride, int64_t begin,
+template <class V, class K, int kFirst, int kRows, class T>
+MOKA_INLINE void TransformRows(const T* const (&rows)[K::kPatchHeight], int64_t pixel_stride, int64_t begin,
                                int64_t end, float* v, int64_t v_stride) {
   // B^T d B as two passes of the one-dimensional transform: first down the columns of the patch, then along the rows of
   // the result. A lane is a channel, so that neither needs a shuffle.
@@ -50,17 +50,17 @@ MOKA_INLINE int64_t StepOf(int64_t step) {
 }
 
 // One patch of pixels to its points; what lies outside the plane is zero.
-template <class V, class K>
-MOKA_INLINE void TransformPatch(const Frame& f, const Place& place, int64_t phase, const float* plane, float* v,
+template <class V, class K, class T>
+MOKA_INLINE void TransformPatch(const Frame& f, const Place& place, int64_t phase, const T* plane, float* v,
                                 int64_t v_stride) {
   constexpr int kPatch = K::kPatch;
-  alignas(64) static constexpr float kZeros[2 * kPatch * V::kLanes] = {};
+  alignas(64) static constexpr T kZeros[2 * kPatch * V::kLanes] = {};
   const int64_t step = StepOf<kPatch>(f.x_step);
   const int64_t top = place.row * kTile * step + (phase >> 1) - f.pad_top;
   const int64_t left = place.column * kTile * step + (phase & 1) - f.pad_left;
   const int64_t begin = Smaller(K::kPatchWidth, Larger(0, StepsOf(-left, step)));
   const int64_t end = Larger(begin, Smaller(K::kPatchWidth, StepsOf(f.width - left, step)));
-  const float* rows[K::kPatchHeight];
+  const T* rows[K::kPatchHeight];
   for (int64_t i = 0; i < K::kPatchHeight; ++i) {
     const int64_t row = top + i * step;
     const bool is_inside = row >= 0 && row < f.height && begin < end;
@@ -77,7 +77,7 @@ MOKA_INLINE void TransformPatch(const Frame& f, const Place& place, int64_t phas
 
 // v is [point][group][block][phase][tile of the group][L]: the multiply step reads the tiles of a group one after
 // another for each channel.
-template <class V, class K>
+template <class V, class T, class K>
 void InputOfKind(const InputStep& s) {
   const Frame& f = *s.frame;
   const int64_t begin = s.tiles.count * s.group / s.tiles.groups;
@@ -87,7 +87,7 @@ void InputOfKind(const InputStep& s) {
   for (int64_t block = s.block_begin; block < s.block_end; ++block) {
     Place place(s.tiles.kind, s.tiles.first + begin);
     for (int64_t t = 0; t < size; ++t, place.Next(s.tiles.kind)) {
-      const float* plane = s.x + place.image * f.x_image_stride + block * f.x_block_stride;
+      const T* plane = static_cast<const T*>(s.x) + place.image * f.x_image_stride + block * f.x_block_stride;
       for (int64_t phase = 0; phase < phases; ++phase) {
         float* v = group + ((block * phases + phase) * size + t) * V::kLanes;
         TransformPatch<V, K>(f, place, phase, plane, v, s.v_stride);
@@ -97,7 +97,7 @@ void InputOfKind(const InputStep& s) {
 }
 
 // One tile of one vector of channels: products at the points to its outputs, of which `height` x `width` exist.
-template <class V, class K>
+template <class V, class T, class K>
 MOKA_INLINE void TransformProducts(const OutputStep& s, const float* m, V bias, int64_t at, int64_t height,
                                    int64_t width) {
   const V floor = V::All(s.floor);
@@ -115,24 +115,26 @@ MOKA_INLINE void TransformProducts(const OutputStep& s, const float* m, V bias, 
   }
   const int64_t pixel_stride = StepOf<K::kPatch>(s.frame->y_step) * V::kLanes;
   const int64_t row_stride = s.frame->y_width * pixel_stride;
+  const T* summand = static_cast<const T*>(s.summand);
+  T* y_at = static_cast<T*>(s.y) + at;
 #pragma GCC unroll 4
   for (int i = 0; i < K::kHeight; ++i) {
     if (i >= height) break;
     V t[K::kWidth];
     TransformOutput(columns[i], t);
-    const int64_t row = at + i * row_stride;
+    const int64_t row = i * row_stride;
     for (int j = 0; j < K::kWidth; ++j) {
       if (j >= width) break;
       V y = t[j] + bias;
-      if (s.summand != nullptr) y = y + V::Load(s.summand + row + j * pixel_stride);
+      if (summand != nullptr) y = y + V::Load(summand + at + row + j * pixel_stride);
       // The order of the operands keeps NaN.
-      Max(floor, y).Store(s.y + row + j * pixel_stride);
+      Max(floor, y).Store(y_at + row + j * pixel_stride);
     }
   }
 }
 
 // Tiles at the edge compute results that do not exist; they are not stored.
-template <class V, class K>
+template <class V, class T, class K>
 void OutputOfKind(const OutputStep& s) {
   const Frame& f = *s.frame;
   Place place(s.tiles.kind, s.tiles.first);
@@ -142,45 +144,46 @@ void OutputOfKind(const OutputStep& s) {
     const int64_t pixel = f.y_first + (top * f.y_width + left) * StepOf<K::kPatch>(f.y_step);
     for (int64_t k = 0; k < s.vectors; ++k) {
       const int64_t at = place.image * f.y_image_stride + k * f.y_block_stride + pixel * V::kLanes;
-      TransformProducts<V, K>(s, s.m + (t * s.vectors + k) * V::kLanes, V::Load(s.bias + k * V::kLanes), at,
-                              Smaller(K::kHeight, f.out_height - top), Smaller(K::kWidth, f.out_width - left));
+      TransformProducts<V, T, K>(s, s.m + (t * s.vectors + k) * V::kLanes, V::Load(s.bias + k * V::kLanes), at,
+                                 Smaller(K::kHeight, f.out_height - top), Smaller(K::kWidth, f.out_width - left));
     }
   }
 }
 
 // Three taps have 16 kinds of tiles, by height and width; two have whole ones only.
-template <class V, int... kKind>
+template <class V, class T, int... kKind>
 MOKA_INLINE void InputOfAny(const InputStep& s, Indices<kKind...> /*kinds*/) {
   static constexpr void (*kFunctions[])(const InputStep&) = {
-      InputOfKind<V, Kind<6, 1 + kKind / kTile, 1 + kKind % kTile>>...};
+      InputOfKind<V, T, Kind<6, 1 + kKind / kTile, 1 + kKind % kTile>>...};
   kFunctions[(s.tiles.kind.height - 1) * kTile + s.tiles.kind.width - 1](s);
 }
-template <class V, int... kKind>
+template <class V, class T, int... kKind>
 MOKA_INLINE void OutputOfAny(const OutputStep& s, Indices<kKind...> /*kinds*/) {
   static constexpr void (*kFunctions[])(const OutputStep&) = {
-      OutputOfKind<V, Kind<6, 1 + kKind / kTile, 1 + kKind % kTile>>...};
+      OutputOfKind<V, T, Kind<6, 1 + kKind / kTile, 1 + kKind % kTile>>...};
   kFunctions[(s.tiles.kind.height - 1) * kTile + s.tiles.kind.width - 1](s);
 }
 
-template <class V, int kTaps>
+template <class V, class T, int kTaps>
 void Input(const InputStep& s) {
-  if constexpr (kTaps == 2) return InputOfKind<V, Kind<5, kTile, kTile>>(s);
-  if constexpr (kTaps == 3) InputOfAny<V>(s, IndicesTo<kTile * kTile>::Type{});
+  if constexpr (kTaps == 2) return InputOfKind<V, T, Kind<5, kTile, kTile>>(s);
+  if constexpr (kTaps == 3) InputOfAny<V, T>(s, IndicesTo<kTile * kTile>::Type{});
 }
-template <class V, int kTaps>
+template <class V, class T, int kTaps>
 void Output(const OutputStep& s) {
-  if constexpr (kTaps == 2) return OutputOfKind<V, Kind<5, kTile, kTile>>(s);
-  if constexpr (kTaps == 3) OutputOfAny<V>(s, IndicesTo<kTile * kTile>::Type{});
+  if constexpr (kTaps == 2) return OutputOfKind<V, T, Kind<5, kTile, kTile>>(s);
+  if constexpr (kTaps == 3) OutputOfAny<V, T>(s, IndicesTo<kTile * kTile>::Type{});
 }
 
-template <class V, int kTaps>
+template <class V, class T, int kTaps>
 constexpr TileFunctions kTileFunctions = {.lanes = V::kLanes,
                                           .points = (kTaps + 3) * (kTaps + 3),
                                           .group_tiles = kGroupTiles<V>,
-                                          .input = Input<V, kTaps>,
+                                          .element_bytes = sizeof(T),
+                                          .input = Input<V, T, kTaps>,
                                           .weights = Weights<V, kTaps>,
                                           .multiply = Multiply<V, kTaps + 3>,
-                                          .output = Output<V, kTaps>};
+                                          .output = Output<V, T, kTaps>};
 
 }  // namespace moka::winograd
 #endif

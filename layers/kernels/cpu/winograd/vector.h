@@ -15,6 +15,9 @@ namespace moka::winograd {
 MOKA_INLINE int64_t Smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 MOKA_INLINE int64_t Larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
+// Values of bfloat16 as bits.
+using BrainBits = uint16_t;
+
 // Eight lanes: AVX2 with fused multiply-adds.
 struct Lanes8 {
   static constexpr int kLanes = 8;
@@ -24,11 +27,28 @@ struct Lanes8 {
   static MOKA_INLINE Lanes8 Zero() { return {_mm256_setzero_ps()}; }
   // Loads and stores are of kLanes floats at multiples of their own size.
   static MOKA_INLINE Lanes8 Load(const float* p) { return {_mm256_load_ps(p)}; }
+  static MOKA_INLINE Lanes8 Load(const BrainBits* p) {
+    const __m128i halves = _mm_load_si128(static_cast<const __m128i*>(static_cast<const void*>(p)));
+    return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16))};
+  }
   static MOKA_INLINE Lanes8 LoadUnaligned(const float* p) { return {_mm256_loadu_ps(p)}; }
   // One float in every lane.
   static MOKA_INLINE Lanes8 Broadcast(const float* p) { return {_mm256_broadcast_ss(p)}; }
   static MOKA_INLINE Lanes8 All(float f) { return {_mm256_set1_ps(f)}; }
   MOKA_INLINE void Store(float* p) const { _mm256_store_ps(p, v); }
+  // Rounds to nearest, ties to even; a NaN stays one (core/half.h).
+  MOKA_INLINE void Store(BrainBits* p) const {
+    const __m256i bits = _mm256_castps_si256(v);
+    const __m256i high = _mm256_srli_epi32(bits, 16);
+    const __m256i tie = _mm256_and_si256(high, _mm256_set1_epi32(1));
+    const __m256i rounded =
+        _mm256_srli_epi32(_mm256_add_epi32(bits, _mm256_add_epi32(tie, _mm256_set1_epi32(0x7FFF))), 16);
+    const __m256i nan = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
+    const __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+    const __m256i words = _mm256_blendv_epi8(rounded, nan, is_nan);
+    const __m128i halves = _mm_packus_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+    _mm_store_si128(static_cast<__m128i*>(static_cast<void*>(p)), halves);
+  }
   MOKA_INLINE void StoreUnaligned(float* p) const { _mm256_storeu_ps(p, v); }
   // Past the caches: for results that nobody reads soon.
   MOKA_INLINE void Stream(float* p) const { _mm256_stream_ps(p, v); }
@@ -55,10 +75,24 @@ struct Lanes16 {
 
   static MOKA_INLINE Lanes16 Zero() { return {_mm512_setzero_ps()}; }
   static MOKA_INLINE Lanes16 Load(const float* p) { return {_mm512_load_ps(p)}; }
+  static MOKA_INLINE Lanes16 Load(const BrainBits* p) {
+    const __m256i halves = _mm256_load_si256(static_cast<const __m256i*>(static_cast<const void*>(p)));
+    return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16))};
+  }
   static MOKA_INLINE Lanes16 LoadUnaligned(const float* p) { return {_mm512_loadu_ps(p)}; }
   static MOKA_INLINE Lanes16 Broadcast(const float* p) { return {_mm512_set1_ps(*p)}; }
   static MOKA_INLINE Lanes16 All(float f) { return {_mm512_set1_ps(f)}; }
   MOKA_INLINE void Store(float* p) const { _mm512_store_ps(p, v); }
+  MOKA_INLINE void Store(BrainBits* p) const {
+    const __m512i bits = _mm512_castps_si512(v);
+    const __m512i high = _mm512_srli_epi32(bits, 16);
+    const __m512i tie = _mm512_and_si512(high, _mm512_set1_epi32(1));
+    const __m512i rounded =
+        _mm512_srli_epi32(_mm512_add_epi32(bits, _mm512_add_epi32(tie, _mm512_set1_epi32(0x7FFF))), 16);
+    const __mmask16 is_nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+    const __m512i words = _mm512_mask_or_epi32(rounded, is_nan, high, _mm512_set1_epi32(0x40));
+    _mm256_store_si256(static_cast<__m256i*>(static_cast<void*>(p)), _mm512_cvtepi32_epi16(words));
+  }
   MOKA_INLINE void StoreUnaligned(float* p) const { _mm512_storeu_ps(p, v); }
   MOKA_INLINE void Stream(float* p) const { _mm512_stream_ps(p, v); }
   // The masked form of the halves: the plain one draws a false warning from GCC 12.

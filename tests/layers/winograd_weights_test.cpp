@@ -116,7 +116,7 @@ TEST(WinogradWeights, FewTilesAreCutByChannels) {
   using winograd::GradientMode;
   if (Blocks().empty()) GTEST_SKIP() << "no such vectors";
   winograd::GradientProblem p;
-  p.lanes = winograd::WeightsLanesFor(Blocks()[0], 3);
+  p.lanes = winograd::WeightsLanesFor(Blocks()[0], 3, false);
   p.c_panels = p.k_panels = 4;
   p.tiles = 16;
   const winograd::GradientPlan few = winograd::PlanGradient(p, 4);
@@ -147,7 +147,7 @@ TEST(WinogradWeights, NarrowTilesMatchTheReference) {
 TEST(WinogradWeights, NarrowTilesAreLeftOutOfProducts) {
   if (Blocks().empty()) GTEST_SKIP() << "no such vectors";
   winograd::GradientProblem p;
-  p.lanes = winograd::WeightsLanesFor(Blocks()[0], 3);
+  p.lanes = winograd::WeightsLanesFor(Blocks()[0], 3, false);
   p.kinds = winograd::KindsOf(14, 7, true);  // columns of 4 and 3; rows of 4, 4, 4 and 2
   p.unit = 8;
   const auto range = [&](int64_t row, int64_t column) {

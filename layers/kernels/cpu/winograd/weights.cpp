@@ -16,8 +16,11 @@
 // keeps the rounding error of planes with many tiles small.
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <span>
 #include <vector>
 
+#include "core/half_spans.h"
 #include "core/text.h"
 #include "core/threads/parallel.h"
 #include "graph/kernel.h"
@@ -97,11 +100,14 @@ GradientProblem ReadProblem(const KernelQuery& query) {
 // Groups run one after another, each with all threads: their blocks lie apart.
 class WinogradWeights final : public BoundKernel {
  public:
-  WinogradWeights(const GradientProblem& problem, const GradientPlan& plan)
+  WinogradWeights(const GradientProblem& problem, const GradientPlan& plan, std::span<const TensorType> outputs)
       : p_(problem),
         plan_(plan),
+        output_types_(outputs.begin(), outputs.end()),
+        dw_floats_(IsHalf(output_types_[0].dtype) ? output_types_[0].StoredCount() : 0),
+        db_floats_(problem.bias && IsHalf(output_types_[1].dtype) ? output_types_[1].StoredCount() : 0),
         implementation_(StrCat("f", problem.lanes->taps, "x4:", problem.L() == 16 ? "avx512" : "avx2")) {}
-  int64_t scratch_bytes() const override { return plan_.bytes; }
+  int64_t scratch_bytes() const override { return plan_.bytes + 2 * kLine + (dw_floats_ + db_floats_) * kFloat; }
   std::string_view implementation() const override { return implementation_; }
 
   void Run() override {
@@ -114,9 +120,29 @@ class WinogradWeights final : public BoundKernel {
       }
       if (p_.bias) WriteBias();
     }
+    RoundTo(0, dw_floats_);
+    RoundTo(1, db_floats_);
   }
 
  private:
+  static constexpr int64_t kLine = 64;
+  static constexpr int64_t kFloat = sizeof(float);
+  static constexpr int64_t kGrain = 8192;  // elements worth a thread
+
+  // The sums of an output in float: the output itself, or scratch where it is half.
+  float* ResultOf(size_t output) const {
+    if ((output == 0 ? dw_floats_ : db_floats_) == 0) return out<float>(output);
+    const int64_t begin = RoundUp(plan_.bytes, kLine).value();
+    return scratch<float>(output == 0 ? begin : begin + RoundUp(dw_floats_ * kFloat, kLine).value());
+  }
+  void RoundTo(size_t output, int64_t floats) const {
+    ParallelFor(floats, kGrain, [&](int64_t begin, int64_t end, int) {
+      Narrow(output_types_[output].dtype, ResultOf(output) + begin, end - begin, out<uint16_t>(output) + begin);
+    });
+  }
+  // Element `at` of x or dy.
+  const void* Element(size_t input, int64_t at) const { return in<std::byte>(input) + at * p_.lanes->element_bytes; }
+
   float* v(int64_t copy) const { return scratch<float>(plan_.v + copy * plan_.copy_bytes); }
   float* m(int64_t copy) const { return scratch<float>(plan_.m + copy * plan_.copy_bytes); }
   float* u(int64_t copy) const { return scratch<float>(plan_.u + copy * plan_.copy_bytes); }
@@ -138,7 +164,7 @@ class WinogradWeights final : public BoundKernel {
     if (panel < p_.c_panels) {
       TiledPlane plane = p_.x;
       const int64_t block = (group_ * p_.c_panels + panel) / p_.phases;
-      plane.data = in<float>(0) + block * plane.height * plane.width * p_.L();
+      plane.data = Element(0, block * plane.height * plane.width * p_.L());
       plane.pad_top -= panel % p_.phases / 2;
       plane.pad_left -= panel % p_.phases % 2;
       float* to = v(copy) + panel * plan_.chunk * p_.L();
@@ -147,7 +173,7 @@ class WinogradWeights final : public BoundKernel {
     }
     const int64_t k = panel - p_.c_panels;
     TiledPlane plane = p_.dy;
-    plane.data = in<float>(1) + (group_ * p_.k_panels + k) * plane.height * plane.width * p_.L();
+    plane.data = Element(1, (group_ * p_.k_panels + k) * plane.height * plane.width * p_.L());
     float* to = m(copy) + k * plan_.chunk * p_.L();
     if (!p_.bias || !with_sums) {
       TransformKinds(p_.lanes->transform_dy, plane, first, chunk, to, plan_.m_stride, nullptr);
@@ -210,7 +236,7 @@ class WinogradWeights final : public BoundKernel {
   void WriteBias() const {
     const int64_t outputs = p_.dw[0] / p_.groups;
     const int64_t row = p_.k_panels * p_.L();
-    float* db = out<float>(1) + group_ * outputs;
+    float* db = ResultOf(1) + group_ * outputs;
     for (int64_t k = 0; k < outputs; ++k) {
       double total = 0;
       for (int64_t segment = 0; segment < p_.segments(); ++segment) total += double{sums()[segment * row + k]};
@@ -226,7 +252,7 @@ class WinogradWeights final : public BoundKernel {
     const int64_t step = p_.x.step;
     c /= p_.phases;
     const int64_t panel = group_ * p_.k_panels + k;
-    auto* dw = out<float>(0);
+    float* dw = ResultOf(0);
     if (p_.order != BlockOrder::kPlain) dw += (panel * p_.c_panels / p_.phases + c) * taps * block;
     const int64_t first = phase / 2 * p_.window() + phase % 2;
     if (p_.order == BlockOrder::kOutputsInner) {
@@ -377,9 +403,25 @@ class WinogradWeights final : public BoundKernel {
 
   GradientProblem p_;
   GradientPlan plan_;
+  std::vector<TensorType> output_types_;
+  int64_t dw_floats_;  // of sums that are rounded when they are complete
+  int64_t db_floats_;
   std::string implementation_;
   int64_t group_ = 0;  // the group that Run works on
 };
+
+// x and dy of one type, float32 or bfloat16; sums of these or float32.
+std::string RefuseTypes(const KernelQuery& query) {
+  const DType dtype = query.inputs[0].dtype;
+  if (dtype != DType::kFloat32 && dtype != DType::kBFloat16) {
+    return StrCat("it is for float32 and bfloat16, not ", NameOf(dtype));
+  }
+  const auto differs = [&](const TensorType& type) { return type.dtype != dtype && type.dtype != DType::kFloat32; };
+  if (query.inputs[1].dtype != dtype || std::ranges::any_of(query.outputs, differs)) {
+    return StrCat("x, dy and their sums are of other types than ", NameOf(dtype));
+  }
+  return {};
+}
 
 // Why the geometry does not fit; empty if it does.
 std::string RefuseGeometry(const KernelQuery& query) {
@@ -399,7 +441,7 @@ std::string RefuseGeometry(const KernelQuery& query) {
 }
 
 std::string Refuse(const KernelQuery& query) {
-  if (std::string reason = RefuseUnlessFloat32(query); !reason.empty()) return reason;
+  if (std::string reason = RefuseTypes(query); !reason.empty()) return reason;
   if (std::string reason = RefuseGeometry(query); !reason.empty()) return reason;
   const TensorType& x = query.inputs[0];
   const TensorType& dw = query.outputs[0];
@@ -419,14 +461,14 @@ std::string Refuse(const KernelQuery& query) {
 
 // Channel blocks as x has them already, or the widest; the gradient as oneDNN's forward pass reads the weights.
 std::optional<LayoutProposal> Propose(const KernelQuery& query) {
-  if (!RefuseUnlessFloat32(query).empty() || !RefuseGeometry(query).empty()) return {};
+  if (!RefuseTypes(query).empty() || !RefuseGeometry(query).empty()) return {};
   const Shape& dw = query.outputs[0].shape;
   // If the stride is 2 and there are fewer channels, most of the products would be padding's.
   constexpr int64_t kFewestChannels = 8;
   if (TapsOf(dw) == 2 && std::min(dw[0], dw[1]) < kFewestChannels) return {};
   const WeightsLanes* lanes = WeightsLanesOf(query.inputs[0], TapsOf(dw));
   for (const int64_t block : {16, 8}) {
-    if (lanes == nullptr) lanes = WeightsLanesFor(block, TapsOf(dw));
+    if (lanes == nullptr) lanes = WeightsLanesFor(block, TapsOf(dw), IsHalf(query.inputs[0].dtype));
   }
   if (lanes == nullptr) return {};
   const Layout data = Layout::Parse(StrCat("aBcd", lanes->lanes, "b"));
@@ -440,7 +482,7 @@ std::unique_ptr<Kernel> Make(const KernelQuery& query) {
   // As many partial sums on every machine where the bits must not depend on the threads; a thread takes several.
   constexpr int64_t kFixedSlots = 8;
   const int64_t slots = query.deterministic ? kFixedSlots : ThreadCount();
-  return std::make_unique<WinogradWeights>(problem, winograd::PlanGradient(problem, slots));
+  return std::make_unique<WinogradWeights>(problem, winograd::PlanGradient(problem, slots), query.outputs);
 }
 
 }  // namespace

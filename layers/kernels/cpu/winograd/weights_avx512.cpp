@@ -4,11 +4,12 @@
 namespace moka::winograd {
 
 #if defined(__AVX512F__)
-const WeightsLanes* WeightsLanesAvx512(int taps) {
-  return taps == 3 ? &kWeightsLanes<Lanes16, 3> : &kWeightsLanes<Lanes16, 2>;
+const WeightsLanes* WeightsLanesAvx512(int taps, bool is_half) {
+  if (taps == 3) return is_half ? &kWeightsLanes<Lanes16, BrainBits, 3> : &kWeightsLanes<Lanes16, float, 3>;
+  return is_half ? &kWeightsLanes<Lanes16, BrainBits, 2> : &kWeightsLanes<Lanes16, float, 2>;
 }
 #else
-const WeightsLanes* WeightsLanesAvx512(int /*taps*/) { return nullptr; }
+const WeightsLanes* WeightsLanesAvx512(int /*taps*/, bool /*is_half*/) { return nullptr; }
 #endif
 
 }  // namespace moka::winograd

@@ -120,12 +120,13 @@ void InverseBlock(const float* u, int64_t point_stride, int64_t copies, int64_t 
   }
 }
 
-template <class V, int kTaps>
+template <class V, class T, int kTaps>
 constexpr WeightsLanes kWeightsLanes = {.lanes = V::kLanes,
                                         .taps = kTaps,
-                                        .transform_x = TransformTiles<V, kTaps, InputTile, false>,
-                                        .transform_dy = TransformTiles<V, kTaps, GradientTile, false>,
-                                        .transform_and_sum_dy = TransformTiles<V, kTaps, GradientTile, true>,
+                                        .element_bytes = sizeof(T),
+                                        .transform_x = TransformTiles<V, T, kTaps, InputTile, false>,
+                                        .transform_dy = TransformTiles<V, T, kTaps, GradientTile, false>,
+                                        .transform_and_sum_dy = TransformTiles<V, T, kTaps, GradientTile, true>,
                                         .multiply = MultiplyPoint<V>,
                                         .inverse = InverseBlock<V, kTaps>};
 

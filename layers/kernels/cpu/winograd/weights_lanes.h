@@ -12,8 +12,8 @@ namespace moka::winograd {
 // One channel block of a tensor [N,C,H,W] in channel blocks, and tiles of one kind that it is cut into: tile (n, i, j)
 // of the grid begins at row 4i*step - pad_top and column 4j*step - pad_left, and its rows and columns are `step` apart.
 struct TiledPlane {
-  const float* data = nullptr;  // [H][W][L] of image 0
-  int64_t image_stride = 0;     // in floats
+  const void* data = nullptr;  // [H][W][L] of image 0
+  int64_t image_stride = 0;    // in elements
   int64_t height = 0;
   int64_t width = 0;
   int64_t pad_top = 0;
@@ -41,6 +41,7 @@ struct Product {
 struct WeightsLanes {
   int lanes = 0;
   int taps = 0;
+  int element_bytes = 0;  // of x and dy
   // Transforms tiles [first, last) of the kind: element (point p, tile t) at to[p * point_stride + (t - first) * L].
   // The last also adds the tiles' elements to sum[L].
   using Transform = void (*)(const TiledPlane& plane, int64_t first, int64_t last, float* to, int64_t point_stride,
@@ -57,8 +58,9 @@ struct WeightsLanes {
   int64_t points() const { return (taps + 3) * (taps + 3); }
 };
 
-// taps: 3 or 2. Requires: the processor has the instructions. Null where the compiler has not.
-const WeightsLanes* WeightsLanesAvx512(int taps);
-const WeightsLanes* WeightsLanesAvx2(int taps);
+// taps: 3 or 2; x and dy are of bfloat16 or else float. Requires: the processor has the instructions. Null where the
+// compiler has not.
+const WeightsLanes* WeightsLanesAvx512(int taps, bool is_half);
+const WeightsLanes* WeightsLanesAvx2(int taps, bool is_half);
 
 }  // namespace moka::winograd

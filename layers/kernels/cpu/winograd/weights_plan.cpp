@@ -98,15 +98,15 @@ int64_t ChunkOf(int64_t segments, int64_t limit) {
 
 }  // namespace
 
-const WeightsLanes* WeightsLanesFor(int64_t block, int taps) {
-  if (block == 16 && HasAvx512()) return WeightsLanesAvx512(taps);
-  if (block == 8 && HasAvx2()) return WeightsLanesAvx2(taps);
+const WeightsLanes* WeightsLanesFor(int64_t block, int taps, bool is_half) {
+  if (block == 16 && HasAvx512()) return WeightsLanesAvx512(taps, is_half);
+  if (block == 8 && HasAvx2()) return WeightsLanesAvx2(taps, is_half);
   return nullptr;
 }
 
 const WeightsLanes* WeightsLanesOf(const TensorType& x, int taps) {
   for (const int64_t block : {16, 8}) {
-    if (x.layout.Name(4) == StrCat("aBcd", block, "b")) return WeightsLanesFor(block, taps);
+    if (x.layout.Name(4) == StrCat("aBcd", block, "b")) return WeightsLanesFor(block, taps, IsHalf(x.dtype));
   }
   return nullptr;
 }

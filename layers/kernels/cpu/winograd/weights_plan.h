@@ -13,8 +13,9 @@ namespace moka::winograd {
 
 constexpr int64_t kSegment = 16;  // tiles transformed at a time: what threads share
 
-// The instruction set for channel blocks of this size and 3 or 2 taps; null if this processor has none.
-const WeightsLanes* WeightsLanesFor(int64_t block, int taps);
+// The instruction set for channel blocks of this size, of bfloat16 or else float, and 3 or 2 taps; null if this
+// processor has none.
+const WeightsLanes* WeightsLanesFor(int64_t block, int taps, bool is_half);
 // For the channel blocks of x [N,C,H,W]; null also if it lies otherwise.
 const WeightsLanes* WeightsLanesOf(const TensorType& x, int taps);
 

@@ -74,18 +74,18 @@ struct GradientTile : TilePoints<kTaps, kTileHeight, kTileWidth> {
 };
 
 // The rows of a tile, zeros where they are outside the image, and its columns inside [begin, end).
-template <int kHeight>
+template <class T, int kHeight>
 struct TileRows {
-  const float* rows[kHeight];
+  const T* rows[kHeight];
   int64_t begin;
   int64_t end;
 };
 
 // Rows outside the image point at zeros, so that the loop over a tile's columns has no test of rows.
-template <class V, class Tile>
-MOKA_INLINE TileRows<Tile::kHeight> FindRows(const TiledPlane& plane, const float* image, int64_t row, int64_t column) {
-  alignas(64) static constexpr float kZeros[2 * Tile::kWidth * V::kLanes] = {};
-  TileRows<Tile::kHeight> found;
+template <class V, class Tile, class T>
+MOKA_INLINE TileRows<T, Tile::kHeight> FindRows(const TiledPlane& plane, const T* image, int64_t row, int64_t column) {
+  alignas(64) static constexpr T kZeros[2 * Tile::kWidth * V::kLanes] = {};
+  TileRows<T, Tile::kHeight> found;
   found.begin = Larger(0, StepsOf(-column, plane.step));
   found.end = Smaller(Tile::kWidth, StepsOf(plane.width - column, plane.step));
   for (int64_t i = 0; i < Tile::kHeight; ++i) {
@@ -97,8 +97,8 @@ MOKA_INLINE TileRows<Tile::kHeight> FindRows(const TiledPlane& plane, const floa
 }
 
 // One tile from memory to its points, one dimension after the other. The sum of its elements is added to `sum`.
-template <class V, class Tile, bool kSum>
-MOKA_INLINE void TransformTile(const TileRows<Tile::kHeight>& tile, int64_t pixel_stride, float* to,
+template <class V, class Tile, bool kSum, class T>
+MOKA_INLINE void TransformTile(const TileRows<T, Tile::kHeight>& tile, int64_t pixel_stride, float* to,
                                int64_t point_stride, V& sum) {
   constexpr int kHeight = Tile::kHeight;
   constexpr int kWidth = Tile::kWidth;
@@ -144,11 +144,11 @@ MOKA_INLINE void TransformTile(const TileRows<Tile::kHeight>& tile, int64_t pixe
 
 // Asks for what the tile below, or the next image's first one, needs and this one does not: the planes come from
 // memory, and the few rows of a segment are too short for the processor to notice.
-template <class V, class Tile>
-MOKA_INLINE void PrefetchBelow(const TiledPlane& plane, const float* image, int64_t row, int64_t column, bool is_last) {
+template <class V, class Tile, class T>
+MOKA_INLINE void PrefetchBelow(const TiledPlane& plane, const T* image, int64_t row, int64_t column, bool is_last) {
   row = is_last ? kTile * plane.kind.row * plane.step : row + Tile::kHeight * plane.step;
   if (is_last) image += plane.image_stride;
-  const float* from = image + (row * plane.width + column) * V::kLanes;
+  const T* from = image + (row * plane.width + column) * V::kLanes;
   const int64_t pixel_stride = plane.step * V::kLanes;
   for (int64_t i = 0; i < 4; ++i, from += plane.width * pixel_stride) {
     for (int64_t j = Larger(0, Tile::kWidth - 4); j < Tile::kWidth; j += 16 / V::kLanes) {
@@ -158,16 +158,16 @@ MOKA_INLINE void PrefetchBelow(const TiledPlane& plane, const float* image, int6
 }
 
 // Tiles come in row-major order of their kind; Place counts rows, columns and images without divisions.
-template <class V, class Tile, bool kSum>
+template <class V, class T, class Tile, bool kSum>
 void TransformKind(const TiledPlane& plane, int64_t first, int64_t last, float* to, int64_t point_stride, float* sum) {
   Place place(plane.kind, first);
   V total = kSum ? V::Load(sum) : V::Zero();
   for (int64_t t = first; t < last; ++t, to += V::kLanes, place.Next(plane.kind)) {
-    const float* image = plane.data + place.image * plane.image_stride;
+    const T* image = static_cast<const T*>(plane.data) + place.image * plane.image_stride;
     const int64_t row = kTile * place.row * plane.step - plane.pad_top;
     const int64_t column = kTile * place.column * plane.step - plane.pad_left;
     PrefetchBelow<V, Tile>(plane, image, row, column, place.row + 1 == plane.kind.row + plane.kind.rows);
-    const TileRows<Tile::kHeight> rows = FindRows<V, Tile>(plane, image, row, column);
+    const TileRows<T, Tile::kHeight> rows = FindRows<V, Tile>(plane, image, row, column);
     TransformTile<V, Tile, kSum>(rows, plane.step * V::kLanes, to, point_stride, total);
   }
   if constexpr (kSum) total.Store(sum);
@@ -175,21 +175,21 @@ void TransformKind(const TiledPlane& plane, int64_t first, int64_t last, float* 
 
 // Returns the transform of one of the 16 kinds of three taps, by height and width.
 // A table, as a tile's height and width must be known when its loops are unrolled.
-template <class V, template <int, int, int> class Side, bool kSum, int... kKind>
+template <class V, class T, template <int, int, int> class Side, bool kSum, int... kKind>
 MOKA_INLINE WeightsLanes::Transform TransformOf(const TileKind& kind, Indices<kKind...> /*kinds*/) {
   static constexpr WeightsLanes::Transform kFunctions[] = {
-      TransformKind<V, Side<3, 1 + kKind / kTile, 1 + kKind % kTile>, kSum>...};
+      TransformKind<V, T, Side<3, 1 + kKind / kTile, 1 + kKind % kTile>, kSum>...};
   return kFunctions[(kind.height - 1) * kTile + kind.width - 1];
 }
 
 // Two taps have whole tiles only.
-template <class V, int kTaps, template <int, int, int> class Side, bool kSum>
+template <class V, class T, int kTaps, template <int, int, int> class Side, bool kSum>
 void TransformTiles(const TiledPlane& plane, int64_t first, int64_t last, float* to, int64_t point_stride, float* sum) {
   if constexpr (kTaps == 2) {
-    TransformKind<V, Side<2, kTile, kTile>, kSum>(plane, first, last, to, point_stride, sum);
+    TransformKind<V, T, Side<2, kTile, kTile>, kSum>(plane, first, last, to, point_stride, sum);
   } else {
     const IndicesTo<kTile * kTile>::Type kinds;
-    TransformOf<V, Side, kSum>(plane.kind, kinds)(plane, first, last, to, point_stride, sum);
+    TransformOf<V, T, Side, kSum>(plane.kind, kinds)(plane, first, last, to, point_stride, sum);
   }
 }
 

@@ -54,7 +54,8 @@ MOKA_INLINE void Round(const Float8& v, Short8& halves) {
   std::memcpy(&bits, &v, sizeof bits);
   const Word8 high = bits >> 16U;
   const Word8 rounded = (bits + 0x7FFFU + (high & 1U)) >> 16U;
-  halves = __builtin_convertvector(v == v ? rounded : high | 0x40U, Short8);
+  const auto is_number = v == v;  // NOLINT(misc-redundant-expression): false for a NaN
+  halves = __builtin_convertvector(is_number ? rounded : high | 0x40U, Short8);
 }
 MOKA_INLINE void Store(const Float8& v, BFloat16* to) {
   Short8 halves;

@@ -84,9 +84,9 @@ int64_t LanesOf(const TensorType& data) {
 // Weights of which each channel axis is in one block of `lanes` or in none.
 bool IsWeightLayout(const Layout& layout, int64_t lanes) {
   const std::string name = layout.Name(4);
-  const std::string l = StrCat(lanes);
-  for (const std::string& known : {std::string("abcd"), "ABcd" + l + "b" + l + "a", "ABcd" + l + "a" + l + "b",
-                                   "Abcd" + l + "a", "aBcd" + l + "b", "Acdb" + l + "a"}) {
+  for (const std::string& known :
+       {std::string("abcd"), StrCat("ABcd", lanes, "b", lanes, "a"), StrCat("ABcd", lanes, "a", lanes, "b"),
+        StrCat("Abcd", lanes, "a"), StrCat("aBcd", lanes, "b"), StrCat("Acdb", lanes, "a")}) {
     if (name == known) return true;
   }
   return false;

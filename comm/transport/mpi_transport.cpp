@@ -22,25 +22,25 @@ void Checked(int code, std::string_view call) {
   if (code == MPI_SUCCESS) return;
   std::array<char, MPI_MAX_ERROR_STRING> text{};
   int length = 0;
-  MPI_Error_string(code, text.data(), &length);
+  Mpi().error_string(code, text.data(), &length);
   throw Error(ErrorKind::kPeer, StrCat(call, ": ", std::string_view(text.data(), static_cast<size_t>(length))));
 }
 
 int RankIn(MPI_Comm world) {
   int rank = 0;
-  Checked(MPI_Comm_rank(world, &rank), "MPI_Comm_rank");
+  Checked(Mpi().comm_rank(world, &rank), "MPI_Comm_rank");
   return rank;
 }
 
 int SizeOf(MPI_Comm world) {
   int size = 1;
-  Checked(MPI_Comm_size(world, &size), "MPI_Comm_size");
+  Checked(Mpi().comm_size(world, &size), "MPI_Comm_size");
   return size;
 }
 
 bool IsDone(MPI_Request& request, MPI_Status* status) {
   int done = 0;
-  Checked(MPI_Test(&request, &done, status), "MPI_Test");
+  Checked(Mpi().test(&request, &done, status), "MPI_Test");
   return done != 0;
 }
 
@@ -48,16 +48,16 @@ bool IsDone(MPI_Request& request, MPI_Status* status) {
 
 MpiTransport::MpiTransport(MPI_Comm world)
     : Transport(RankIn(world), SizeOf(world)), world_(world), peers_(static_cast<size_t>(size())) {
-  MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);
+  Mpi().comm_set_errhandler(world, Mpi().errors_return);
 }
 
 MpiTransport::~MpiTransport() {
   for (const std::unique_ptr<Peer>& peer : peers_) {
     if (!peer) continue;
     for (Slot& slot : peer->receives) {
-      if (slot.request == MPI_REQUEST_NULL) continue;
-      MPI_Cancel(&slot.request);
-      MPI_Request_free(&slot.request);
+      if (slot.request == Mpi().request_null) continue;
+      Mpi().cancel(&slot.request);
+      Mpi().request_free(&slot.request);
     }
   }
 }
@@ -77,14 +77,15 @@ MpiTransport::Peer& MpiTransport::PeerOf(int peer) {
 
 void MpiTransport::Post(int peer, Slot& slot) {
   slot.filled = slot.read = 0;
-  Checked(MPI_Irecv(slot.bytes.data(), static_cast<int>(kSlotBytes), MPI_BYTE, peer, kDataTag, world_, &slot.request),
+  Checked(Mpi().irecv(slot.bytes.data(), static_cast<int>(kSlotBytes), Mpi().byte_type, peer, kDataTag, world_,
+                      &slot.request),
           "MPI_Irecv");
 }
 
 std::span<std::byte> MpiTransport::Reserve(int peer) {
   Peer& p = PeerOf(peer);
   Slot& slot = p.sends[static_cast<size_t>(p.next_send)];
-  if (slot.request != MPI_REQUEST_NULL && !IsDone(slot.request, MPI_STATUS_IGNORE)) return {};
+  if (slot.request != Mpi().request_null && !IsDone(slot.request, MPI_STATUS_IGNORE)) return {};
   idle_ = 0;
   return slot.bytes;
 }
@@ -92,19 +93,20 @@ std::span<std::byte> MpiTransport::Reserve(int peer) {
 void MpiTransport::Commit(int peer, int64_t bytes) {
   Peer& p = PeerOf(peer);
   Slot& slot = p.sends[static_cast<size_t>(p.next_send)];
-  Checked(MPI_Isend(slot.bytes.data(), static_cast<int>(bytes), MPI_BYTE, peer, kDataTag, world_, &slot.request),
-          "MPI_Isend");
+  Checked(
+      Mpi().isend(slot.bytes.data(), static_cast<int>(bytes), Mpi().byte_type, peer, kDataTag, world_, &slot.request),
+      "MPI_Isend");
   p.next_send = (p.next_send + 1) % kSlots;
 }
 
 std::span<const std::byte> MpiTransport::Peek(int peer) {
   Peer& p = PeerOf(peer);
   Slot& slot = p.receives[static_cast<size_t>(p.next_receive)];
-  if (slot.request != MPI_REQUEST_NULL) {
+  if (slot.request != Mpi().request_null) {
     MPI_Status status;
     if (!IsDone(slot.request, &status)) return {};
     int count = 0;
-    Checked(MPI_Get_count(&status, MPI_BYTE, &count), "MPI_Get_count");
+    Checked(Mpi().get_count(&status, Mpi().byte_type, &count), "MPI_Get_count");
     slot.filled = count;
   }
   idle_ = 0;
@@ -134,12 +136,12 @@ void MpiTransport::Fail(const std::string& why) {
   if (!own_failure_.empty()) return;
   own_failure_ = why.substr(0, kLastWords);
   for (int peer = 0; peer < size(); ++peer) {
-    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Request request = Mpi().request_null;
     if (peer == rank()) continue;
     // Small enough to leave at once, and own_failure_ stays where it is.
-    if (MPI_Isend(own_failure_.data(), static_cast<int>(own_failure_.size()), MPI_BYTE, peer, kFailureTag, world_,
-                  &request) == MPI_SUCCESS) {
-      MPI_Request_free(&request);
+    if (Mpi().isend(own_failure_.data(), static_cast<int>(own_failure_.size()), Mpi().byte_type, peer, kFailureTag,
+                    world_, &request) == MPI_SUCCESS) {
+      Mpi().request_free(&request);
     }
   }
 }
@@ -149,14 +151,14 @@ std::string MpiTransport::failure() const {
   if (!failure_.empty()) return failure_;
   int there = 0;
   MPI_Status status;
-  Checked(MPI_Iprobe(MPI_ANY_SOURCE, kFailureTag, world_, &there, &status), "MPI_Iprobe");
+  Checked(Mpi().iprobe(MPI_ANY_SOURCE, kFailureTag, world_, &there, &status), "MPI_Iprobe");
   if (there != 0) {
     std::string words(kLastWords, '\0');
     int count = 0;
-    Checked(MPI_Recv(words.data(), static_cast<int>(words.size()), MPI_BYTE, status.MPI_SOURCE, kFailureTag, world_,
-                     &status),
+    Checked(Mpi().recv(words.data(), static_cast<int>(words.size()), Mpi().byte_type, status.MPI_SOURCE, kFailureTag,
+                       world_, &status),
             "MPI_Recv");
-    Checked(MPI_Get_count(&status, MPI_BYTE, &count), "MPI_Get_count");
+    Checked(Mpi().get_count(&status, Mpi().byte_type, &count), "MPI_Get_count");
     failure_ = words.substr(0, static_cast<size_t>(count));
   }
   return failure_;

@@ -2,14 +2,13 @@
 // for each pair. Included by mpi_world.cpp alone.
 #pragma once
 
-#include <mpi.h>
-
 #include <array>
 #include <deque>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "comm/transport/mpi_library.h"
 #include "comm/transport/transport.h"
 
 namespace moka {
@@ -36,7 +35,7 @@ class MpiTransport : public Transport {
   static constexpr int64_t kSlotBytes = int64_t{60} << 10U;
   struct Slot {
     std::vector<std::byte> bytes;
-    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Request request = Mpi().request_null;
     int64_t filled = 0;  // received
     int64_t read = 0;
   };

@@ -18,6 +18,7 @@
 #include <thread>
 #include <utility>
 
+#include "comm/transport/mpi_library.h"
 #include "comm/transport/mpi_transport.h"
 #include "comm/transport/rank_values.h"
 #include "comm/transport/region_transport.h"
@@ -73,7 +74,7 @@ void Finalize() {
   const Watchdog watchdog({kFinalizePatience}, [](std::chrono::seconds) {
     EndForPeers(StrCat("other ranks have not ended ", kFinalizePatience.count(), " minutes after this one"));
   });
-  MPI_Finalize();
+  Mpi().finalize();
 }
 
 // Ranks of this host through its memory, the others through MPI.
@@ -148,7 +149,7 @@ void Initialize() {
     LogWarning(StrCat(who, LaunchedRanks() > 1 ? StrCat(" of ", LaunchedRanks()) : std::string(),
                       " to start: one is late, or is no rank of moka train or moka bench comm"));
   });
-  if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS ||
+  if (Mpi().init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS ||
       provided < MPI_THREAD_SERIALIZED) {
     throw Error(ErrorKind::kUnavailable, "MPI could not be initialised for calls from more than one thread");
   }
@@ -160,8 +161,8 @@ void RequireSameProgram(MPI_Comm world, const std::string& program, int rank, in
   const std::string text = StrCat(program, kFormatMark, kWorldFormat);
   text.copy(own.data(), own.size() - 1);
   std::vector<std::array<char, 128>> all(static_cast<size_t>(size));
-  MPI_Allgather(own.data(), static_cast<int>(own.size()), MPI_CHAR, all.data(), static_cast<int>(own.size()), MPI_CHAR,
-                world);
+  Mpi().allgather(own.data(), static_cast<int>(own.size()), Mpi().char_type, all.data(), static_cast<int>(own.size()),
+                  Mpi().char_type, world);
   const auto differs = std::ranges::find_if(all, [&](const auto& other) { return other != all[0]; });
   if (differs == all.end()) return;
   if (rank != 0) std::this_thread::sleep_for(kFirstSpeaks);
@@ -179,20 +180,20 @@ struct NearWorld {
 };
 
 NearWorld OpenNear(MPI_Comm world, int rank, int size) {
-  MPI_Comm host = MPI_COMM_NULL;
-  MPI_Comm_split_type(world, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host);
+  MPI_Comm host = Mpi().comm_null;
+  Mpi().comm_split_type(world, MPI_COMM_TYPE_SHARED, rank, Mpi().info_null, &host);
   int near_rank = 0;
   int near_size = 1;
-  MPI_Comm_rank(host, &near_rank);
-  MPI_Comm_size(host, &near_size);
+  Mpi().comm_rank(host, &near_rank);
+  Mpi().comm_size(host, &near_size);
   NearWorld near{nullptr, std::vector<int>(static_cast<size_t>(size), -1)};
   std::vector<int> members(static_cast<size_t>(near_size));
-  MPI_Allgather(&rank, 1, MPI_INT, members.data(), 1, MPI_INT, host);
+  Mpi().allgather(&rank, 1, Mpi().int_type, members.data(), 1, Mpi().int_type, host);
   for (int i = 0; i < near_size; ++i) near.near_rank[static_cast<size_t>(members[static_cast<size_t>(i)])] = i;
   // The name holds the creator's process number, which other containers of the host may have too, and a random one; the
   // region is anonymous again as soon as all have it.
   std::array<unsigned, 2> creator = {static_cast<unsigned>(::getpid()), std::random_device()()};
-  MPI_Bcast(creator.data(), 2, MPI_UNSIGNED, 0, host);
+  Mpi().bcast(creator.data(), 2, Mpi().unsigned_type, 0, host);
   const std::string name = StrCat("/moka-", creator[0], "-", creator[1]);
   std::shared_ptr<Region> region;
   std::string failure;
@@ -203,7 +204,7 @@ NearWorld OpenNear(MPI_Comm world, int rank, int size) {
       failure = error.what();
     }
     int ok = failure.empty() ? 1 : 0;
-    MPI_Allreduce(MPI_IN_PLACE, &ok, 1, MPI_INT, MPI_MIN, host);
+    Mpi().allreduce(MPI_IN_PLACE, &ok, 1, Mpi().int_type, Mpi().min, host);
     return ok == 1;
   };
   bool ok = attempt([&](const std::string& n, int ranks) {
@@ -212,7 +213,7 @@ NearWorld OpenNear(MPI_Comm world, int rank, int size) {
   ok = ok &&
        attempt([&](const std::string& n, int ranks) { return near_rank == 0 ? region : OpenSharedRegion(n, ranks); });
   if (near_rank == 0 && region != nullptr) UnlinkSharedRegion(name);
-  MPI_Comm_free(&host);
+  Mpi().comm_free(&host);
   if (!ok) {
     throw Error(ErrorKind::kUnavailable,
                 failure.empty() ? std::string("another rank of this host could not share memory") : failure);
@@ -224,24 +225,25 @@ NearWorld OpenNear(MPI_Comm world, int rank, int size) {
 }  // namespace
 
 bool HasOpenedWorld() {
+  if (!IsMpiLoaded()) return false;
   int is_initialized = 0;
-  MPI_Initialized(&is_initialized);
+  Mpi().initialized(&is_initialized);
   return is_initialized != 0;
 }
 
 std::unique_ptr<Communicator> OpenWorld(const WorldOptions& options) {
   Initialize();
-  auto far = std::make_unique<MpiTransport>(MPI_COMM_WORLD);
+  auto far = std::make_unique<MpiTransport>(Mpi().comm_world);
   const int rank = far->rank();
   const int size = far->size();
   if (size == 1 && LaunchedRanks() > 1) {
     LogWarning(StrCat("a launcher started this as rank ", LaunchedRank(), " of ", LaunchedRanks(),
-                      ", and MPI knows no other: this rank works alone (start ranks with the mpirun of the MPI that ",
-                      "moka was built with)"));
+                      ", and MPI knows no other: this rank works alone (start ranks with the mpirun of the Open MPI ",
+                      "whose library the loader finds)"));
   }
-  RequireSameProgram(MPI_COMM_WORLD, options.program, rank, size);
+  RequireSameProgram(Mpi().comm_world, options.program, rank, size);
   NearWorld near{nullptr, std::vector<int>(static_cast<size_t>(size), -1)};
-  if (options.shares_memory) near = OpenNear(MPI_COMM_WORLD, rank, size);
+  if (options.shares_memory) near = OpenNear(Mpi().comm_world, rank, size);
   auto transport =
       std::make_unique<WorldTransport>(std::move(far), std::move(near.transport), std::move(near.near_rank));
   Communicator names(std::move(transport));

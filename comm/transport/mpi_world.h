@@ -30,8 +30,8 @@ std::string HostName();
 int LocalRank(const Communicator& world);
 
 // Initialises MPI and returns this process's communicator; MPI is finalised at the end of the process. Once a process.
-// Ranks that are late are waited for, which is said. Errors: kUnavailable if this moka was built without MPI, or what
-// of the machine is missing; kConfig naming the rank that runs another program.
+// Ranks that are late are waited for, which is said. Errors: kUnavailable if this moka was built without MPI, or MPI's
+// library or what else of the machine is missing; kConfig naming the rank that runs another program.
 std::unique_ptr<Communicator> OpenWorld(const WorldOptions& options = {});
 
 }  // namespace moka

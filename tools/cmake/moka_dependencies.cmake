@@ -95,7 +95,8 @@ if(MOKA_WITH_CUDA)
   endif()
 endif()
 message(STATUS "NCCL: ${MOKA_WITH_NCCL}")
-# Open MPI by its pkg-config file: CMake's own search compiles programs to find out what it says.
+# Of Open MPI only the header is needed, too: the library is loaded when a launcher has started ranks. It is found by its
+# pkg-config file: CMake's own search compiles programs to find out what it says.
 set(MOKA_WITH_MPI OFF)
 if(MOKA_MPI)
   pkg_check_modules(ompi QUIET IMPORTED_TARGET ompi-c)
@@ -104,7 +105,6 @@ if(MOKA_MPI)
     add_library(moka_mpi INTERFACE)
     target_include_directories(moka_mpi SYSTEM INTERFACE ${ompi_INCLUDE_DIRS})
     target_compile_definitions(moka_mpi INTERFACE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)  # the C++ bindings of old
-    target_link_libraries(moka_mpi INTERFACE ${ompi_LINK_LIBRARIES})
     message(STATUS "MPI: Open MPI ${ompi_VERSION}")
   elseif(NOT MOKA_MPI STREQUAL "AUTO")
     message(FATAL_ERROR "MOKA_MPI is ${MOKA_MPI}, but Open MPI was not found: install libopenmpi-dev or set MOKA_MPI=OFF")

@@ -21,6 +21,7 @@
 #include "core/text.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/error_text.h"
+#include "tools/cli/manual.h"
 #include "tools/cli/other_verbs.h"
 #include "tools/cli/print.h"
 #include "tools/train/team_setup.h"
@@ -94,8 +95,9 @@ int RunVerb(const Verb& verb, const std::string& path, std::vector<std::string> 
   return code;
 }
 
-// `moka help VERB [SUBVERB]` is `moka VERB [SUBVERB] --help`.
+// `moka help VERB [SUBVERB]` is `moka VERB [SUBVERB] --help`; `moka help --man` is all of it.
 void PrintHelp(const std::vector<std::string>& words) {
+  if (words == std::vector<std::string>{"--man"}) return PrintLines(ManualText());
   const std::vector<Verb>* verbs = &AllVerbs();
   const Verb* verb = nullptr;
   std::string path;

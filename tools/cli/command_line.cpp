@@ -439,6 +439,7 @@ std::string HelpText(const Verb& verb, std::string_view path) {
 
 std::string OverviewText() {
   std::string s = "moka: train, test and run networks defined in prototxt\n\n";
+  s += "  moka quickstart\n";
   s += "  moka train models/lenet/solver.prototxt\n";
   s += "  moka test --model models/lenet/train_val.prototxt --weights runs/latest/checkpoints/best\n";
   s += "  moka infer runs/latest digit.png\n\nverbs:\n";
@@ -453,7 +454,7 @@ std::string OverviewText() {
     s += StrCat("  ", name, " ", verb.summary, "\n");
   }
   s += StrCat("\nCaffe's programs by their names: ", Join(caffe_tools, ", "), ".\n");
-  return s + "\nmoka VERB --help, or moka help VERB, tells more.\n";
+  return s + "\nmoka VERB --help, or moka help VERB, tells more; moka help --man is all of it as a manual page.\n";
 }
 
 }  // namespace moka

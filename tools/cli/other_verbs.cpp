@@ -52,6 +52,8 @@ constexpr std::array kVerbMeanings = {
     Word{"mpirun", "moka launch -n N -- train ..."},
     Word{"quantize", "moka quantise"},
     Word{"upgrade", "moka upgrade_net_proto_text"},
+    Word{"demo", "moka quickstart"},
+    Word{"example", "moka quickstart"},
 };
 
 constexpr std::array kFlagMeanings = {

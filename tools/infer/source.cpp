@@ -25,6 +25,7 @@
 #include "tools/infer/frames.h"
 #include "tools/infer/picture_flags.h"
 #include "tools/nets/checkpoint_source.h"
+#include "tools/nets/models_folder.h"
 #include "tools/nets/net_source.h"
 #include "tools/train/program_options.h"
 
@@ -108,10 +109,11 @@ InferSource InferSourceOf(const Arguments& arguments) {
                 "see moka infer --help");
   }
   InferSource source;
-  const fs::path config = arguments.Has("model") ? arguments.Get("model") : arguments.positionals.at(0);
+  const std::string word = arguments.Has("model") ? arguments.Get("model") : arguments.positionals.at(0);
   std::error_code code;
   const fs::path runs = arguments.Get("runs", "runs");
-  const std::optional<NamedRun> run = FindNamedRun(config.string(), runs);
+  const std::optional<NamedRun> run = FindNamedRun(word, runs);
+  const fs::path config = run ? fs::path(word) : PathOfWord(word);
   source.net = FindConfig(config.string(), NetFileOf(config, run.has_value()), runs);
   source.folder = source.net.parent_path();
   source.state = StateOf(run);

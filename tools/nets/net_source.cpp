@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <optional>
+#include <utility>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -16,6 +17,7 @@
 #include "proto/nets/model_card.h"
 #include "proto/text/places.h"
 #include "tools/nets/checkpoint_source.h"
+#include "tools/nets/models_folder.h"
 
 namespace moka {
 namespace {
@@ -69,9 +71,10 @@ NetParameter ReadNetInState(const fs::path& file, const NetReadOptions& read, co
 
 fs::path FindInferenceNet(const std::string& config) {
   std::error_code code;
-  fs::path trained = fs::path(config) / "train_val.prototxt";
-  const bool has_deploy = fs::exists(fs::path(config) / "deploy.prototxt", code) ||
-                          fs::exists(fs::path(config) / "config" / "deploy.prototxt", code);
+  const fs::path folder = PathOfWord(config);
+  fs::path trained = folder / "train_val.prototxt";
+  const bool has_deploy =
+      fs::exists(folder / "deploy.prototxt", code) || fs::exists(folder / "config" / "deploy.prototxt", code);
   if (has_deploy || !fs::is_regular_file(trained, code)) return FindConfig(config, "deploy.prototxt");
   LogWarning(StrCat(Printable(config), " has no deploy.prototxt: its training net's test phase is taken, losses and ",
                     "measures with it"));
@@ -143,8 +146,8 @@ DataTypes ProbeDataTypes(Phase phase, const fs::path& base_folder, std::map<std:
 
 namespace {
 
-// The names that a word which names nothing may have meant: runs, and what lies beside the path that it is. A folder of
-// a million pictures is not read to its end for that.
+// The names that a word which names nothing may have meant: runs, models, and what lies beside the path that it is. A
+// folder of a million pictures is not read to its end for that.
 std::vector<std::string> NamesBeside(const fs::path& path, const fs::path& runs) {
   constexpr size_t kMost = 10'000;
   std::vector<std::string> names = RunNames(runs);
@@ -153,6 +156,9 @@ std::vector<std::string> NamesBeside(const fs::path& path, const fs::path& runs)
   fs::directory_iterator each(folder.empty() ? fs::path(".") : folder, code);
   for (; !code && each != fs::directory_iterator() && names.size() < kMost; each.increment(code))
     names.push_back(Printable((folder / each->path().filename()).string()));
+  if (const std::optional<fs::path> models = FindModelsFolder()) {
+    for (std::string& name : ModelNames(*models)) names.push_back(std::move(name));
+  }
   return names;
 }
 
@@ -164,12 +170,14 @@ fs::path FindConfig(const std::string& config, std::string_view file, const fs::
   if (!fs::is_directory(config, code)) {
     if (fs::exists(config, code)) return config;
     const std::optional<NamedRun> run = FindNamedRun(config, runs);
-    if (!run) {
+    const std::optional<fs::path> model = run ? std::nullopt : FindModel(config);
+    if (!run && !model) {
       const std::string name = config.substr(0, config.rfind('@'));
       throw Error(ErrorKind::kNoInput, {}, StrCat("no file, folder or run ", Printable(config), InRuns(runs)),
                   DidYouMean(name, NamesBeside(name, runs)));
     }
-    folder = run->folder;
+    folder = run ? run->folder : *model;
+    if (fs::is_regular_file(folder, code)) return folder;
   }
   for (const fs::path& candidate : {folder / file, folder / "config" / file}) {
     if (fs::exists(candidate, code)) return candidate;

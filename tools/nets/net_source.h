@@ -25,9 +25,9 @@ DataTypes GuessDataTypes(std::map<std::string, Shape> shapes = {});
 std::map<std::string, Shape> ParseShapes(const std::string& list);
 
 // The net a CONFIG argument means: a .prototxt, or a folder (model or run) that holds `file` (run folders in config/),
-// or a run by its name in `runs`, RUN or RUN@WHICH. A run's net stands for `file` where that is a net's: of a run with
-// a net for each phase the one that trained for "train_val.prototxt", else the first that was tested. Errors: kNoInput
-// naming the places tried.
+// or a run by its name in `runs`, RUN or RUN@WHICH, or a model of the zoo by its name. A run's net stands for `file`
+// where that is a net's: of a run with a net for each phase the one that trained for "train_val.prototxt", else the
+// first that was tested. Errors: kNoInput naming the places tried.
 std::filesystem::path FindConfig(const std::string& config, std::string_view file,
                                  const std::filesystem::path& runs = "runs");
 

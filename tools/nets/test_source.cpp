@@ -8,6 +8,7 @@
 #include "proto/nets/filter.h"
 #include "proto/nets/solver_file.h"
 #include "tools/nets/checkpoint_source.h"
+#include "tools/nets/models_folder.h"
 #include "tools/nets/net_source.h"
 
 namespace moka {
@@ -32,10 +33,10 @@ TestSource TestSourceOf(const Arguments& arguments, std::string_view verb) {
                          " both say which net is tested"),
                   "leave one of them out; a run beside --model gives its weights");
     }
-    source.net = arguments.Has("model") ? fs::path(arguments.Get("model"))
+    source.net = arguments.Has("model") ? PathOfWord(arguments.Get("model"))
                                         : FindConfig(config, run ? "net.prototxt" : "train_val.prototxt", runs);
   } else if (arguments.Has("model")) {
-    source.net = arguments.Get("model");
+    source.net = PathOfWord(arguments.Get("model"));
   } else {
     throw Error(ErrorKind::kUsage, {}, "missing argument: a run, a model folder or --model FILE",
                 StrCat("see moka ", verb, " --help"));

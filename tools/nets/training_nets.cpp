@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "proto/nets/filter.h"
 #include "proto/nets/solver_file.h"
+#include "tools/nets/models_folder.h"
 #include "tools/nets/net_source.h"
 
 namespace moka {
@@ -19,7 +20,7 @@ namespace fs = std::filesystem;
 // The solver of the folder or run that the word names; nothing where it names a file or no solver is there.
 std::optional<fs::path> SolverIn(const std::string& config) {
   std::error_code code;
-  if (fs::is_regular_file(config, code)) return {};
+  if (fs::is_regular_file(PathOfWord(config), code)) return {};
   try {
     return FindConfig(config, "solver.prototxt");
   } catch (const Error& error) {

@@ -26,6 +26,7 @@
 #include "proto/text/text_format.h"
 #include "tools/cli/version.h"
 #include "tools/nets/checkpoint_source.h"
+#include "tools/nets/models_folder.h"
 #include "tools/nets/net_source.h"
 #include "tools/train/overrides.h"
 #include "tools/train/program_options.h"
@@ -256,7 +257,7 @@ void RefuseUnfed(const NetParameter& net) {
 fs::path RunsFolder(const Arguments& arguments) { return arguments.Get("runs", "runs"); }
 
 fs::path SolverFileOf(const Arguments& arguments) {
-  if (arguments.Has("solver")) return arguments.Get("solver");
+  if (arguments.Has("solver")) return PathOfWord(arguments.Get("solver"));
   if (arguments.positionals.empty()) return {};
   return FindConfig(arguments.positionals[0], "solver.prototxt");
 }

@@ -37,7 +37,7 @@ void Save(const AccuracyBench& bench, const AccuracyTurns& turns) {
 std::string Self() { return fs::read_symlink("/proc/self/exe").string(); }
 
 // A text as an override takes it: in quotes where it is no plain word.
-std::string Value(const std::string& text) {
+std::string OverrideValue(const std::string& text) {
   const auto is_plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
   if (std::ranges::all_of(text, is_plain)) return text;
   std::string quoted = "\"";
@@ -59,7 +59,7 @@ std::vector<std::string> TrainWords(const AccuracyBench& bench, const AccuracySe
                                     "train",
                                     setting.model,
                                     StrCat("random_seed=", seed),
-                                    StrCat("target_metric=", Value(bench.target.metric)),
+                                    StrCat("target_metric=", OverrideValue(bench.target.metric)),
                                     StrCat("target_value=", bench.target.value)};
   words.insert(words.end(), setting.words.begin(), setting.words.end());
   return words;

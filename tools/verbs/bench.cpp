@@ -23,6 +23,7 @@
 #include "tools/measure/data_bench.h"
 #include "tools/measure/model_bench.h"
 #include "tools/nets/checkpoint_source.h"
+#include "tools/nets/models_folder.h"
 #include "tools/nets/net_source.h"
 #include "tools/nets/training_nets.h"
 #include "tools/train/overrides.h"
@@ -35,18 +36,16 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kMaxSteps = 1'000'000;
 
-// A file, a folder, a run, or the name of a folder of models/ or of the nets that exist for benchmarks only.
+// A file, a folder, a run, or the name of a model of the zoo or of a net that exists for benchmarks only.
 std::string ConfigOf(const std::string& name) {
   std::error_code code;
   if (fs::exists(name, code) || FindNamedRun(name, "runs")) return name;
   // The benches' own nets keep their names: a model of the zoo that is called alike is meant by its path.
-  for (const char* shelf : {"tools/bench/nets", "models"}) {
-    const fs::path folder = fs::path(shelf) / name;
-    if (fs::is_directory(folder, code)) return folder.string();
-  }
-  throw Error(ErrorKind::kNoInput, {},
-              StrCat("no file, folder or run ", Printable(name), ", nor models/", Printable(name)),
-              "moka bench model NAME finds zoo nets from the repository's root; elsewhere give the folder's path");
+  const fs::path own = fs::path("tools/bench/nets") / name;
+  if (fs::is_directory(own, code)) return own.string();
+  if (const std::optional<fs::path> model = FindModel(name)) return model->string();
+  throw Error(ErrorKind::kNoInput, {}, StrCat("no file, folder, run or model ", Printable(name)),
+              "moka zoo list names the models; nets of tools/bench/nets are found from the repository's root");
 }
 
 struct Bench {

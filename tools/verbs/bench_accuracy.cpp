@@ -27,6 +27,7 @@
 #include "tools/measure/accuracy_bench.h"
 #include "tools/measure/accuracy_report.h"
 #include "tools/measure/machine.h"
+#include "tools/nets/models_folder.h"
 #include "tools/nets/net_source.h"
 #include "tools/train/overrides.h"
 #include "tools/verbs/accuracy_turns.h"
@@ -125,13 +126,6 @@ std::vector<NamedWords> ParseSettings(const std::string& list) {
   }
   if (settings.empty()) settings.emplace_back();
   return settings;
-}
-
-// A solver or folder as it is, else the folder of models/ with that name; `moka train` tells what is neither.
-std::string ModelWord(const std::string& word) {
-  std::error_code code;
-  const fs::path shelf = fs::path("models") / word;
-  return !fs::exists(word, code) && fs::is_directory(shelf, code) ? shelf.string() : word;
 }
 
 // "lenet" for models/lenet, "solver_12epoch" for a file of another name than solver.prototxt.
@@ -270,7 +264,7 @@ std::vector<AccuracySetting> SettingsOf(const Arguments& arguments) {
   if (has_peer && !arguments.Has("peer")) RefuseWithoutPeer(all);
   std::vector<AccuracySetting> settings;
   for (const std::string& given : models) {
-    const std::string model = ModelWord(given);
+    const std::string model = PathOfWord(given).string();
     const std::string front = models.size() > 1 ? ModelName(model) + " " : "";
     for (const NamedWords& own : named) {
       AccuracySetting setting{.name = own.name.empty() ? ModelName(model) : front + own.name,

@@ -21,6 +21,7 @@ constexpr const char* kBash = R"sh(_moka() {
 complete -o filenames -F _moka moka
 )sh";
 
+// Sourced, it is known from then on; as a file of a folder of $fpath it is the function itself when it is first called.
 constexpr const char* kZsh = R"sh(#compdef moka
 _moka() {
   local -a candidates
@@ -28,7 +29,7 @@ _moka() {
   compadd -S '' -a candidates
   _files
 }
-compdef _moka moka
+if [ "${funcstack[1]}" = _moka ]; then _moka "$@"; else compdef _moka moka; fi
 )sh";
 
 constexpr const char* kFish =

@@ -11,6 +11,7 @@
 #include "proto/nets/net_file.h"
 #include "proto/nets/solver_file.h"
 #include "tools/nets/checkpoint_source.h"
+#include "tools/nets/models_folder.h"
 #include "tools/nets/net_source.h"
 #include "tools/zoo/entry.h"
 
@@ -80,12 +81,14 @@ std::vector<std::string> RunWords() {
   return words;
 }
 
-// Folders of models/, as the words that name them.
-std::vector<std::string> ModelFolderWords() {
-  std::vector<std::string> words;
-  std::error_code code;
-  if (!fs::is_directory("models", code)) return words;
-  for (const std::string& name : EntryNames("models")) words.push_back(StrCat("models/", name));
+// The zoo's models as the words that name them: folders of ./models, or names alone where they lie elsewhere.
+std::vector<std::string> ModelWords() {
+  const std::optional<fs::path> models = FindModelsFolder();
+  if (!models) return {};
+  std::vector<std::string> words = ModelNames(*models);
+  if (models->is_relative()) {
+    for (std::string& word : words) word = (*models / word).string();
+  }
   return words;
 }
 
@@ -209,10 +212,10 @@ std::vector<std::string> AllCandidates(const std::vector<Verb>& verbs, const Typ
   }
   const auto add = [&](const std::vector<std::string>& more) { words.insert(words.end(), more.begin(), more.end()); };
   const bool is_zoo = typed.outer != nullptr && typed.outer->name == "zoo";
-  if (is_zoo && verb.name != "list") add(EntryNames(ModelsFolder({})));
+  if (is_zoo && verb.name != "list") add(ModelNames(ModelsFolder({})));
   const bool has_config = !typed.rest.empty() && !typed.rest.front().starts_with("-");
   if (!has_config && Mentions(verb.usage, "RUN")) add(RunWords());
-  if (!has_config && (Mentions(verb.usage, "MODEL") || Mentions(verb.usage, "SOLVER"))) add(ModelFolderWords());
+  if (!has_config && (Mentions(verb.usage, "MODEL") || Mentions(verb.usage, "SOLVER"))) add(ModelWords());
   if (has_config && verb.takes_fields != TakenFields::kNone)
     AddOverrides(verb.takes_fields, line.current, typed.rest, words);
   if (line.current.empty()) AddFlags(verb, words);

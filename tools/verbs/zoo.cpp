@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/print.h"
+#include "tools/nets/models_folder.h"
 #include "tools/verbs/train.h"
 #include "tools/zoo/checks.h"
 #include "tools/zoo/entry.h"
@@ -28,7 +29,7 @@ ZooRow ReadRow(const fs::path& models, const std::string& name) {
 
 std::vector<ZooRow> ReadRows(const fs::path& models) {
   std::vector<ZooRow> rows;
-  for (const std::string& name : EntryNames(models)) rows.push_back(ReadRow(models, name));
+  for (const std::string& name : ModelNames(models)) rows.push_back(ReadRow(models, name));
   return rows;
 }
 
@@ -63,7 +64,7 @@ int RunZooTrain(const Arguments& arguments) {
   const ZooRecipe& recipe = entry.card.recipe(0);
   const std::vector<std::string> missing = MissingData(ReadRecipe(entry, recipe, arguments.overrides));
   if (!missing.empty()) {
-    const std::vector<std::string> commands = DataCommands(entry.card);
+    const std::vector<std::string> commands = DataCommands(entry);
     for (const std::string& command : commands) Print("{}\n", command);
     throw Error(
         ErrorKind::kNoInput, {}, StrCat(entry.name, "'s data is not there: ", missing.front()),
@@ -196,7 +197,7 @@ int RunZooVerify(const Arguments& arguments) {
   if (arguments.Has("all") != names.empty()) {
     throw Error(ErrorKind::kUsage, {}, "moka zoo verify wants names of models, or --all", "moka zoo list shows them");
   }
-  if (arguments.Has("all")) names = EntryNames(models);
+  if (arguments.Has("all")) names = ModelNames(models);
   for (std::string& name : names) name = EntryNameOf(models, name);
   CheckPrinter printer(arguments.Has("json"));
   for (const std::string& name : names) VerifyEntry(models, name, tier, arguments, printer);
@@ -204,7 +205,9 @@ int RunZooVerify(const Arguments& arguments) {
   return printer.Finish(names.size());
 }
 
-OptionSpec ModelsOption() { return {"models", "DIR", "where the models are (default ./models, or above the binary)"}; }
+OptionSpec ModelsOption() {
+  return {"models", "DIR", "where the models are (default ./models, or those it came with)"};
+}
 
 }  // namespace
 

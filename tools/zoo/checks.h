@@ -83,8 +83,8 @@ ExpectedMemory MeasureMemory(const ZooEntry& entry);
 
 // Data of a recipe's nets that is not there, a sentence each.
 std::vector<std::string> MissingData(const RecipeNets& recipe);
-// Lines that make the databases of the card's data sets.
-std::vector<std::string> DataCommands(const ModelCard& card);
+// Lines that make the databases of the card's data sets, scripts by the place where they lie beside the models.
+std::vector<std::string> DataCommands(const ZooEntry& entry);
 // `moka train` with these words. Returns its exit code. Errors: as there.
 int RunTraining(const std::vector<std::string>& words);
 

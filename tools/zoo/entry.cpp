@@ -9,65 +9,32 @@
 #include "proto/nets/model_card.h"
 #include "proto/nets/net_file.h"
 #include "proto/text/overrides.h"
+#include "tools/nets/models_folder.h"
 #include "tools/train/overrides.h"
 
 namespace moka {
-namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int kMostParents = 6;  // from the binary up to the folder that holds models/
-
-bool IsEntry(const fs::path& folder) {
-  std::error_code code;
-  return fs::is_regular_file(folder / kModelCardFile, code) || fs::is_regular_file(folder / "solver.prototxt", code);
-}
-
-bool IsZoo(const fs::path& folder) {
-  std::error_code code;
-  for (const fs::directory_entry& each : fs::directory_iterator(folder, code)) {
-    if (IsEntry(each.path())) return true;
-  }
-  return false;
-}
-
-}  // namespace
 
 fs::path ModelsFolder(const Arguments& arguments) {
   if (arguments.Has("models")) {
     const fs::path given = arguments.Get("models");
-    if (!IsZoo(given)) {
+    if (!HoldsModels(given)) {
       throw Error(ErrorKind::kNoInput, {}, StrCat(Printable(given.string()), " holds no models"),
                   "it must be a folder of folders with a model.prototxt each");
     }
     return given;
   }
-  if (IsZoo("models")) return "models";
-  std::error_code code;
-  fs::path above = fs::read_symlink("/proc/self/exe", code).parent_path();
-  for (int i = 0; i < kMostParents && above.has_relative_path(); ++i, above = above.parent_path()) {
-    if (IsZoo(above / "models")) return above / "models";
-  }
-  throw Error(ErrorKind::kNoInput, {}, "no models here (looked in ./models and above the binary)",
-              "give their folder with --models DIR");
-}
-
-std::vector<std::string> EntryNames(const fs::path& models) {
-  std::vector<std::string> names;
-  std::error_code code;
-  for (const fs::directory_entry& each : fs::directory_iterator(models, code)) {
-    if (IsEntry(each.path())) names.push_back(each.path().filename().string());
-  }
-  std::ranges::sort(names);
-  return names;
+  return ModelsFolderHere();
 }
 
 std::string EntryNameOf(const fs::path& models, const std::string& name) {
   const fs::path given = name;
   std::string plain = (given.has_filename() ? given : given.parent_path()).filename().string();
-  if (plain.empty() || !IsEntry(models / plain)) {
+  const std::vector<std::string> names = ModelNames(models);
+  if (!std::ranges::binary_search(names, plain)) {
     throw Error(ErrorKind::kNoInput, {}, StrCat("no model \"", Printable(name), "\" in ", models.string()),
-                DidYouMean(plain, EntryNames(models)));
+                DidYouMean(plain, names));
   }
   return plain;
 }

@@ -20,10 +20,9 @@ struct ZooEntry {
   ModelCard card;  // with one recipe, solver.prototxt, where it names none
 };
 
-// --models, else ./models, else the models/ nearest above the binary. Errors: kNoInput naming the places tried.
+// --models, else the folder that ModelsFolderHere finds (tools/nets/models_folder.h). Errors: kNoInput naming the places
+// tried.
 std::filesystem::path ModelsFolder(const Arguments& arguments);
-// The folders that hold a card or a solver, sorted; none where there is no such folder.
-std::vector<std::string> EntryNames(const std::filesystem::path& models);
 // An entry's name as it is, or from its folder as a shell completes it. Errors: kNoInput with the nearest name.
 std::string EntryNameOf(const std::filesystem::path& models, const std::string& name);
 // Errors: as EntryNameOf; those of ReadModelCard, and kNoInput where there is no card.

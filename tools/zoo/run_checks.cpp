@@ -49,7 +49,7 @@ CheckResult TrainToFloor(const CheckContext& context, std::string_view check, co
   const RecipeNets nets = ReadRecipe(entry, recipe, more);
   const std::vector<std::string> missing = MissingData(nets);
   if (!missing.empty()) {
-    const std::vector<std::string> commands = DataCommands(entry.card);
+    const std::vector<std::string> commands = DataCommands(entry);
     return Skipped(check, StrCat("its data is not there: ", missing.front(),
                                  commands.empty() ? "" : StrCat("; ", Join(commands, " && "))));
   }
@@ -96,9 +96,15 @@ std::vector<std::string> MissingData(const RecipeNets& recipe) {
   return missing;
 }
 
-std::vector<std::string> DataCommands(const ModelCard& card) {
+std::vector<std::string> DataCommands(const ZooEntry& entry) {
   std::vector<std::string> commands;
-  for (const ZooData& data : card.data()) commands.insert(commands.end(), data.command().begin(), data.command().end());
+  for (const ZooData& data : entry.card.data())
+    commands.insert(commands.end(), data.command().begin(), data.command().end());
+  const fs::path root = entry.folder.parent_path().parent_path();
+  std::error_code code;
+  for (std::string& command : commands) {
+    if (fs::is_regular_file(root / command.substr(0, command.find(' ')), code)) command = (root / command).string();
+  }
   return commands;
 }
 

@@ -145,7 +145,7 @@ TEST_F(BenchTest, HalvesOfAGanTakeTurnsOnTheSameParameters) {
 TEST_F(BenchTest, MistakesAreNamed) {
   const Outcome unknown = Bench("model resnet5000");
   EXPECT_EQ(unknown.code, 66);
-  EXPECT_NE(unknown.err.find("nor models/resnet5000"), std::string::npos) << unknown.err;
+  EXPECT_NE(unknown.err.find("no file, folder, run or model resnet5000"), std::string::npos) << unknown.err;
   EXPECT_EQ(Bench("model").code, 64);
   EXPECT_EQ(Bench("model lenet --train --infer").code, 64);
   EXPECT_EQ(Bench("model lenet --batch 0").code, 64);

@@ -25,6 +25,8 @@ target_include_directories(moka_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_
 # makes of a source for the host's compiler holds casts of the old style.
 set(MOKA_WARNINGS -Wall -Wextra -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
 set(MOKA_MATHS -fno-math-errno -ffp-contract=off)
+# A program names its sources from the tree's root, wherever that lies: what two folders build is the same.
+set(MOKA_SHORT_NAMES -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 list(JOIN MOKA_WARNINGS "," MOKA_CUDA_HOST_FLAGS)
 string(APPEND MOKA_CUDA_HOST_FLAGS ",-Wshadow,-fno-math-errno,-ffp-contract=off")
 # In a batch of sources (moka_unity) a local name may be that of another source.
@@ -34,7 +36,7 @@ else()
   set(MOKA_SHADOW_IN_BATCHES -Wno-shadow)
 endif()
 target_compile_options(moka_flags INTERFACE
-  "$<$<COMPILE_LANGUAGE:CXX>:${MOKA_WARNINGS};$<IF:$<BOOL:$<TARGET_PROPERTY:MOKA_BATCHED>>,${MOKA_SHADOW_IN_BATCHES},-Wshadow>;${MOKA_MATHS};-Wpedantic;-Wold-style-cast;-Wcast-qual>"
+  "$<$<COMPILE_LANGUAGE:CXX>:${MOKA_WARNINGS};$<IF:$<BOOL:$<TARGET_PROPERTY:MOKA_BATCHED>>,${MOKA_SHADOW_IN_BATCHES},-Wshadow>;${MOKA_MATHS};${MOKA_SHORT_NAMES};-Wpedantic;-Wold-style-cast;-Wcast-qual>"
   "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror=all-warnings --expt-relaxed-constexpr --fmad=false -Xcompiler=${MOKA_CUDA_HOST_FLAGS}>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC looks for what it may free whenever its memory has doubled, precompiled headers included: a tenth of its time.

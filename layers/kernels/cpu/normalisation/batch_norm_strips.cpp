@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <type_traits>
 
 #if defined(__x86_64__)
 #include <emmintrin.h>
@@ -47,9 +48,23 @@ template <class V>
 MOKA_INLINE void Store(const V& v, double* to) {
   std::memcpy(to, &v, sizeof(V));
 }
-MOKA_INLINE void Store(const Float8& v, float* to) { std::memcpy(to, &v, sizeof v); }
-// Rounds as BFloat16OfFloat does.
-MOKA_INLINE void Round(const Float8& v, Short8& halves) {
+// How floats are rounded to bfloat16: as BFloat16OfFloat does, in seven instructions.
+struct InSteps {
+  MOKA_INLINE static void Round(const Float8& v, Short8& halves);
+};
+// By AVX512-BF16's one, which differs for numbers below the smallest normal one alone: they become 0. It is spelled
+// out, since bodies are inlined from functions that know no such instruction.
+struct AtOnce {
+  MOKA_INLINE static void Round(const Float8& v, Short8& halves) {
+#if defined(__x86_64__)
+    asm("vcvtneps2bf16 %1, %0" : "=x"(halves) : "x"(v));
+#else
+    InSteps::Round(v, halves);
+#endif
+  }
+};
+
+MOKA_INLINE void InSteps::Round(const Float8& v, Short8& halves) {
   Word8 bits;
   std::memcpy(&bits, &v, sizeof bits);
   const Word8 high = bits >> 16U;
@@ -57,9 +72,14 @@ MOKA_INLINE void Round(const Float8& v, Short8& halves) {
   const auto is_number = v == v;  // NOLINT(misc-redundant-expression): false for a NaN
   halves = __builtin_convertvector(is_number ? rounded : high | 0x40U, Short8);
 }
+template <class R>
+MOKA_INLINE void Store(const Float8& v, float* to) {
+  std::memcpy(to, &v, sizeof v);
+}
+template <class R>
 MOKA_INLINE void Store(const Float8& v, BFloat16* to) {
   Short8 halves;
-  Round(v, halves);
+  R::Round(v, halves);
   std::memcpy(to, &halves, sizeof halves);
 }
 // L lanes in pieces.
@@ -145,27 +165,29 @@ struct ForwardRow {
 
 // Past the caches. Requires: `to` on a boundary of 16 bytes.
 #if defined(__x86_64__)
+template <class R>
 MOKA_INLINE void Stream(const Float8& v, float* to) {
   _mm_stream_ps(to, __builtin_shufflevector(v, v, 0, 1, 2, 3));
   _mm_stream_ps(to + 4, __builtin_shufflevector(v, v, 4, 5, 6, 7));
 }
+template <class R>
 MOKA_INLINE void Stream(const Float8& v, BFloat16* to) {
   Short8 halves;
-  Round(v, halves);
+  R::Round(v, halves);
   __m128i line;
   std::memcpy(&line, &halves, sizeof line);
   _mm_stream_si128(static_cast<__m128i*>(static_cast<void*>(to)), line);
 }
 MOKA_INLINE void EndStream() { _mm_sfence(); }  // what is streamed becomes visible in no order otherwise
 #else
-template <class T>
+template <class R, class T>
 MOKA_INLINE void Stream(const Float8& v, T* to) {
-  Store(v, to);
+  Store<R>(v, to);
 }
 MOKA_INLINE void EndStream() {}
 #endif
 
-template <int L, bool kSums, bool kStreams, class T>
+template <int L, class R, bool kSums, bool kStreams, class T>
 MOKA_INLINE void ApplyBody(const StripShape& strip, const ForwardCoefficients& c, Activation activation, const T* x,
                            const T* residual, T* y) {
   const ForwardRow<L> row(c);
@@ -184,9 +206,9 @@ MOKA_INLINE void ApplyBody(const StripShape& strip, const ForwardCoefficients& c
       }
       v = v < floor ? zero : v;
       if constexpr (kStreams) {
-        Stream(v, y + j + 8 * k);
+        Stream<R>(v, y + j + 8 * k);
       } else {
-        Store(v, y + j + 8 * k);
+        Store<R>(v, y + j + 8 * k);
       }
     }
   }
@@ -216,7 +238,7 @@ MOKA_INLINE void LoadGradient(const GradientStreams<T>& in, const ForwardRow<L>&
 }
 
 // sum g and sum g (x - mean): dshift and, times 1/sqrt(variance + eps), dscale.
-template <int L, Mask kMask, bool kWrites, class T>
+template <int L, class R, Mask kMask, bool kWrites, class T>
 MOKA_INLINE void SumGradientBody(const StripShape& strip, const ForwardCoefficients& c, const GradientStreams<T>& in,
                                  T* out, LaneSums& sums) {
   const ForwardRow<L> row(c);
@@ -234,7 +256,7 @@ MOKA_INLINE void SumGradientBody(const StripShape& strip, const ForwardCoefficie
         Load(v, in.x + at);
         Float8 g;
         LoadGradient<L, kMask>(in, row, v, j + lane, k, g);
-        if constexpr (kWrites) Store(g, out + at);
+        if constexpr (kWrites) Store<R>(g, out + at);
         first[k] += g;
         second[k] += g * (v - row.mean[k]);
       }
@@ -246,7 +268,7 @@ MOKA_INLINE void SumGradientBody(const StripShape& strip, const ForwardCoefficie
   all_second.AddTo(sums.second);
 }
 
-template <int L, Mask kMask, class T>
+template <int L, class R, Mask kMask, class T>
 MOKA_INLINE void ApplyGradientBody(const StripShape& strip, const BackwardCoefficients& c, const GradientStreams<T>& in,
                                    T* dx) {
   const ForwardRow<L> row(c.forward);
@@ -265,60 +287,68 @@ MOKA_INLINE void ApplyGradientBody(const StripShape& strip, const BackwardCoeffi
       // dx = scale r (g - dshift/m - h dscale/m) with the constants folded: average = dshift/m, slope = r^2 sum(g (x -
       // mean))/m, factor = scale r.
       const Float8 result = (g - average[k] - (v - row.mean[k]) * slope[k]) * row.factor[k];
-      Store(result, dx + at);
+      Store<R>(result, dx + at);
     }
   }
 }
 
 // The summand is a template argument: a test an element would cost more than the addition.
-template <int L, bool kStreams, class T>
+template <int L, class R, bool kStreams, class T>
 MOKA_INLINE void ApplyEither(const StripShape& s, const ForwardCoefficients& c, Activation a, const T* x,
                              const T* residual, T* y) {
-  if (residual == nullptr) return ApplyBody<L, false, kStreams>(s, c, a, x, residual, y);
-  ApplyBody<L, true, kStreams>(s, c, a, x, residual, y);
+  if (residual == nullptr) return ApplyBody<L, R, false, kStreams>(s, c, a, x, residual, y);
+  ApplyBody<L, R, true, kStreams>(s, c, a, x, residual, y);
 }
 
 // A body for each mask, chosen once a strip.
-template <int L, bool kWrites, class T>
+template <int L, class R, bool kWrites, class T>
 MOKA_INLINE void SumGradientMasked(const StripShape& s, const ForwardCoefficients& c, const GradientStreams<T>& in,
                                    T* out, LaneSums& sums) {
   switch (in.mask) {
-    case Mask::kNone: return SumGradientBody<L, Mask::kNone, kWrites>(s, c, in, out, sums);
-    case Mask::kOutput: return SumGradientBody<L, Mask::kOutput, kWrites>(s, c, in, out, sums);
-    case Mask::kInput: return SumGradientBody<L, Mask::kInput, kWrites>(s, c, in, out, sums);
+    case Mask::kNone: return SumGradientBody<L, R, Mask::kNone, kWrites>(s, c, in, out, sums);
+    case Mask::kOutput: return SumGradientBody<L, R, Mask::kOutput, kWrites>(s, c, in, out, sums);
+    case Mask::kInput: return SumGradientBody<L, R, Mask::kInput, kWrites>(s, c, in, out, sums);
   }
 }
 
-template <int L, class T>
+template <int L, class R, class T>
 MOKA_INLINE void SumGradientEither(const StripShape& s, const ForwardCoefficients& c, const GradientStreams<T>& in,
                                    T* out, LaneSums& sums) {
-  if (out == nullptr) return SumGradientMasked<L, false>(s, c, in, out, sums);
-  SumGradientMasked<L, true>(s, c, in, out, sums);
+  if (out == nullptr) return SumGradientMasked<L, R, false>(s, c, in, out, sums);
+  SumGradientMasked<L, R, true>(s, c, in, out, sums);
 }
 
-template <int L, class T>
+template <int L, class R, class T>
 MOKA_INLINE void ApplyGradientMasked(const StripShape& s, const BackwardCoefficients& c, const GradientStreams<T>& in,
                                      T* dx) {
   switch (in.mask) {
-    case Mask::kNone: return ApplyGradientBody<L, Mask::kNone>(s, c, in, dx);
-    case Mask::kOutput: return ApplyGradientBody<L, Mask::kOutput>(s, c, in, dx);
-    case Mask::kInput: return ApplyGradientBody<L, Mask::kInput>(s, c, in, dx);
+    case Mask::kNone: return ApplyGradientBody<L, R, Mask::kNone>(s, c, in, dx);
+    case Mask::kOutput: return ApplyGradientBody<L, R, Mask::kOutput>(s, c, in, dx);
+    case Mask::kInput: return ApplyGradientBody<L, R, Mask::kInput>(s, c, in, dx);
   }
 }
 
-// Calls f, which is inlined, with the widest registers that may be used here; the bits are the same in all.
+// Calls f, which is inlined, with the widest registers that may be used here, and how elements of T are rounded. The
+// bits are the same in all, but for the smallest numbers of bfloat16.
 #if defined(__x86_64__)
+template <class F>
+MOKA_AVX512 void WithAvx512(const F& f) {
+  f(AtOnce());
+}
 template <class F>
 MOKA_AVX2 void WithAvx2(const F& f) {
-  f();
+  f(InSteps());
 }
 #endif
-template <class F>
+template <class T, class F>
 void Widest(const F& f) {
 #if defined(__x86_64__)
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    if (HasBFloat16Pairs()) return WithAvx512(f);
+  }
   if (HasAvx2()) return WithAvx2(f);
 #endif
-  f();
+  f(InSteps());
 }
 
 // Calls f(lane, offset in x, offset in y) over a strip of any width.
@@ -357,8 +387,8 @@ float GradientOf(const GradientStreams<T>& in, const ForwardCoefficients& c, siz
 // width are the last channels or positions of a tensor, for which the slow way is fast enough.
 template <class T>
 void SumStrip(const StripShape& strip, const T* x, LaneSums& sums) {
-  if (strip.lanes == 16) return Widest([&]() MOKA_INLINED { SumBody<16>(strip, x, sums); });
-  if (strip.lanes == 8) return Widest([&]() MOKA_INLINED { SumBody<8>(strip, x, sums); });
+  if (strip.lanes == 16) return Widest<T>([&](auto) MOKA_INLINED { SumBody<16>(strip, x, sums); });
+  if (strip.lanes == 8) return Widest<T>([&](auto) MOKA_INLINED { SumBody<8>(strip, x, sums); });
   VisitStrip(strip, [&](size_t lane, int64_t i, int64_t) {
     const double v = At(x, i);
     sums.first[lane] += v;
@@ -370,9 +400,13 @@ template <class T>
 void ApplyStrip(const StripShape& strip, const ForwardCoefficients& c, Activation activation, const T* x,
                 const T* residual, T* y) {
   if (strip.lanes == 16)
-    return Widest([&]() MOKA_INLINED { ApplyEither<16, false>(strip, c, activation, x, residual, y); });
+    return Widest<T>([&](auto rounding) MOKA_INLINED {
+      ApplyEither<16, decltype(rounding), false>(strip, c, activation, x, residual, y);
+    });
   if (strip.lanes == 8)
-    return Widest([&]() MOKA_INLINED { ApplyEither<8, false>(strip, c, activation, x, residual, y); });
+    return Widest<T>([&](auto rounding) MOKA_INLINED {
+      ApplyEither<8, decltype(rounding), false>(strip, c, activation, x, residual, y);
+    });
   VisitStrip(strip, [&](size_t lane, int64_t i, int64_t j) {
     const float v = ForwardOf(c, At(x, i), lane) + (residual == nullptr ? 0.0F : At(residual, i));
     Put(activation == Activation::kRelu && v < 0 ? 0.0F : v, y + j);
@@ -384,15 +418,20 @@ template <class T>
 void StreamStrip(const StripShape& strip, const ForwardCoefficients& c, Activation activation, const T* x,
                  const T* residual, T* y) {
   if (strip.lanes != 16) return ApplyStrip(strip, c, activation, x, residual, y);
-  Widest([&]() MOKA_INLINED { ApplyEither<16, true>(strip, c, activation, x, residual, y); });
+  Widest<T>([&](auto rounding)
+                MOKA_INLINED { ApplyEither<16, decltype(rounding), true>(strip, c, activation, x, residual, y); });
   EndStream();
 }
 
 template <class T>
 void SumGradientStrip(const StripShape& strip, const ForwardCoefficients& c, const GradientStreams<T>& in, T* out,
                       LaneSums& sums) {
-  if (strip.lanes == 16) return Widest([&]() MOKA_INLINED { SumGradientEither<16>(strip, c, in, out, sums); });
-  if (strip.lanes == 8) return Widest([&]() MOKA_INLINED { SumGradientEither<8>(strip, c, in, out, sums); });
+  if (strip.lanes == 16)
+    return Widest<T>([&](auto rounding)
+                         MOKA_INLINED { SumGradientEither<16, decltype(rounding)>(strip, c, in, out, sums); });
+  if (strip.lanes == 8)
+    return Widest<T>([&](auto rounding)
+                         MOKA_INLINED { SumGradientEither<8, decltype(rounding)>(strip, c, in, out, sums); });
   VisitStrip(strip, [&](size_t lane, int64_t i, int64_t j) {
     const float g = GradientOf(in, c, lane, i, j);
     const double v = At(in.x, i) - c.mean[lane];
@@ -414,8 +453,11 @@ void ClearStrip(const StripShape& strip, T* out) {
 
 template <class T>
 void ApplyGradientStrip(const StripShape& strip, const BackwardCoefficients& c, const GradientStreams<T>& in, T* dx) {
-  if (strip.lanes == 16) return Widest([&]() MOKA_INLINED { ApplyGradientMasked<16>(strip, c, in, dx); });
-  if (strip.lanes == 8) return Widest([&]() MOKA_INLINED { ApplyGradientMasked<8>(strip, c, in, dx); });
+  if (strip.lanes == 16)
+    return Widest<T>([&](auto rounding)
+                         MOKA_INLINED { ApplyGradientMasked<16, decltype(rounding)>(strip, c, in, dx); });
+  if (strip.lanes == 8)
+    return Widest<T>([&](auto rounding) MOKA_INLINED { ApplyGradientMasked<8, decltype(rounding)>(strip, c, in, dx); });
   VisitStrip(strip, [&](size_t lane, int64_t i, int64_t j) {
     const float g = GradientOf(in, c.forward, lane, i, j);
     const float v = At(in.x, i) - c.forward.mean[lane];

@@ -14,7 +14,7 @@
 #include "core/text.h"
 #include "graph/op.h"
 #include "layers/net/catalog.h"
-#include "tools/measure/ceilings.h"
+#include "tools/measure/peak.h"
 
 namespace moka {
 namespace {
@@ -139,7 +139,7 @@ void Time(const Case& c, int rounds) {
   std::vector<double> peaks;
   for (int round = 0; round < rounds; ++round) {
     constexpr int64_t kSteps = 2'400'000;
-    peaks.push_back(MeasureGflops(kSteps, 1));
+    peaks.push_back(MeasurePeak(Arithmetic::kFloat32, kSteps, 1));
     for (Row& row : rows) {
       const auto begin = std::chrono::steady_clock::now();
       row.kernel->Run();

@@ -8,6 +8,8 @@ import works
 
 HEAD = ("| work | best peer | its rate | Moka | ratio | asked | memory ratio | % of FMA, copy ceiling | outside kernels |"
         "\n|---|---|---|---|---|---|---|---|---|")
+HALF_HEAD = ("| work | PyTorch's best way | its rate | Moka | ratio | asked | times Moka's float32 | asked | memory beside its "
+             "float32 | % of the ceilings | machine |\n" + "|---" * 11 + "|")
 MEBI = 1 << 20
 
 
@@ -41,6 +43,38 @@ def row(result):
         f"{100 * moka['outside_kernels_share']:.2f} %",
     ]
     return "| " + " | ".join(cells) + " |"
+
+
+def is_half(result):
+    return result["beside"] == "bfloat16"
+
+
+def half_row(result):
+    own, plain = result["contenders"]["moka"], result["contenders"]["moka float32"]
+    peer = result.get("best_peer")
+    ratio, own_ratio = result.get("ratio"), result["ratio_own"]
+    cells = [
+        f"{result['net']} {result['mode']}, batch {result['batch']}"
+        + (f" ({result['unit']})" if result["unit"] != "images/s" else ""),
+        peer or "–",
+        spread(result["contenders"][peer]) if peer else "–",
+        spread(own),
+        f"**{ratio['median']:.2f}** [{ratio['min']:.2f}..{ratio['max']:.2f}]" if peer else "–",
+        f"≥ {result['required']:.1f}" if result["required"] else "–",
+        f"{own_ratio['median']:.2f} [{own_ratio['min']:.2f}..{own_ratio['max']:.2f}]",
+        f"≥ {result['required_own']:.1f}" if result.get("required_own") else "–",
+        f"{own['peak_bytes'] / plain['peak_bytes']:.2f} ({own['peak_bytes'] // MEBI} / {plain['peak_bytes'] // MEBI} MiB)",
+        f"{100 * result['moka']['fma_share']:.0f}",
+        result["machine"]["isa"],
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def table(found):
+    """Rows of one kind: in bfloat16, or the others."""
+    if is_half(found[0]):
+        return "\n".join([HALF_HEAD, *map(half_row, found)])
+    return "\n".join([HEAD, *map(row, found)])
 
 
 def timm_columns(result):
@@ -104,8 +138,9 @@ def between(text, mark, table):
 def write(folder, path):
     """Renews the tables between the marks of docs/performance.md."""
     text = path.read_text(encoding="utf-8")
-    table = "\n".join([HEAD, *[row(result) for result in results(folder)]])
-    text = between(text, "tools/bench/compare --report", table)
+    found = results(folder)
+    text = between(text, "tools/bench/compare --report", table([r for r in found if not is_half(r)]))
+    text = between(text, "tools/bench/compare --precision bfloat16", table([r for r in found if is_half(r)]))
     text = between(text, "tools/bench/curve", curves(folder / "curves"))
     path.write_text(text, encoding="utf-8")
     print(path)

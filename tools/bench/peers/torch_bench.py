@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """PyTorch worker for tools/bench/compare: one net, one way to run it, steps on demand.
 
-Usage: torch_bench.py NET train|infer --batch N --threads N [--layout nchw|cl] [--way WAY]
+Usage: torch_bench.py NET train|infer --batch N --threads N [--layout nchw|cl] [--way WAY] [--precision P]
 
 WAY: eager; compile (torch.compile, with weight freezing for inference); jit (traced, frozen, optimize_for_inference);
 sparse (seq2seq: sparse embedding gradients). The first line printed says what is there; then each line "run N" read is
@@ -29,22 +29,32 @@ def loss_of(outputs, labels):
     return F.cross_entropy(outputs, labels)
 
 
-def train_step(net, x, labels, way):
+def autocast(options):
+    return torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bfloat16")
+
+
+def train_step(net, x, labels, options):
     net.train()
+    way = options.way
     if way == "compile":
         net = torch.compile(net)
     optimizer = sgd(net)
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        loss_of(net(x), labels).backward()
+        with autocast(options):
+            loss = loss_of(net(x), labels)
+        loss.backward()
         optimizer.step()
 
     return step
 
 
-def infer_step(net, x, way):
+def infer_step(net, x, options):
     net.eval()
+    way = options.way
+    if options.precision == "bfloat16":  # weights of it need no conversion in each pass, as autocast has it
+        net, x = net.bfloat16(), x.bfloat16()
     if way == "jit":
         with torch.no_grad():
             net = torch.jit.optimize_for_inference(torch.jit.freeze(torch.jit.trace(net, x)))
@@ -59,7 +69,7 @@ def infer_step(net, x, way):
     return step
 
 
-def gan_step(batch, layout, way):
+def gan_step(batch, layout, options):
     """One step of both halves: D on real and made images, then G through the D just updated."""
     g, d = torch_nets.Generator(), torch_nets.Discriminator()
     for module in [*g.modules(), *d.modules()]:
@@ -67,22 +77,26 @@ def gan_step(batch, layout, way):
             nn.init.normal_(module.weight, std=0.02)
     g, d = g.to(memory_format=layout), d.to(memory_format=layout)
     optimizers = [torch.optim.Adam(net.parameters(), 2e-4, (0.5, 0.999), fused=True) for net in (g, d)]
-    if way == "compile":
+    if options.way == "compile":
         g, d = torch.compile(g), torch.compile(d)
     real = (torch.rand(batch, 3, 64, 64) * 2 - 1).to(memory_format=layout)
     ones, zeros = torch.ones(batch), torch.zeros(batch)
     weights = list(d.parameters())
 
     def step():
-        made = g(torch.rand(batch, 100, 1, 1) * 2 - 1)
         optimizers[1].zero_grad(set_to_none=True)
-        (F.binary_cross_entropy_with_logits(d(real), ones)
-         + F.binary_cross_entropy_with_logits(d(made.detach()), zeros)).backward()
+        with autocast(options):
+            made = g(torch.rand(batch, 100, 1, 1) * 2 - 1)
+            loss = (F.binary_cross_entropy_with_logits(d(real), ones)
+                    + F.binary_cross_entropy_with_logits(d(made.detach()), zeros))
+        loss.backward()
         optimizers[1].step()
         for w in weights:  # their gradients in G's half are not wanted
             w.requires_grad_(False)
         optimizers[0].zero_grad(set_to_none=True)
-        F.binary_cross_entropy_with_logits(d(made), ones).backward()
+        with autocast(options):
+            loss = F.binary_cross_entropy_with_logits(d(made), ones)
+        loss.backward()
         optimizers[0].step()
         for w in weights:
             w.requires_grad_(True)
@@ -96,9 +110,15 @@ def make_step(options):
     if options.net == "seq2seq":
         import seq2seq_torch
 
-        return seq2seq_torch.make_step(seq2seq_torch.make_model(options.way), options.mode)
+        step = seq2seq_torch.make_step(seq2seq_torch.make_model(options.way), options.mode)
+
+        def cast_step():
+            with autocast(options):
+                step()
+
+        return cast_step
     if options.net == "dcgan" and train:
-        return gan_step(options.batch, layout, options.way)
+        return gan_step(options.batch, layout, options)
     if options.net == "dcgan":
         net, shape, classes = torch_nets.Generator(), (100, 1, 1), 0
     else:
@@ -107,9 +127,9 @@ def make_step(options):
     net = net.to(memory_format=layout)
     x = (torch.rand(options.batch, *shape) * 2 - 1).to(memory_format=layout)
     if not train:
-        return infer_step(net, x, options.way)
+        return infer_step(net, x, options)
     spatial = shape[1:] if options.net == "unet" else ()
-    return train_step(net, x, torch.randint(0, classes, (options.batch, *spatial)), options.way)
+    return train_step(net, x, torch.randint(0, classes, (options.batch, *spatial)), options)
 
 
 def main():
@@ -120,6 +140,8 @@ def main():
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--layout", choices=["nchw", "cl"], default="nchw")
     parser.add_argument("--way", choices=["eager", "compile", "jit", "sparse"], default="eager")
+    parser.add_argument("--precision", choices=["float32", "bfloat16"], default="float32",
+                        help="bfloat16: autocast in training, weights of it in inference")
     options = parser.parse_args()
     torch.manual_seed(1)
     torch.set_num_threads(options.threads)

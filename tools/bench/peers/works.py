@@ -9,7 +9,7 @@ SEQ2SEQ = {"items": 1280, "unit": "target tokens/s", "moka": ["solver.momentum=0
 DCGAN = {"items": 64, "moka": ["--then", "tools/bench/nets/dcgan/discriminator.prototxt", "solver.type=Adam",
                                "solver.base_lr=0.0002", "solver.momentum=0.5", "solver.weight_decay=0"]}
 
-# Net, mode, batch, the ratio to the best peer to be reached, and what is special.
+# Net, mode, batch, the ratio to the best peer to be reached, and what is special; own: the ratio to Moka's float32.
 ROWS = [
     ("resnet50", "train", 32, 1.55, {}),
     ("resnet50", "train", 16, 1.45, {}),
@@ -32,6 +32,18 @@ ROWS = [
     ("alexnet", "train", 32, 2.2, {"beside": "caffe"}),
     ("googlenet", "train", 16, 2.2, {"beside": "caffe"}),
     ("resnet50", "train", 8, 2.2, {"beside": "caffe"}),
+    ("resnet50", "train", 32, 2.0, {"beside": "bfloat16", "own": 2.5}),
+    ("resnet50", "train", 16, 2.0, {"beside": "bfloat16", "own": 2.5}),
+    ("resnet50", "infer", 32, 1.5, {"beside": "bfloat16", "own": 3.0}),
+    ("resnet50", "infer", 1, 1.3, {"beside": "bfloat16"}),
+    ("vgg16", "train", 16, 1.8, {"beside": "bfloat16"}),
+    ("alexnet_bn", "train", 64, 1.8, {"beside": "bfloat16"}),
+    ("cifar10_resnet20", "train", 128, 2.0, {"beside": "bfloat16"}),
+    ("cifar10_resnet20", "infer", 128, 1.5, {"beside": "bfloat16"}),
+    ("dcgan", "train", 64, 1.8, {**DCGAN, "beside": "bfloat16"}),
+    ("unet", "train", 4, 1.8, {"beside": "bfloat16"}),
+    ("seq2seq", "train", 64, 1.5, {**SEQ2SEQ, "beside": "bfloat16"}),
+    ("seq2seq", "infer", 64, 1.5, {**SEQ2SEQ, "beside": "bfloat16"}),
 ]
 
 # What to_target.py trains: model and solver, the program, its data below data/peers by the flags that take them, the

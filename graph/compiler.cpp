@@ -266,6 +266,7 @@ class FrozenProgram : public Program {
       const std::vector<TensorType> inputs = graph_.InputTypes(node);
       const std::vector<TensorType> outputs = graph_.OutputTypes(node);
       report.types = StrCat(TypesText(outputs), " <- ", TypesText(inputs));
+      if (!inputs.empty()) report.factors = inputs[0].dtype;
       if (!node.op->is_alias) {
         for (const TensorType& type : inputs) report.bytes += type.Bytes();
         for (const TensorType& type : outputs) report.bytes += type.Bytes();
@@ -472,6 +473,7 @@ std::unique_ptr<Program> Compile(Graph graph, ParameterStore& store, const Compi
   Verify(graph, "building");
   auto program = std::make_unique<FrozenProgram>(std::move(graph), store, options);
   program->Freeze();
+  if (options.on_compiled) options.on_compiled(program->steps());
   return program;
 }
 

@@ -27,8 +27,8 @@ struct Quantization;
 int64_t MachineMemoryBytes();
 
 // The arithmetic of products and convolutions, and the type of what lies between layers. tf32: float32 whose factors
-// GPUs round to 10 bits.
-enum class Compute : uint8_t { kFloat32, kTf32, kBFloat16, kFloat16 };
+// GPUs round to 10 bits; auto: to be chosen before a program is compiled.
+enum class Compute : uint8_t { kFloat32, kTf32, kBFloat16, kFloat16, kAuto };
 
 struct CompileOptions {
   std::string name = "program";  // in dumps and traces
@@ -61,6 +61,8 @@ struct CompileOptions {
   std::function<void(std::string_view pass, const Graph&)> on_pass;
   // Called many times while a program is compiled: what it throws ends the compilation and leaves the store usable.
   std::function<void()> on_pulse;
+  // Called with a program's steps once it is compiled.
+  std::function<void(std::span<const StepReport>)> on_compiled;
   // Sums gradients over ranks (graph/collectives.h). Null: there is one rank.
   std::shared_ptr<Collectives> collectives;
   // Where what lies between nodes has its place, beside that of other programs that take turns with this one; outputs

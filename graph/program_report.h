@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/types.h"
+
 namespace moka {
 
 // One step as `moka time` and --dry-run print it.
@@ -20,6 +22,7 @@ struct StepReport {
   std::string implementation;  // inside it
   std::string types;           // "float32[..] <- float32[..], ..."
   int64_t flops = 0;
+  DType factors = DType::kFloat32;    // of its first input: what a product multiplies
   int64_t bytes = 0;                  // read and written
   bool is_constant = false;           // runs in RefreshConstants only
   std::vector<std::string> refusals;  // of kernels listed before the one that was taken: their names and reasons

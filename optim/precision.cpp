@@ -15,19 +15,20 @@
 namespace moka {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Compute>, 7> kNames = {{{"float32", Compute::kFloat32},
+constexpr std::array<std::pair<std::string_view, Compute>, 8> kNames = {{{"float32", Compute::kFloat32},
                                                                          {"tf32", Compute::kTf32},
                                                                          {"bfloat16", Compute::kBFloat16},
                                                                          {"float16", Compute::kFloat16},
                                                                          {"fp32", Compute::kFloat32},
                                                                          {"bf16", Compute::kBFloat16},
-                                                                         {"fp16", Compute::kFloat16}}};
-
-std::string_view NameOf(Compute compute) {
-  return std::ranges::find(kNames, compute, &std::pair<std::string_view, Compute>::second)->first;
-}
+                                                                         {"fp16", Compute::kFloat16},
+                                                                         {"auto", Compute::kAuto}}};
 
 }  // namespace
+
+std::string_view ComputeName(Compute compute) {
+  return std::ranges::find(kNames, compute, &std::pair<std::string_view, Compute>::second)->first;
+}
 
 Compute ComputeNamed(const std::string& name, ErrorKind kind, const SourcePlace& place) {
   std::vector<std::string> names;
@@ -70,7 +71,7 @@ std::vector<std::string> UnreadTypes(const NetParameter& net, Compute compute) {
   if (net.has_default_forward_type() && net.default_forward_type() != FLOAT && net.default_forward_type() != FLOAT16) {
     sentences.push_back(StrCat(PlaceOf(net, "default_forward_type").ToString(), ": default_forward_type ",
                                name(net.default_forward_type()), " is no type that a net is computed in here: it is ",
-                               NameOf(compute)));
+                               ComputeName(compute)));
   }
   int64_t more = 0;
   for (const LayerParameter& layer : net.layer()) {
@@ -79,7 +80,7 @@ std::vector<std::string> UnreadTypes(const NetParameter& net, Compute compute) {
       if (!has || type == FLOAT || (type == FLOAT16 && compute == Compute::kFloat16)) continue;
       if (++more > 1) continue;  // nets say it of all their layers
       sentences.push_back(StrCat(PlaceOf(layer, field).ToString(), ": layer \"", Printable(layer.name()), "\": ", field,
-                                 " ", name(type), " has no effect: the net is computed in ", NameOf(compute),
+                                 " ", name(type), " has no effect: the net is computed in ", ComputeName(compute),
                                  ", and FLOAT alone is another type for one layer"));
     }
   }

@@ -4,6 +4,7 @@
 
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/error.h"
@@ -13,8 +14,11 @@
 
 namespace moka {
 
-// float32, tf32, bfloat16, float16; also fp32, bf16, fp16. Errors: `kind` at the place, with the nearest name.
+// float32, tf32, bfloat16, float16; also fp32, bf16, fp16; auto. Errors: `kind` at the place, with the nearest name.
 Compute ComputeNamed(const std::string& name, ErrorKind kind, const SourcePlace& place = {});
+
+// Its full name.
+std::string_view ComputeName(Compute compute);
 
 // The solver's precision; else float16 where the net's default_forward_type is FLOAT16; else `fallback`. Errors:
 // kConfig at the solver's field.

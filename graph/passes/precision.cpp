@@ -143,6 +143,7 @@ class PrecisionPass {
 
 bool AssignPrecision(Graph& graph, const PassContext& context) {
   const Compute compute = context.options.compute;
+  Require(compute != Compute::kAuto, "a precision is chosen before a program is compiled");
   if (compute != Compute::kFloat16 && compute != Compute::kBFloat16) return false;
   return PrecisionPass(graph, context.options, compute == Compute::kFloat16 ? DType::kFloat16 : DType::kBFloat16).Run();
 }

@@ -24,6 +24,7 @@
 #include "proto/nets/solver_file.h"
 #include "tools/infer/frames.h"
 #include "tools/infer/picture_flags.h"
+#include "tools/measure/auto_precision.h"
 #include "tools/nets/checkpoint_source.h"
 #include "tools/nets/models_folder.h"
 #include "tools/nets/net_source.h"
@@ -141,6 +142,10 @@ InferSource InferSourceOf(const Arguments& arguments) {
   source.overrides = arguments.overrides;
   source.compile = CompileOptionsOf(arguments);
   source.has_precision = arguments.Has("precision");
+  if (source.compile.compute == Compute::kAuto) {
+    const NetParameter net = InferNet(source);
+    source.compile.compute = AutoPrecision({&net, 1}, TEST, source.compile, {.state = source.state});
+  }
   return source;
 }
 

@@ -1,6 +1,7 @@
-// Chains of independent multiply-adds measure the peak, copies larger than the caches the bandwidth; instruction sets
-// are chosen by hand.
+// Copies larger than the caches measure the bandwidth; instruction sets are chosen by hand.
 #include "tools/measure/ceilings.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
@@ -12,41 +13,16 @@
 #include "core/threads/parallel.h"
 #include "core/threads/slow_phase.h"
 #include "core/trace.h"
+#include "layers/kernels/cpu/instructions.h"
+#include "tools/measure/peak.h"
 
 namespace moka {
 namespace {
 
 constexpr int kRepeats = 5;
+constexpr int64_t kSteps = 4'000'000;
 
 using Vector = float __attribute__((vector_size(64)));
-constexpr int kChains = 12;  // independent sums hide the latency of a fused multiply-add
-constexpr int64_t kSteps = 4'000'000;
-constexpr int kLanes = 16;
-
-inline __attribute__((always_inline)) float MultiplyAdd(int64_t steps) {
-  Vector sums[kChains];
-  for (int i = 0; i < kChains; ++i) sums[i] = Vector{} + static_cast<float>(i);
-  const Vector scale = Vector{} + 0.999999F;
-  const Vector offset = Vector{} + 1e-6F;
-  for (int64_t step = 0; step < steps; ++step) {
-    for (int i = 0; i < kChains; ++i) sums[i] = sums[i] * scale + offset;
-  }
-  float total = 0;
-  for (const Vector& sum : sums) total += sum[0];
-  return total;
-}
-
-// The same for three instruction sets. They are chosen by hand: what target_clones makes runs while the program is
-// loaded, before a sanitizer's runtime is up.
-__attribute__((target("avx512f"), noinline)) float WithAvx512(int64_t steps) { return MultiplyAdd(steps); }
-__attribute__((target("avx2,fma"), noinline)) float WithAvx2(int64_t steps) { return MultiplyAdd(steps); }
-__attribute__((noinline)) float WithBaseline(int64_t steps) { return MultiplyAdd(steps); }
-
-using Chains = float (*)(int64_t);
-Chains FastestChains() {
-  if (__builtin_cpu_supports("avx512f") != 0) return WithAvx512;
-  return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 ? WithAvx2 : WithBaseline;
-}
 
 constexpr int64_t kBytes = int64_t{128} << 20;
 constexpr int64_t kLine = 64;
@@ -103,8 +79,7 @@ __attribute__((target("avx2,fma"), noinline)) float AddAvx2(const Vector* x, int
 __attribute__((noinline)) float AddBaseline(const Vector* x, int64_t i, int64_t n) { return Add(x, i, n); }
 
 double MeasureRead() {
-  const Chains chains = FastestChains();
-  const auto add = chains == WithAvx512 ? AddAvx512 : chains == WithAvx2 ? AddAvx2 : AddBaseline;
+  const auto add = HasAvx512() ? AddAvx512 : HasAvx2() ? AddAvx2 : AddBaseline;
   const Buffer buffer = WrittenBuffer(kBytes);
   const auto* lines = reinterpret_cast<const Vector*>(buffer.data());
   std::atomic<float> sink = 0;
@@ -113,8 +88,7 @@ double MeasureRead() {
 }
 
 double MeasureInPlace(int64_t bytes, int64_t sweeps) {
-  const Chains chains = FastestChains();
-  const auto halve = chains == WithAvx512 ? HalveAvx512 : chains == WithAvx2 ? HalveAvx2 : HalveBaseline;
+  const auto halve = HasAvx512() ? HalveAvx512 : HasAvx2() ? HalveAvx2 : HalveBaseline;
   // Zeros: numbers halved for long would become denormal, which are slow.
   const Buffer buffer = WrittenBuffer(bytes);
   std::memset(buffer.data(), 0, static_cast<size_t>(bytes));
@@ -126,26 +100,26 @@ double MeasureInPlace(int64_t bytes, int64_t sweeps) {
 
 }  // namespace
 
-double MeasureGflops(int64_t steps, int repeats) {
-  double best = 0;
-  const int threads = ThreadCount();
-  const Chains chains = FastestChains();
-  for (int repeat = 0; repeat < repeats; ++repeat) {
-    std::vector<float> sinks(static_cast<size_t>(threads));
-    const int64_t begin = NowMicros();
-    ParallelFor(threads, 1, [&](int64_t first, int64_t last, int) {
-      for (int64_t i = first; i < last; ++i) sinks[static_cast<size_t>(i)] = chains(steps);
-    });
-    const auto micros = static_cast<double>(NowMicros() - begin);
-    const double flops = 2.0 * kLanes * kChains * static_cast<double>(steps) * threads;
-    best = std::max(best, flops / micros * 1e-3);
-  }
-  return best;
-}
-
 Ceilings MeasureCeilings() {
   const SlowPhase phase("measuring this machine's limits");
-  return {MeasureGflops(kSteps, kRepeats), MeasureCopy()};
+  return {.gflops = MeasurePeak(Arithmetic::kFloat32, kSteps, kRepeats),
+          .bfloat16_gflops = MeasurePeak(Arithmetic::kBFloat16, kSteps, kRepeats),
+          .int8_gops = MeasurePeak(Arithmetic::kInt8, kSteps, kRepeats),
+          .copy_gbs = MeasureCopy()};
+}
+
+double PeakFor(const Ceilings& ceilings, DType factors) {
+  double peak = 0;
+  if (factors == DType::kBFloat16) peak = ceilings.bfloat16_gflops;
+  if (factors == DType::kInt8 || factors == DType::kUInt8) peak = ceilings.int8_gops;
+  return peak > 0 ? peak : ceilings.gflops;
+}
+
+std::string PeaksText(const Ceilings& ceilings) {
+  std::string text = fmt::format("{:.0f} GFLOP/s float32", ceilings.gflops);
+  if (ceilings.bfloat16_gflops > 0) text += fmt::format(", {:.0f} bfloat16", ceilings.bfloat16_gflops);
+  if (ceilings.int8_gops > 0) text += fmt::format(", {:.0f} 8-bit integers", ceilings.int8_gops);
+  return text;
 }
 
 Bandwidths MeasureBandwidths() {

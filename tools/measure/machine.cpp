@@ -8,6 +8,7 @@
 
 #include "core/cache.h"
 #include "core/text.h"
+#include "layers/kernels/cpu/instructions.h"
 
 namespace moka {
 
@@ -21,6 +22,8 @@ std::string CpuName() {
 
 std::string IsaName() {
 #if defined(__x86_64__)
+  if (HasTiles()) return "AMX";
+  if (HasBFloat16Pairs()) return "AVX-512 BF16";
   if (__builtin_cpu_supports("avx512vnni")) return "AVX-512 VNNI";
   if (__builtin_cpu_supports("avx512f")) return "AVX-512";
   if (__builtin_cpu_supports("avx2")) return "AVX2";

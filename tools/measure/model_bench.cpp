@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -18,15 +19,20 @@ namespace {
 // The work of the programs' steps, by their count of operations and bytes, and the memory of all.
 struct Work {
   double gflop = 0;
+  std::map<std::string, double> gflop_by_type;  // of the factors
+  double peak_ms = 0;  // of the arithmetic at the ceilings of its factors' types; 0: not measured
   double gigabytes = 0;
   MemoryReport memory;
 };
-Work WorkOf(const TimedNet& net) {
+Work WorkOf(const TimedNet& net, const Ceilings& ceilings) {
   Work work;
   for (Program* program : net.Programs()) {
     for (const StepReport& step : program->steps()) {
       if (step.is_constant || step.kernel == "alias") continue;
-      work.gflop += static_cast<double>(step.flops) * 1e-9;
+      const double gflop = static_cast<double>(step.flops) * 1e-9;
+      work.gflop += gflop;
+      work.gflop_by_type[std::string(NameOf(step.factors))] += gflop;
+      if (ceilings.gflops > 0) work.peak_ms += gflop * 1e3 / PeakFor(ceilings, step.factors);
       work.gigabytes += static_cast<double>(step.bytes) * 1e-9;
     }
     const MemoryReport& memory = program->report().memory;
@@ -90,7 +96,7 @@ double BenchResult::median_ms() const { return Median(step_ms); }
 double BenchResult::items_per_second() const { return PerSecond(static_cast<double>(items), median_ms()); }
 
 std::string BenchJson(const BenchResult& r, const TimedNet& net) {
-  const Work work = WorkOf(net);
+  const Work work = WorkOf(net, r.ceilings);
   const MemoryReport& memory = work.memory;
   const double gflops = PerSecond(work.gflop, r.median_ms());
   const double gbs = PerSecond(work.gigabytes, r.median_ms());
@@ -107,12 +113,15 @@ std::string BenchJson(const BenchResult& r, const TimedNet& net) {
                                  {"forward_gflop", static_cast<double>(net.forward_flops) * 1e-9},
                                  {"activations", net.activations},
                                  {"gflop", work.gflop},
+                                 {"gflop_by_type", work.gflop_by_type},
                                  {"gigabytes", work.gigabytes},
                                  {"gflops", gflops},
                                  {"gbs", gbs},
                                  {"fma_gflops", r.ceilings.gflops},
+                                 {"bfloat16_gflops", r.ceilings.bfloat16_gflops},
+                                 {"int8_gops", r.ceilings.int8_gops},
                                  {"copy_gbs", r.ceilings.copy_gbs},
-                                 {"fma_share", Share(gflops, r.ceilings.gflops)},
+                                 {"fma_share", Share(work.peak_ms, r.median_ms())},
                                  {"copy_share", Share(gbs, r.ceilings.copy_gbs)},
                                  {"outside_kernels_share", r.outside_share},
                                  {"peak_bytes", r.peak_bytes},
@@ -128,7 +137,7 @@ std::string BenchJson(const BenchResult& r, const TimedNet& net) {
 }
 
 std::string BenchText(const BenchResult& r, const TimedNet& net) {
-  const Work work = WorkOf(net);
+  const Work work = WorkOf(net, r.ceilings);
   const MemoryReport& memory = work.memory;
   const double gflops = PerSecond(work.gflop, r.median_ms());
   const double gbs = PerSecond(work.gigabytes, r.median_ms());
@@ -139,7 +148,7 @@ std::string BenchText(const BenchResult& r, const TimedNet& net) {
                    r.median_ms(), low, high, r.step_ms.size());
   s += fmt::format("  arithmetic {:.1f} GFLOP/s", gflops);
   if (r.ceilings.gflops > 0)
-    s += fmt::format(", {:.1f} % of {:.0f}", 100 * gflops / r.ceilings.gflops, r.ceilings.gflops);
+    s += fmt::format(", {:.1f} % of what {} allow", 100 * Share(work.peak_ms, r.median_ms()), PeaksText(r.ceilings));
   s += fmt::format("\n  memory     {:.1f} GB/s", gbs);
   if (r.ceilings.copy_gbs > 0)
     s += fmt::format(", {:.1f} % of {:.1f}", 100 * gbs / r.ceilings.copy_gbs, r.ceilings.copy_gbs);

@@ -21,6 +21,7 @@
 #include "tools/cli/device_choice.h"
 #include "tools/cli/print.h"
 #include "tools/measure/calibration.h"
+#include "tools/measure/half_outlook.h"
 #include "tools/measure/machine.h"
 
 namespace moka {
@@ -75,7 +76,7 @@ std::vector<OptionSpec> ProgramOptionSpecs() {
       {"dry-run", "", "compile, print passes, kernels and planned memory, start nothing"},
       {"explain", "LAYER", "print every kernel, refusal, fusion and reorder of a layer, start nothing"},
       {"dump-after", "PASS", "print the graph after a pass"},
-      {"precision", "NAME", "float32, tf32, bfloat16 or float16: the arithmetic of products and convolutions"},
+      {"precision", "NAME", "float32, tf32, bfloat16, float16 or auto: the arithmetic of products and convolutions"},
       {"int8", "FILE", "inference on 8-bit integers by the ranges of moka quantise"},
       {"disable-pass", "LIST", "leave out optional passes"},
       {"kernels", "MODE",
@@ -122,6 +123,7 @@ CompileOptions CompileOptionsOf(const Arguments& arguments, KernelMode mode, std
   }
   if (mode == KernelMode::kRenew) RenewChoices();
   if (arguments.Has("precision")) options.compute = ComputeNamed(arguments.Get("precision"), ErrorKind::kUsage);
+  if (options.device.is_cpu()) options.on_compiled = TellEmulation;
   if (arguments.Has("disable-pass")) {
     // Compile itself refuses a pass that is unknown or needed.
     for (const std::string& name : Split(arguments.Get("disable-pass"), ',')) options.disabled_passes.insert(name);

@@ -18,13 +18,16 @@
 #include "data/records/class_names.h"
 #include "layers/net/layer.h"
 #include "optim/checkpoint/net_weights.h"
+#include "optim/precision.h"
 #include "proto/nets/filter.h"
 #include "proto/nets/model_card.h"
 #include "proto/nets/net_file.h"
 #include "proto/text/overrides.h"
 #include "proto/text/places.h"
 #include "proto/text/text_format.h"
+#include "tools/cli/device_choice.h"
 #include "tools/cli/version.h"
+#include "tools/measure/auto_precision.h"
 #include "tools/nets/checkpoint_source.h"
 #include "tools/nets/models_folder.h"
 #include "tools/nets/net_source.h"
@@ -353,6 +356,19 @@ void ReadStart(const Arguments& arguments, TrainSetup& setup) {
   }
 }
 
+// The solver's `auto` becomes what is chosen for the nets that are trained, so that whatever goes on from the run
+// computes as it did.
+void SettleTraining(const Arguments& arguments, TrainSetup& setup) {
+  SolverParameter& solver = setup.solver;
+  if (PrecisionOf(solver, setup.nets.train, Compute::kFloat32) != Compute::kAuto) return;
+  CompileOptions compile = CompileOptionsOf(arguments);
+  compile.device = DeviceOf(arguments, &solver);
+  TimedOptions options{.turns = {solver.turn().begin(), solver.turn().end()}};
+  const bool has_turns = !setup.nets.turns.empty();
+  const std::span<const NetParameter> nets = has_turns ? std::span(setup.nets.turns) : std::span(&setup.nets.train, 1);
+  solver.set_precision(std::string(ComputeName(AutoPrecision(nets, TRAIN, compile, options))));
+}
+
 }  // namespace
 
 TrainSetup ReadTrainSetup(const Arguments& arguments) {
@@ -366,6 +382,7 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
   const SplitOverrides split = SplitByTarget(overrides);
   ReadSolverOf(solver_file, split.solver, setup);
   ReadNetsOf(arguments, solver_file.parent_path(), split.net, setup);
+  SettleTraining(arguments, setup);
   ReadStart(arguments, setup);
   // Last, as it reads much.
   if (!LooksInside(arguments)) {

@@ -20,6 +20,7 @@
 #include "proto/nets/net_file.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/print.h"
+#include "tools/measure/auto_precision.h"
 #include "tools/measure/data_bench.h"
 #include "tools/measure/model_bench.h"
 #include "tools/nets/checkpoint_source.h"
@@ -101,6 +102,7 @@ Bench Prepare(const Arguments& arguments) {
     RefuseInt8InTraining(arguments);
     compile.recompute = arguments.Has("recompute");
   }
+  SettlePrecision(nets, result.is_training ? TRAIN : TEST, compile, options);
   bench.net = MakeTimedNet(nets, result.is_training ? TRAIN : TEST, compile, options);
   result.items = arguments.Int("items", bench.net->batch, 1, INT64_MAX);
   return bench;

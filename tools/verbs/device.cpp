@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/device/device.h"
 #include "core/text.h"
@@ -82,10 +83,14 @@ int RunDevice(const Arguments& arguments) {
   AddTeam(json);
   const CudaFacts cuda = FindCuda();
   AddGpus(json, cuda);
+  std::optional<Ceilings> ceilings;
   if (arguments.Has("ceilings")) {
-    const Ceilings ceilings = MeasureCeilings();
-    json["fma_gflops"] = ceilings.gflops;
-    json["copy_gbs"] = ceilings.copy_gbs;
+    ceilings = MeasureCeilings();
+    const auto known = [](double rate) { return rate > 0 ? nlohmann::ordered_json(rate) : nlohmann::ordered_json(); };
+    json["fma_gflops"] = ceilings->gflops;
+    json["bfloat16_gflops"] = known(ceilings->bfloat16_gflops);
+    json["int8_gops"] = known(ceilings->int8_gops);
+    json["copy_gbs"] = ceilings->copy_gbs;
     const Bandwidths bandwidths = MeasureBandwidths();
     json["read_gbs"] = bandwidths.read_gbs;
     json["in_place_gbs"] = bandwidths.in_place_gbs;
@@ -99,8 +104,8 @@ int RunDevice(const Arguments& arguments) {
   Print("allowed  {}\nteam     {}, {}\n", AllowedText(), TeamText(), WaitText());
   Print("memory   {}\noneDNN   {}\n", BytesText(memory), json["onednn"].get<std::string>());
   PrintLines(GpuText(cuda));
-  if (arguments.Has("ceilings")) {
-    Print("ceiling  {:.0f} GFLOP/s float32 multiply-add\n", json["fma_gflops"].get<double>());
+  if (ceilings) {
+    Print("ceiling  {}\n", PeaksText(*ceilings));
     Print("rates    {:.1f} GB/s copy, {:.1f} read, {:.1f} in place; {:.1f} in a core's caches\n",
           json["copy_gbs"].get<double>(), json["read_gbs"].get<double>(), json["in_place_gbs"].get<double>(),
           json["cached_gbs"].get<double>());
@@ -117,8 +122,10 @@ Verb DeviceVerb() {
   verb.usage = "[--ceilings] [--json]";
   verb.examples = {"moka device", "moka device --ceilings", "moka device --ceilings --json --threads 1",
                    "moka device --pin cores"};
-  verb.options = {{"ceilings", "", "measure peak arithmetic and memory bandwidths (about two seconds)"},
-                  {"json", "", "print as JSON"}};
+  verb.options = {
+      {"ceilings", "",
+       "measure peak arithmetic (float32, bfloat16, 8-bit integers) and memory bandwidths (about two seconds)"},
+      {"json", "", "print as JSON"}};
   verb.run = RunDevice;
   verb.most_words = 0;
   return verb;

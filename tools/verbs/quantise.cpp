@@ -204,6 +204,11 @@ int RunQuantise(const Arguments& arguments) {
       arguments.Get("out", std::filesystem::path(source.net).replace_extension(".int8.json").string());
   CompileOptions compile = CompileOptionsOf(arguments);
   compile.device = {};  // 8-bit kernels are the CPU's
+  if (compile.compute == Compute::kAuto) {
+    throw Error(ErrorKind::kUsage, {},
+                "--precision=auto: integers are compared with what the net computes in otherwise",
+                "name it: float32 or bfloat16");
+  }
 
   CompileOptions observing = compile;
   observing.observes_convolutions = true;

@@ -17,6 +17,7 @@
 #include "tools/cli/command_line.h"
 #include "tools/cli/print.h"
 #include "tools/cli/progress.h"
+#include "tools/measure/auto_precision.h"
 #include "tools/measure/calibration.h"
 #include "tools/nets/test_source.h"
 #include "tools/train/overrides.h"
@@ -118,6 +119,9 @@ std::optional<Tested> TestOf(const Arguments& arguments, const TestSource& sourc
   CheckTestedClasses(source.net, arguments.overrides, param);
   if (!arguments.Has("precision")) {
     options.compile.compute = PrecisionOf(source.solver, param, options.compile.compute);
+  }
+  if (options.compile.compute == Compute::kAuto) {
+    options.compile.compute = AutoPrecision({&param, 1}, TEST, options.compile);
   }
   TestNet net(param, options, store);
   RefuseWithoutEvaluation(arguments, net);

@@ -13,6 +13,7 @@
 #include "tools/cli/command_line.h"
 #include "tools/cli/print.h"
 #include "tools/cli/progress.h"
+#include "tools/measure/auto_precision.h"
 #include "tools/measure/ceilings.h"
 #include "tools/measure/timed_net.h"
 #include "tools/nets/net_source.h"
@@ -54,14 +55,14 @@ std::string Direction(const StepReport& step) {
 
 void PrintSteps(const std::vector<StepTime>& times, const Ceilings& ceilings) {
   Print("{:<34} {:<9} {:<30} {:<26} {:>9} {:>9} {:>7} {:>6} {:>6}\n", "layer", "part", "op", "kernel", "ms", "GFLOP/s",
-        "GB/s", "% FMA", "% mem");
+        "GB/s", "% peak", "% mem");
   for (const StepTime& t : times) {
     const StepReport& s = *t.step;
     const double gflops = t.ms > 0 ? static_cast<double>(s.flops) / t.ms * 1e-6 : 0;
     const double gbs = t.ms > 0 ? static_cast<double>(s.bytes) / t.ms * 1e-6 : 0;
     const std::string kernel = s.kernel + (s.implementation.empty() ? "" : ":" + s.implementation);
     Print("{:<34} {:<9} {:<30} {:<26} {:>9.3f} {:>9.1f} {:>7.1f} {:>6.1f} {:>6.1f}\n", s.layer, Direction(s), s.op,
-          kernel, t.ms, gflops, gbs, 100 * gflops / ceilings.gflops, 100 * gbs / ceilings.copy_gbs);
+          kernel, t.ms, gflops, gbs, 100 * gflops / PeakFor(ceilings, s.factors), 100 * gbs / ceilings.copy_gbs);
   }
 }
 
@@ -137,6 +138,8 @@ void PrintTimesAsJson(const std::vector<StepTime>& times, double total_ms, int64
   nlohmann::ordered_json json = {{"total_ms", total_ms},
                                  {"batch", batch},
                                  {"fma_gflops", ceilings.gflops},
+                                 {"bfloat16_gflops", ceilings.bfloat16_gflops},
+                                 {"int8_gops", ceilings.int8_gops},
                                  {"copy_gbs", ceilings.copy_gbs},
                                  {"threads", ThreadCount()}};
   for (const StepTime& t : times) {
@@ -148,6 +151,7 @@ void PrintTimesAsJson(const std::vector<StepTime>& times, double total_ms, int64
                              {"types", t.step->types},
                              {"ms", t.ms},
                              {"flops", t.step->flops},
+                             {"factors", NameOf(t.step->factors)},
                              {"bytes", t.step->bytes}});
   }
   PrintJson(json, 1);
@@ -160,8 +164,8 @@ void PrintTimes(const std::vector<StepTime>& times, double total_ms, int64_t bat
     if (std::find(layers.begin(), layers.end(), t.step->layer) == layers.end()) layers.push_back(t.step->layer);
   }
   PrintSums(times, layers);
-  Print("{:.1f} img/s at batch {}, {} threads; ceilings {:.0f} GFLOP/s, {:.1f} GB/s\n",
-        total_ms > 0 ? static_cast<double>(batch) / total_ms * 1e3 : 0, batch, ThreadCount(), ceilings.gflops,
+  Print("{:.1f} img/s at batch {}, {} threads; ceilings {}, {:.1f} GB/s\n",
+        total_ms > 0 ? static_cast<double>(batch) / total_ms * 1e3 : 0, batch, ThreadCount(), PeaksText(ceilings),
         ceilings.copy_gbs);
 }
 
@@ -177,6 +181,7 @@ int RunTime(const Arguments& arguments) {
   RefuseUnreadBeforeLook(arguments, {"precision", "iterations", "warmup", "trace", "json"});
   // Before the net takes its memory, so that the process never holds more than the net and what it needs.
   const Ceilings ceilings = LooksInside(arguments) ? Ceilings{} : MeasureCeilings();
+  SettlePrecision(nets, timing.phase, compile, timed);
   const auto net = MakeTimedNet(nets, timing.phase, compile, timed);
   bool is_looked_at = false;
   for (const Program* program : net->Programs()) {

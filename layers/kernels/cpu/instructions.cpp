@@ -33,6 +33,9 @@ bool HasAvx512() {
 
 bool HasBFloat16Pairs() { return HasAvx512() && IsAllowed(dnnl_cpu_isa_avx512_core_bf16); }
 
-bool HasBFloat16Tiles() { return HasBFloat16Pairs() && IsAllowed(dnnl_cpu_isa_avx512_core_amx); }
+bool HasInt8Quads() { return HasAvx512() && IsAllowed(dnnl_cpu_isa_avx512_core_vnni); }
+
+// oneDNN asks the system for the tiles' state when it is asked what it has.
+bool HasTiles() { return HasBFloat16Pairs() && IsAllowed(dnnl_cpu_isa_avx512_core_amx); }
 
 }  // namespace moka

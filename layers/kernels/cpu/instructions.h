@@ -5,10 +5,10 @@
 
 namespace moka {
 
-bool HasAvx2();    // with fused multiply-adds
-bool HasAvx512();  // F, VL, DQ and BW, beside the above
-// Whether oneDNN multiplies bfloat16 by AVX512-BF16's dot products of pairs, or by AMX's tiles.
-bool HasBFloat16Pairs();
-bool HasBFloat16Tiles();
+bool HasAvx2();           // with fused multiply-adds
+bool HasAvx512();         // F, VL, DQ and BW, beside the above
+bool HasBFloat16Pairs();  // AVX512-BF16's dot products of pairs, beside AVX-512
+bool HasInt8Quads();      // AVX512-VNNI's dot products of fours, beside AVX-512
+bool HasTiles();          // AMX's tiles of bfloat16 and 8-bit integers, which the system lets this process use
 
 }  // namespace moka

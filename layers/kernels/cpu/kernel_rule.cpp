@@ -2,6 +2,7 @@
 // padding. Shapes alone enter, so that every process and every number of threads chooses alike.
 #include "layers/kernels/cpu/kernel_rule.h"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 
@@ -33,7 +34,7 @@ constexpr std::array<Rate, 6> kRates = {{
 // tiles (AMX), and with AVX-512 alone, where it widens.
 constexpr double kPairsShare = 2.0;
 constexpr double kTilesShare = 4.0;
-constexpr double kWideningShare = 0.9;
+constexpr double kWideningShare = 0.4;
 // The rate of every kernel of a matrix product: they are as fast as each other, so the first listed is taken.
 constexpr double kProductFlopsPerMs = 1.65e8;
 // Images in lanes read all of x for each of few products where a kernel has one tap.
@@ -47,9 +48,10 @@ double PaddedShare(int64_t count, int64_t lanes) {
   return static_cast<double>(Rounded(count, lanes)) / static_cast<double>(count);
 }
 
-double HalfShare(const Rate& rate, const KernelQuery& query) {
-  if (rate.row != "onednn" || query.inputs[0].dtype != DType::kBFloat16) return 1;
-  return HasBFloat16Tiles() ? kTilesShare : HasBFloat16Pairs() ? kPairsShare : kWideningShare;
+// How many times as fast a row multiplies such factors as float32.
+double ShareOf(std::string_view row, DType factors) {
+  if (row != "onednn" || factors != DType::kBFloat16) return 1;
+  return HasTiles() ? kTilesShare : HasBFloat16Pairs() ? kPairsShare : kWideningShare;
 }
 
 // The weights [K,C/groups,k..] of a convolution or of one of its gradients.
@@ -83,10 +85,15 @@ double MillisecondsByRule(const KernelDef& row, const KernelQuery& query) {
     const int64_t lanes = HasAvx512() ? 16 : 8;
     const Shape& w = WeightsOf(query);
     const bool is_slow = rate.pads_images && w.Count(2, w.rank()) == 1;
-    const double share = HalfShare(rate, query) * (is_slow ? kOneTapShare : 1);
+    const double share = ShareOf(rate.row, query.inputs[0].dtype) * (is_slow ? kOneTapShare : 1);
     return flops * PaddingOf(rate, query, lanes) / (rate.flops_per_ms * share);
   }
   return flops / kRates[0].flops_per_ms;
+}
+
+double FlopsPerMs(std::string_view row, DType factors) {
+  const auto* const rate = std::ranges::find(kRates, row, &Rate::row);
+  return (rate == kRates.end() ? kProductFlopsPerMs : rate->flops_per_ms) * ShareOf(row, factors);
 }
 
 }  // namespace moka

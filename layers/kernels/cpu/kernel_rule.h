@@ -4,6 +4,9 @@
 // against times taken on an idle machine is in docs/reliability.md.
 #pragma once
 
+#include <string_view>
+
+#include "core/types.h"
 #include "graph/kernel.h"
 
 namespace moka {
@@ -11,5 +14,8 @@ namespace moka {
 // Milliseconds of one thread with AVX-512, good for comparing rows only (ratios with AVX2 are alike); infinite for a
 // library's plain loops. Requires: the row accepts the query.
 double MillisecondsByRule(const KernelDef& row, const KernelQuery& query);
+
+// Operations that a convolution or product by this row does in a millisecond of such a thread.
+double FlopsPerMs(std::string_view row, DType factors);
 
 }  // namespace moka

@@ -284,5 +284,36 @@ TEST_F(CliTest, APinnedTrainingGivesTheSameWeights) {
             ReadFile(folder_ / "runs/pinned-0002/checkpoints/iter_0000004.safetensors"));
 }
 
+// The chosen precision is the run's: what goes on from it, or tests it, does not choose again.
+TEST_F(CliTest, PrecisionAutoIsChosenOnceAndSaid) {
+  Run();
+  const Outcome trained = Moka(Solver() + " max_iter=2 --run auto --precision auto --device cpu");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_THAT(trained.err, testing::ContainsRegex("precision auto: (bfloat16|float32) \\("));
+  const std::string solver = ReadFile(folder_ / "runs/auto-0001/config/solver.prototxt");
+  EXPECT_THAT(solver, testing::ContainsRegex("precision: \"(bfloat16|float32)\""));
+  const Outcome resumed = Moka("train --resume=runs/auto-0001 max_iter=3 --device cpu");
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_THAT(resumed.err, testing::Not(testing::HasSubstr("precision auto")));
+  for (const char* words : {"time runs/auto-0001 --iterations 1", "bench model runs/auto-0001 --infer --iterations 1",
+                            "test runs/auto-0001 --iterations 1"}) {
+    const Outcome chosen = Moka(StrCat(words, " --precision auto --device cpu"));
+    EXPECT_EQ(chosen.code, 0) << chosen.err;
+    EXPECT_THAT(chosen.err, testing::HasSubstr("precision auto: ")) << words;
+  }
+  const Outcome refused = Moka("quantise runs/auto-0001 --precision auto");
+  EXPECT_EQ(refused.code, 64) << refused.err;
+}
+
+TEST_F(CliTest, EmulatedPrecisionIsSaidWithItsPrice) {
+  Run();
+  const Outcome trained = Moka(Solver() + " max_iter=1 --run half --precision float16 --device cpu");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_THAT(trained.err,
+              testing::ContainsRegex("half precision is emulated here: [0-9]+ steps convert to float32 and "
+                                     "back \\(.*convolution.*\\); expect 0\\.[0-9] times the speed"));
+  EXPECT_EQ(trained.err.find("is emulated"), trained.err.rfind("is emulated")) << "once: " << trained.err;
+}
+
 }  // namespace
 }  // namespace moka

@@ -260,6 +260,18 @@ TEST(OnednnReorder, AnyPairOfLayouts) {
   }
 }
 
+// Moka's own takes what oneDNN 3 has no name for, panels of matrix products among them.
+TEST(MokaReorder, AnyPairOfLayouts) {
+  constexpr const char* kNames[] = {"ab", "ba", "Ab48a", "Ba48b", "Ab16a", "BA16a32b2a"};
+  for (const char* from : kNames) {
+    for (const char* to : kNames) {
+      const OpCase op_case{"reorder", {Type({50, 35})}, {{"layout", std::string(to)}}};
+      EXPECT_EQ(CheckKernel("moka", "reorder", op_case, {{from}, {to}}).refusal, "") << from << " to " << to;
+      EXPECT_EQ(CheckProposal("moka", "reorder", op_case, {{from}, {}}).outputs[0].layout, Layout::Parse(to));
+    }
+  }
+}
+
 TEST(OnednnConcat, WholeBlocksStayBlockedOthersBecomePlain) {
   const Attributes channels{{"axis", int64_t{1}}};
   const OpCase whole{"whole", {Type({2, 32, 3, 3}), Type({2, 16, 3, 3}), Type({2, 48, 3, 3})}, channels};
@@ -275,7 +287,7 @@ TEST(OnednnConcat, WholeBlocksStayBlockedOthersBecomePlain) {
 
 TEST(OnednnTypes, Int64IsRefused) {
   const OpCase op_case{"reorder", {{DType::kInt64, Shape{4}, {}}}, {{"layout", std::string("a")}}};
-  EXPECT_EQ(CheckKernel("onednn", "reorder", op_case, {}).refusal, "oneDNN 2.6 has no int64");
+  EXPECT_EQ(CheckKernel("onednn", "reorder", op_case, {}).refusal, "oneDNN has no int64");
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ namespace {
 
 using onednn::Argument;
 using onednn::Choice;
+using onednn::MemoryDesc;
 using onednn::Place;
 using onednn::PrimitiveDesc;
 
@@ -81,68 +82,38 @@ Problem ReadProblem(Direction direction, Algorithm algorithm, const KernelQuery&
   return p;
 }
 
-// The descriptors' common part, in the order oneDNN's init functions take them.
-struct Descriptors {
-  dnnl_memory_desc_t x{};
-  dnnl_memory_desc_t w{};
-  dnnl_memory_desc_t y{};
-  dnnl_memory_desc_t bias{};
-  dnnl_dims_t strides{};
-  dnnl_dims_t dilates{};
-  dnnl_dims_t padding_l{};
-  dnnl_dims_t padding_r{};
-};
-
-Descriptors Fill(const Problem& p, const Choices& choices, const dnnl_memory_desc_t& w) {
-  Descriptors d;
-  d.x = onednn::Describe(p.x, choices.x);
-  d.w = w;
-  d.y = onednn::Describe(p.y, choices.y);
-  if (p.bias) d.bias = onednn::Describe(*p.bias);
-  for (int i = 0; i < p.geometry.rank(); ++i) {
-    const auto s = static_cast<size_t>(i);
-    d.strides[i] = p.geometry.stride[s];
-    d.dilates[i] = p.geometry.dilation[s] - 1;  // oneDNN counts the gaps
-    d.padding_l[i] = p.geometry.pad_begin[s];
-    d.padding_r[i] = p.geometry.pad_end[s];
-  }
-  return d;
+onednn::ConvolutionProblem Fill(const Problem& p, const Choices& choices, const onednn::Format& w) {
+  return {.algorithm = p.algorithm,
+          .x = onednn::Describe(p.x, choices.x),
+          .w = w,
+          .bias = p.bias ? MemoryDesc(onednn::Describe(*p.bias)) : MemoryDesc(),
+          .y = onednn::Describe(p.y, choices.y),
+          .windows = onednn::ConvolutionWindows(p.geometry)};
 }
 
 // The forward descriptor is made for training in any case: it serves as the backward ones' hint too.
-PrimitiveDesc CreateForward(const Problem& p, const Descriptors& d) {
-  dnnl_convolution_desc_t op{};
-  const dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(
-      &op, dnnl_forward_training, p.algorithm, &d.x, &d.w, p.bias ? &d.bias : nullptr, &d.y, d.strides, d.dilates,
-      d.padding_l, d.padding_r);
-  return PrimitiveDesc::Create(status, &op, p.post_ops);
+PrimitiveDesc CreateForward(const Problem& p, const onednn::ConvolutionProblem& filled) {
+  return onednn::Convolution(dnnl_forward_training, filled, p.post_ops);
 }
 
 // Not ok (without a status) when the weights' layout cannot be said with groups.
 PrimitiveDesc CreateDesc(Direction direction, const Problem& p, const Choices& choices) {
-  const std::optional<dnnl_memory_desc_t> w =
+  const std::optional<onednn::Format> w =
       choices.w == Choice::kAny ? onednn::DescribeAnyWeights(p.w, p.groups) : onednn::DescribeWeights(p.w, p.groups);
   if (!w) return {};
-  const Descriptors d = Fill(p, choices, *w);
-  if (direction == Direction::kForward) return CreateForward(p, d);
+  const onednn::ConvolutionProblem filled = Fill(p, choices, *w);
+  if (direction == Direction::kForward) return CreateForward(p, filled);
   // The backward descriptors want the forward one they belong to; only its shapes matter. Its weights are of x's type,
   // also where their gradient is wider.
   const TensorType weights{p.x.dtype, p.w.shape, p.w.layout};
   const PrimitiveDesc hint = CreateForward(p, Fill(p, {}, onednn::DescribeAnyWeights(weights, p.groups)));
   if (!hint.ok()) return {};
-  dnnl_convolution_desc_t op{};
-  const dnnl_status_t status =
-      direction == Direction::kBackwardData
-          ? dnnl_dilated_convolution_backward_data_desc_init(&op, p.algorithm, &d.x, &d.w, &d.y, d.strides, d.dilates,
-                                                             d.padding_l, d.padding_r)
-          : dnnl_dilated_convolution_backward_weights_desc_init(&op, p.algorithm, &d.x, &d.w,
-                                                                p.bias ? &d.bias : nullptr, &d.y, d.strides, d.dilates,
-                                                                d.padding_l, d.padding_r);
-  return PrimitiveDesc::Create(status, &op, {}, &hint);
+  return direction == Direction::kBackwardData ? onednn::ConvolutionBackwardData(filled, hint)
+                                               : onednn::ConvolutionBackwardWeights(filled, hint);
 }
 
 // The descriptions of x, w and y inside a primitive.
-std::array<dnnl_memory_desc_t, 3> TripleOf(Direction direction, const PrimitiveDesc& desc) {
+std::array<MemoryDesc, 3> TripleOf(Direction direction, const PrimitiveDesc& desc) {
   const bool data = direction == Direction::kBackwardData;
   const bool weights = direction == Direction::kBackwardWeights;
   return {desc.md(data ? dnnl_query_diff_src_md : dnnl_query_src_md),

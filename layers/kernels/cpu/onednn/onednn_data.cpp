@@ -15,7 +15,7 @@ using onednn::Place;
 using onednn::PrimitiveDesc;
 
 PrimitiveDesc CreateReorder(const KernelQuery& query) {
-  return PrimitiveDesc::Reorder(onednn::Describe(query.inputs[0]), onednn::Describe(query.outputs[0]));
+  return onednn::Reorder(onednn::Describe(query.inputs[0]), onednn::Describe(query.outputs[0]));
 }
 
 std::string RefuseReorder(const KernelQuery& query) {
@@ -36,11 +36,10 @@ std::unique_ptr<Kernel> MakeReorder(const KernelQuery& query) {
 
 // The axis counts in logical dimensions: the library finds the runs of memory.
 PrimitiveDesc CreateConcat(const KernelQuery& query) {
-  std::vector<dnnl_memory_desc_t> parts;
-  for (const TensorType& type : query.inputs) parts.push_back(onednn::Describe(type));
-  const dnnl_memory_desc_t whole = onednn::Describe(query.outputs[0]);
+  std::vector<onednn::MemoryDesc> parts;
+  for (const TensorType& type : query.inputs) parts.emplace_back(onednn::Describe(type));
   const int axis = CanonicalAxis(query.node.attributes.Int("axis"), query.outputs[0].shape, "axis");
-  return PrimitiveDesc::Concat(parts, &whole, axis);
+  return onednn::Concat(parts, onednn::Describe(query.outputs[0]), axis);
 }
 
 std::string RefuseConcat(const KernelQuery& query) {

@@ -28,13 +28,11 @@ std::vector<float> Floats(const Doubles& values) {
 
 // A reorder with scales multiplies while it copies: by 1/scale to integers, by scale back.
 PrimitiveDesc CreateConversion(const KernelQuery& query) {
-  onednn::PostOps post_ops;
-  post_ops.scales = Floats(query.node.attributes.Get<Doubles>("scales"));
-  post_ops.scale_axis = 0;
+  std::vector<float> scales = Floats(query.node.attributes.Get<Doubles>("scales"));
   if (query.node.op->name == "quantize") {
-    for (float& scale : post_ops.scales) scale = 1 / scale;
+    for (float& scale : scales) scale = 1 / scale;
   }
-  return PrimitiveDesc::Reorder(onednn::Describe(query.inputs[0]), onednn::Describe(query.outputs[0]), post_ops);
+  return onednn::Reorder(onednn::Describe(query.inputs[0]), onednn::Describe(query.outputs[0]), scales);
 }
 
 std::string RefuseConversion(const KernelQuery& query) {
@@ -77,33 +75,21 @@ PrimitiveDesc CreateConvolution(const KernelQuery& query, bool any_weights) {
   const Attributes& a = query.node.attributes;
   const Geometry g = ConvolutionGeometry(query.node.op->name, a, query.inputs[1].shape);
   const int64_t groups = a.Int("groups");
-  const std::optional<dnnl_memory_desc_t> w = any_weights ? onednn::DescribeAnyWeights(query.inputs[1], groups)
-                                                          : onednn::DescribeWeights(query.inputs[1], groups);
+  const std::optional<onednn::Format> w = any_weights ? onednn::DescribeAnyWeights(query.inputs[1], groups)
+                                                      : onednn::DescribeWeights(query.inputs[1], groups);
   if (!w) return {};
-  const dnnl_memory_desc_t x = onednn::Describe(query.inputs[0]);
-  const dnnl_memory_desc_t bias = onednn::Describe(query.inputs[2]);
-  const dnnl_memory_desc_t y = onednn::Describe(query.outputs[0]);
-  dnnl_dims_t strides{};
-  dnnl_dims_t dilates{};
-  dnnl_dims_t padding_l{};
-  dnnl_dims_t padding_r{};
-  for (int i = 0; i < g.rank(); ++i) {
-    const auto s = static_cast<size_t>(i);
-    strides[i] = g.stride[s];
-    dilates[i] = g.dilation[s] - 1;  // oneDNN counts the gaps
-    padding_l[i] = g.pad_begin[s];
-    padding_r[i] = g.pad_end[s];
-  }
-  dnnl_convolution_desc_t op{};
-  const dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(
-      &op, dnnl_forward_inference, dnnl_convolution_direct, &x, &*w, &bias, &y, strides, dilates, padding_l, padding_r);
+  const onednn::ConvolutionProblem p{.x = onednn::Describe(query.inputs[0]),
+                                     .w = *w,
+                                     .bias = onednn::Describe(query.inputs[2]),
+                                     .y = onednn::Describe(query.outputs[0]),
+                                     .windows = onednn::ConvolutionWindows(g)};
   onednn::PostOps post_ops;
   post_ops.scales = Floats(a.Get<Doubles>("scales"));
   post_ops.sum = a.Bool("sum");
   post_ops.sum_scale = static_cast<float>(a.Float("sum_scale"));
   if (post_ops.sum) post_ops.sum_type = onednn::DataType(query.inputs[3].dtype);
   post_ops.relu = a.String("activation") == "relu";
-  return PrimitiveDesc::Create(status, &op, post_ops);
+  return onednn::Convolution(dnnl_forward_inference, p, post_ops);
 }
 
 std::string RefuseConvolution(const KernelQuery& query) {
@@ -120,7 +106,7 @@ std::string RefuseConvolution(const KernelQuery& query) {
   if (!desc.ok()) return desc.Refusal();
   // Signed inputs need a correction for each output channel, which oneDNN keeps behind the weights: no Layout can say
   // that.
-  return desc.md(dnnl_query_weights_md).extra.flags == 0 ? "" : "oneDNN wants weights with sums beside them";
+  return desc.md(dnnl_query_weights_md).format() ? "" : "oneDNN wants weights with sums beside them";
 }
 
 // oneDNN is asked with data channels last and weights of its choice; what it chooses for the weights is proposed as a

@@ -13,23 +13,22 @@ namespace moka {
 namespace {
 
 using onednn::Choice;
+using onednn::Format;
 using onednn::PrimitiveDesc;
 using onednn::ProductDesc;
 using Operands = onednn::ProductOperands;
 
 // [..,m,n] seen as [..,n,m], or as it is.
-dnnl_memory_desc_t Seen(dnnl_memory_desc_t md, bool transposed) {
-  if (!transposed) return md;
-  const int last = md.ndims - 1;
-  std::swap(md.dims[last], md.dims[last - 1]);
-  std::swap(md.padded_dims[last], md.padded_dims[last - 1]);
-  if (md.format_kind != dnnl_blocked) return md;
-  dnnl_blocking_desc_t& blocking = md.format_desc.blocking;
-  std::swap(blocking.strides[last], blocking.strides[last - 1]);
-  for (int b = 0; b < blocking.inner_nblks; ++b) {
-    if (blocking.inner_idxs[b] >= last - 1) blocking.inner_idxs[b] = 2 * last - 1 - blocking.inner_idxs[b];
+Format Seen(Format format, bool transposed) {
+  if (!transposed) return format;
+  const int last = format.ndims - 1;
+  std::swap(format.dims[last], format.dims[last - 1]);
+  std::swap(format.padded_dims[last], format.padded_dims[last - 1]);
+  std::swap(format.strides[last], format.strides[last - 1]);
+  for (int b = 0; b < format.inner_nblks; ++b) {
+    if (format.inner_idxs[b] >= last - 1) format.inner_idxs[b] = 2 * last - 1 - format.inner_idxs[b];
   }
-  return md;
+  return format;
 }
 
 // Choice::kAny leaves the layout of b to the library, which may then pack it for its kernel.
@@ -56,6 +55,12 @@ std::string Refuse(const KernelQuery& query) {
   return ProductDesc(ReadOperands(query, Choice::kFixed)).Refusal();
 }
 
+// The layout that the library packs b in; plain where no Layout says it.
+Layout PackedLayout(const PrimitiveDesc& desc, bool transposed) {
+  const std::optional<Format> packed = desc.md(dnnl_query_weights_md).format();
+  return packed ? onednn::LayoutOf(Seen(*packed, transposed)).value_or(Layout{}) : Layout{};
+}
+
 // Plain but for b, which takes oneDNN's packed layout if that brings another implementation than the layout it has.
 std::optional<LayoutProposal> Propose(const KernelQuery& query) {
   if (!onednn::RefuseTypes(query).empty()) return {};
@@ -68,8 +73,7 @@ std::optional<LayoutProposal> Propose(const KernelQuery& query) {
   if (!free.ok()) return {};
   const PrimitiveDesc fixed = ProductDesc(ReadOperands(plain, Choice::kFixed));
   const bool keeps = fixed.ok() && fixed.implementation() == free.implementation();
-  const dnnl_memory_desc_t packed = Seen(free.md(dnnl_query_weights_md), query.node.attributes.Bool("transpose_b"));
-  proposal.inputs[1] = keeps ? inputs[1].layout : onednn::LayoutOf(packed).value_or(Layout{});
+  proposal.inputs[1] = keeps ? inputs[1].layout : PackedLayout(free, query.node.attributes.Bool("transpose_b"));
   return proposal;
 }
 

@@ -10,6 +10,7 @@ namespace moka {
 namespace {
 
 using onednn::Argument;
+using onednn::MemoryDesc;
 using onednn::Place;
 using onednn::PrimitiveDesc;
 
@@ -40,29 +41,24 @@ struct LrnDescs {
   PrimitiveDesc backward;
 };
 
+onednn::LrnProblem ReadProblem(const KernelQuery& query) {
+  const Attributes& a = query.node.attributes;
+  return {.algorithm = a.String("region") == "across" ? dnnl_lrn_across_channels : dnnl_lrn_within_channel,
+          .x = onednn::Describe(query.inputs[0]),
+          .size = a.Int("size"),
+          .alpha = static_cast<float>(a.Float("alpha")),
+          .beta = static_cast<float>(a.Float("beta")),
+          .k = static_cast<float>(a.Float("k"))};
+}
+
 // The kind matters: a forward pass for training leaves a workspace for the gradient.
 PrimitiveDesc CreateLrnForward(const KernelQuery& query, dnnl_prop_kind_t kind) {
-  const Attributes& a = query.node.attributes;
-  const dnnl_memory_desc_t x = onednn::Describe(query.inputs[0]);
-  const auto region = a.String("region") == "across" ? dnnl_lrn_across_channels : dnnl_lrn_within_channel;
-  dnnl_lrn_desc_t op{};
-  const dnnl_status_t status =
-      dnnl_lrn_forward_desc_init(&op, kind, region, &x, a.Int("size"), static_cast<float>(a.Float("alpha")),
-                                 static_cast<float>(a.Float("beta")), static_cast<float>(a.Float("k")));
-  return PrimitiveDesc::Create(status, &op);
+  return onednn::Lrn(kind, ReadProblem(query));
 }
 
 LrnDescs CreateLrnBackward(const KernelQuery& query) {
-  const Attributes& a = query.node.attributes;
-  const dnnl_memory_desc_t x = onednn::Describe(query.inputs[0]);
-  const auto region = a.String("region") == "across" ? dnnl_lrn_across_channels : dnnl_lrn_within_channel;
   LrnDescs descs{CreateLrnForward(query, dnnl_forward_training), {}};
-  if (!descs.forward.ok()) return descs;
-  dnnl_lrn_desc_t op{};
-  const dnnl_status_t status =
-      dnnl_lrn_backward_desc_init(&op, region, &x, &x, a.Int("size"), static_cast<float>(a.Float("alpha")),
-                                  static_cast<float>(a.Float("beta")), static_cast<float>(a.Float("k")));
-  descs.backward = PrimitiveDesc::Create(status, &op, {}, &descs.forward);
+  if (descs.forward.ok()) descs.backward = onednn::LrnBackward(ReadProblem(query), descs.forward);
   return descs;
 }
 
@@ -74,13 +70,13 @@ std::string RefuseLrn(const KernelQuery& query) {
   const bool across = a.String("region") == "across";
   const bool is_backward = query.node.op->name == "lrn_backward";
   if (!across && query.inputs[0].shape.rank() != 4) return "a region within channels needs two spatial dimensions";
-  if (!across && is_backward) return "oneDNN 2.6 has the gradient within channels only as a plain loop";
+  if (!across && is_backward) return "oneDNN has the gradient within channels only as a plain loop";
   return is_backward ? CreateLrnBackward(query).backward.Refusal()
                      : CreateLrnForward(query, dnnl_forward_inference).Refusal();
 }
 
 std::unique_ptr<Kernel> MakeLrn(const KernelQuery& query) {
-  const dnnl_memory_desc_t x = onednn::Describe(query.inputs[0]);
+  const MemoryDesc x = onednn::Describe(query.inputs[0]);
   auto kernel = std::make_unique<onednn::PrimitiveKernel>();
   kernel->Add(CreateLrnForward(query, dnnl_forward_inference),
               {{DNNL_ARG_SRC, x, Place::kInput, 0}, {DNNL_ARG_DST, x, Place::kOutput, 0}});
@@ -90,17 +86,17 @@ std::unique_ptr<Kernel> MakeLrn(const KernelQuery& query) {
 // Where oneDNN's gradient needs the workspace of its forward pass, that pass is run again into scratch: the op has no
 // hidden tensor, and nothing is kept between the passes.
 std::unique_ptr<Kernel> MakeLrnBackward(const KernelQuery& query) {
-  const dnnl_memory_desc_t x = onednn::Describe(query.inputs[0]);
+  const MemoryDesc x = onednn::Describe(query.inputs[0]);
   const LrnDescs descs = CreateLrnBackward(query);
   Require(descs.backward.ok(), "make follows an accepted query");
   auto kernel = std::make_unique<onednn::PrimitiveKernel>();
   std::vector<Argument> arguments = {{DNNL_ARG_SRC, x, Place::kInput, 0},
                                      {DNNL_ARG_DIFF_DST, x, Place::kInput, 1},
                                      {DNNL_ARG_DIFF_SRC, x, Place::kOutput, 0}};
-  const dnnl_memory_desc_t workspace = descs.backward.md(dnnl_query_workspace_md);
-  if (!onednn::IsEmpty(workspace)) {
-    const int64_t at_workspace = kernel->Book(onednn::BytesOf(workspace));
-    const int64_t at_y = kernel->Book(onednn::BytesOf(x));
+  const MemoryDesc workspace = descs.backward.md(dnnl_query_workspace_md);
+  if (!workspace.is_empty()) {
+    const int64_t at_workspace = kernel->Book(workspace.bytes());
+    const int64_t at_y = kernel->Book(x.bytes());
     kernel->Add(descs.forward, {{DNNL_ARG_SRC, x, Place::kInput, 0},
                                 {DNNL_ARG_DST, x, Place::kScratch, at_y},
                                 {DNNL_ARG_WORKSPACE, workspace, Place::kScratch, at_workspace}});

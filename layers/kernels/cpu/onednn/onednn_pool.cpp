@@ -13,6 +13,7 @@ namespace moka {
 namespace {
 
 using onednn::Argument;
+using onednn::MemoryDesc;
 using onednn::Place;
 using onednn::PrimitiveDesc;
 
@@ -67,31 +68,20 @@ struct Descs {
 // A forward descriptor is needed in any case: it is the hint of the backward one. It is made for training where there
 // is an argmax or a gradient, as only then does oneDNN promise a workspace.
 Descs CreateDescs(const Problem& p, dnnl_alg_kind_t kind, const Geometry& g) {
-  dnnl_dims_t strides{};
-  dnnl_dims_t kernel{};
-  dnnl_dims_t padding_l{};
-  dnnl_dims_t padding_r{};
+  onednn::PoolProblem pool{
+      .algorithm = kind, .x = onednn::Describe(p.x), .y = onednn::DescribeAs(p.y, p.x.layout), .windows = {}};
   for (int i = 0; i < g.rank(); ++i) {
     const auto s = static_cast<size_t>(i);
-    strides[i] = g.stride[s];
-    kernel[i] = g.kernel[s];
-    padding_l[i] = g.pad_begin[s];
+    pool.windows.strides[i] = g.stride[s];
+    pool.windows.kernel[i] = g.kernel[s];
+    pool.windows.pad_begin[i] = g.pad_begin[s];
     // Padding that the windows really reach: oneDNN refuses more.
-    padding_r[i] = (p.y.shape[i + 2] - 1) * g.stride[s] + g.kernel[s] - g.pad_begin[s] - p.x.shape[i + 2];
+    pool.windows.pad_end[i] = (p.y.shape[i + 2] - 1) * g.stride[s] + g.kernel[s] - g.pad_begin[s] - p.x.shape[i + 2];
   }
-  const dnnl_memory_desc_t x = onednn::Describe(p.x);
-  const dnnl_memory_desc_t y = onednn::DescribeAs(p.y, p.x.layout);
   Descs descs;
-  dnnl_pooling_desc_t op{};
   const bool needs_workspace = p.argmax.has_value();
-  dnnl_status_t status = dnnl_pooling_forward_desc_init(
-      &op, needs_workspace || p.is_backward ? dnnl_forward_training : dnnl_forward_inference, kind, &x, &y, strides,
-      kernel, padding_l, padding_r);
-  descs.forward = PrimitiveDesc::Create(status, &op);
-  if (!p.is_backward || !descs.forward.ok()) return descs;
-  op = {};
-  status = dnnl_pooling_backward_desc_init(&op, kind, &x, &y, strides, kernel, padding_l, padding_r);
-  descs.backward = PrimitiveDesc::Create(status, &op, {}, &descs.forward);
+  descs.forward = onednn::Pool(needs_workspace || p.is_backward ? dnnl_forward_training : dnnl_forward_inference, pool);
+  if (p.is_backward && descs.forward.ok()) descs.backward = onednn::PoolBackward(pool, descs.forward);
   return descs;
 }
 
@@ -116,9 +106,7 @@ std::string Refuse(const KernelQuery& query) {
   const Descs descs = CreateDescs(p, *kind, g);
   const PrimitiveDesc& desc = descs.wanted(p);
   if (!desc.ok() || !p.argmax) return desc.Refusal();
-  const dnnl_memory_desc_t workspace = desc.md(dnnl_query_workspace_md);
-  const dnnl_memory_desc_t argmax = onednn::DescribeAs(*p.argmax, p.x.layout);
-  if (dnnl_memory_desc_equal(&workspace, &argmax) == 0) {
+  if (desc.md(dnnl_query_workspace_md) != MemoryDesc(onednn::DescribeAs(*p.argmax, p.x.layout))) {
     return StrCat("oneDNN's workspace is not the argmax ", p.argmax->ToString());
   }
   return {};
@@ -144,8 +132,8 @@ std::unique_ptr<Kernel> Make(const KernelQuery& query) {
   const auto kind = KindOf(p, g);
   Require(kind.has_value(), "make follows an accepted query");
   const Descs descs = CreateDescs(p, *kind, g);
-  const dnnl_memory_desc_t x = onednn::Describe(p.x);
-  const dnnl_memory_desc_t y = onednn::DescribeAs(p.y, p.x.layout);
+  const MemoryDesc x = onednn::Describe(p.x);
+  const MemoryDesc y = onednn::DescribeAs(p.y, p.x.layout);
   std::vector<Argument> arguments;
   if (p.is_backward) {
     arguments = {{DNNL_ARG_DIFF_DST, y, Place::kInput, 0}, {DNNL_ARG_DIFF_SRC, x, Place::kOutput, 0}};

@@ -9,26 +9,23 @@
 namespace moka {
 namespace {
 
+using onednn::MemoryDesc;
 using onednn::Place;
 using onednn::PrimitiveDesc;
 
+int AxisOf(const KernelQuery& query) {
+  return CanonicalAxis(query.node.attributes.Int("axis"), query.inputs[0].shape, "axis");
+}
+
 PrimitiveDesc CreateForward(const KernelQuery& query) {
-  const dnnl_memory_desc_t x = onednn::Describe(query.inputs[0]);
-  const int axis = CanonicalAxis(query.node.attributes.Int("axis"), query.inputs[0].shape, "axis");
-  dnnl_softmax_desc_t op{};
-  const dnnl_status_t status = dnnl_softmax_forward_desc_init(&op, dnnl_forward_training, &x, axis);
-  return PrimitiveDesc::Create(status, &op);
+  return onednn::Softmax(onednn::Describe(query.inputs[0]), AxisOf(query));
 }
 
 // oneDNN makes the gradient of the result y alone: dx = y (dy - sum of y dy) needs no x.
 PrimitiveDesc CreateBackward(const KernelQuery& query) {
-  const dnnl_memory_desc_t y = onednn::Describe(query.inputs[0]);
-  const int axis = CanonicalAxis(query.node.attributes.Int("axis"), query.inputs[0].shape, "axis");
   const PrimitiveDesc forward = CreateForward(query);
   if (!forward.ok()) return {};
-  dnnl_softmax_desc_t op{};
-  const dnnl_status_t status = dnnl_softmax_backward_desc_init(&op, &y, &y, axis);
-  return PrimitiveDesc::Create(status, &op, {}, &forward);
+  return onednn::SoftmaxBackward(onednn::Describe(query.inputs[0]), AxisOf(query), forward);
 }
 
 std::optional<LayoutProposal> Propose(const KernelQuery& query) {
@@ -48,7 +45,7 @@ std::string Refuse(const KernelQuery& query) {
 }
 
 std::unique_ptr<Kernel> Make(const KernelQuery& query) {
-  const dnnl_memory_desc_t x = onednn::Describe(query.inputs[0]);
+  const MemoryDesc x = onednn::Describe(query.inputs[0]);
   auto kernel = std::make_unique<onednn::PrimitiveKernel>();
   if (query.node.op->name == "softmax_backward") {
     kernel->Add(CreateBackward(query), {{DNNL_ARG_DST, x, Place::kInput, 0},

@@ -45,14 +45,14 @@ Cut CutOf(const ProductOperands& o) {
   return cut;
 }
 
-int64_t ElementBytes(const dnnl_memory_desc_t& md) { return static_cast<int64_t>(dnnl_data_type_size(md.data_type)); }
+int64_t ElementBytes(const Format& format) { return static_cast<int64_t>(dnnl_data_type_size(format.data_type)); }
 
 // Cuts an operand down to a stretch of an axis and returns how many bytes further it begins; an axis of one element is
 // the same for all parts.
-int64_t Cutting(dnnl_memory_desc_t& md, int axis, int64_t begin, int64_t count) {
-  if (md.dims[axis] == 1) return 0;
-  md.dims[axis] = md.padded_dims[axis] = count;
-  return begin * md.format_desc.blocking.strides[axis] * ElementBytes(md);
+int64_t Cutting(Format& format, int axis, int64_t begin, int64_t count) {
+  if (format.dims[axis] == 1) return 0;
+  format.dims[axis] = format.padded_dims[axis] = count;
+  return begin * format.strides[axis] * ElementBytes(format);
 }
 
 // The tensor some bytes further on.
@@ -133,9 +133,7 @@ class ProductParts final : public Kernel {
 }  // namespace
 
 PrimitiveDesc ProductDesc(const ProductOperands& o) {
-  dnnl_matmul_desc_t op{};
-  const dnnl_status_t status = dnnl_matmul_desc_init(&op, &o.a, &o.b, o.has_bias ? &o.bias : nullptr, &o.y);
-  return PrimitiveDesc::Create(status, &op, {.relu = o.relu});
+  return Product(o.a, o.b, o.has_bias ? MemoryDesc(o.bias) : MemoryDesc(), o.y, {.relu = o.relu});
 }
 
 std::unique_ptr<Kernel> MakeProduct(const ProductOperands& o) {

@@ -12,10 +12,10 @@ namespace moka::onednn {
 
 // A product as oneDNN sees it: y [..,m,n] = a [..,m,k] b [..,k,n] + bias [1,..,1,n], then a ReLU.
 struct ProductOperands {
-  dnnl_memory_desc_t a{};
-  dnnl_memory_desc_t b{};
-  dnnl_memory_desc_t bias{};
-  dnnl_memory_desc_t y{};
+  Format a;
+  Format b;
+  Format bias;
+  Format y;
   bool has_bias = false;
   bool relu = false;
 };

@@ -1,5 +1,5 @@
-# The libraries that Moka is built with: Debian 12's packages (tools/setup installs them), and CUDA, NCCL and Open MPI
-# where they are.
+# The libraries that Moka is built with: packages of Debian 12 or 13 (tools/setup installs them), and CUDA, NCCL and Open
+# MPI where they are.
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(Protobuf 3.21 REQUIRED)

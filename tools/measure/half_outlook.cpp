@@ -18,7 +18,7 @@ namespace moka {
 namespace {
 
 constexpr double kBytesPerMs = 8e6;  // of one thread, float32
-// What a byte of half types takes, in such of float32: they are widened and rounded, the latter in one instruction
+// A byte of half types takes as long as so many of float32: they are widened and rounded, the latter in one instruction
 // where the processor multiplies bfloat16. Measured on ResNet-20's and ResNet-50's steps (Zen 4).
 constexpr double kRoundedAtOnce = 1.4;
 constexpr double kRoundedInSteps = 2.3;

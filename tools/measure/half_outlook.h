@@ -1,4 +1,4 @@
-// What half precision brings on this CPU: what a user is told where it is emulated, and what `auto` goes by.
+// Tells what half precision brings on this CPU: for the line that says where it is emulated, and for `auto`.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ struct HalfOutlook {
   std::string converted_ops{};  // "convolution, lstm_forward"
 };
 
-// Of a program in half precision beside the same one in float32, both for a CPU.
+// Compares a program in half precision with the same one in float32, both for a CPU.
 HalfOutlook OutlookOf(std::span<const StepReport> half, std::span<const StepReport> wide);
-// Beside its own kernels on float32, where that program is not at hand. All is 0, and the speedup 1, for a program
-// without half types.
+// Compares it with its own kernels on float32, where that program is not at hand. All is 0, and the speedup 1, for a
+// program without half types.
 HalfOutlook OutlookOf(std::span<const StepReport> steps);
 
 // "3 steps convert to float32 and back (convolution); expect 0.7 times the speed of float32"; empty where nothing is

@@ -360,7 +360,7 @@ void ReadStart(const Arguments& arguments, TrainSetup& setup) {
 // computes as it did.
 void SettleTraining(const Arguments& arguments, TrainSetup& setup) {
   SolverParameter& solver = setup.solver;
-  if (PrecisionOf(solver, setup.nets.train, Compute::kFloat32) != Compute::kAuto) return;
+  if (solver.precision() != ComputeName(Compute::kAuto)) return;
   CompileOptions compile = CompileOptionsOf(arguments);
   compile.device = DeviceOf(arguments, &solver);
   TimedOptions options{.turns = {solver.turn().begin(), solver.turn().end()}};

@@ -4,6 +4,8 @@
 
 #if defined(__x86_64__)
 #define MOKA_AVX2 __attribute__((target("avx2")))
+// AVX-512's instructions on registers of AVX2's width.
+#define MOKA_AVX512_256 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
 #if defined(__clang__)
 #define MOKA_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
 #else

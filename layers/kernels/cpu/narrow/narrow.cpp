@@ -4,11 +4,13 @@
 //
 // Along one axis, with stride s and pad p: dx[s*i + f], with f + p = s*h + e, is the sum over j of dy[i + h - j]
 // w[s*j + e]. A thread copies the few rows of dy that some rows of dx need, with zeros around them, so that no sum
-// looks at a border.
+// looks at a border. Half types are widened by that copy, and a row of results is rounded once it is whole.
 #include <algorithm>
 #include <array>
 #include <vector>
 
+#include "core/half.h"
+#include "core/half_spans.h"
 #include "core/size.h"
 #include "core/text.h"
 #include "core/threads/parallel.h"
@@ -66,6 +68,7 @@ class NarrowBackwardData final : public BoundKernel {
  public:
   NarrowBackwardData(const Lanes& lanes, const KernelQuery& query)
       : lanes_(lanes),
+        dtype_(query.inputs[0].dtype),
         dy_(query.inputs[0].shape),
         w_(query.inputs[1]),
         x_(query.outputs[0].shape),
@@ -84,7 +87,9 @@ class NarrowBackwardData final : public BoundKernel {
     width_ = left_ + right;
     band_rows_ = std::min(dy_[2], (kBandRows + g_.kernel[0] - 2) / g_.stride[0] + 2);
     weight_floats_ = g_.kernel[0] * g_.kernel[1] * blocks_ * x_[1] * L();
-    part_bytes_ = RoundUp(Size(band_rows_) * blocks_ * width_ * L() * int64_t{sizeof(float)}, kLineBytes).value();
+    band_bytes_ = RoundUp(Size(band_rows_) * blocks_ * width_ * L() * int64_t{sizeof(float)}, kLineBytes).value();
+    const Size row_bytes = IsHalf(dtype_) ? Size(x_[1]) * x_[3] * int64_t{sizeof(float)} : Size(0);
+    part_bytes_ = (Size(band_bytes_) + RoundUp(row_bytes, kLineBytes)).value();
     weight_bytes_ = RoundUp(Size(weight_floats_) * int64_t{sizeof(float)}, kLineBytes).value();
     const int64_t rows = g_.kernel[0] * parts_;
     // Each part has its lists of rows from the start, so that a run allocates nothing.
@@ -118,7 +123,14 @@ class NarrowBackwardData final : public BoundKernel {
 
   // w [K,C,rows,columns] as [row][column][K blocks][C][L of K]; the columns of a phase behind each other.
   void PackWeights() const {
-    const float* w = in<float>(1);
+    if (dtype_ == DType::kFloat32) return PackWeightsOf(in<float>(1), [](float w) { return w; });
+    if (dtype_ == DType::kBFloat16) {
+      return PackWeightsOf(in<BFloat16>(1), [](BFloat16 w) { return FloatOfBFloat16(w.bits); });
+    }
+    PackWeightsOf(in<Half>(1), [](Half w) { return FloatOfHalf(w.bits); });
+  }
+  template <class T, class ToFloat>
+  void PackWeightsOf(const T* w, ToFloat&& to_float) const {
     auto* to = scratch<float>();
     const int64_t block_stride = WeightStride(0, L());
     const int64_t k_stride = WeightStride(0, 1);
@@ -127,11 +139,11 @@ class NarrowBackwardData final : public BoundKernel {
     for (int64_t row = 0; row < g_.kernel[0]; ++row) {
       for (const TapPhase& phase : phases_) {
         for (int64_t j = 0; j < phase.taps; ++j) {
-          const float* tap = w + (row * g_.kernel[1] + phase.e + j * g_.stride[1]) * tap_stride;
+          const T* tap = w + (row * g_.kernel[1] + phase.e + j * g_.stride[1]) * tap_stride;
           for (int64_t i = 0; i < blocks_ * x_[1]; ++i) {
-            const float* from = tap + i / x_[1] * block_stride + i % x_[1] * c_stride;
+            const T* from = tap + i / x_[1] * block_stride + i % x_[1] * c_stride;
             const int64_t outputs = std::min(L(), dy_[1] - i / x_[1] * L());
-            for (int64_t k = 0; k < L(); ++k) *to++ = k < outputs ? from[k * k_stride] : 0;
+            for (int64_t k = 0; k < L(); ++k) *to++ = k < outputs ? to_float(from[k * k_stride]) : 0;
           }
         }
       }
@@ -150,17 +162,24 @@ class NarrowBackwardData final : public BoundKernel {
     for (int64_t r = first; r < last; ++r) MakeRow(image, r, begin, end, band, part);
   }
 
+  // Where a row of results of a half type is made, in float32: [channel][column].
+  float* WideRow(int64_t part) const { return scratch<float>(weight_bytes_ + part * part_bytes_ + band_bytes_); }
+
   int64_t RowFloats() const { return blocks_ * width_ * L(); }
 
   // A row of dy as [block][column from -left_ on][L].
   void CopyRow(int64_t image, int64_t q, float* to) const {
     const int64_t plane = dy_[2] * dy_[3] * L();
     const int64_t count = std::min(dy_[3], width_ - left_) * L();
-    const float* from = in<float>(0) + image * blocks_ * plane + q * dy_[3] * L();
+    int64_t from = image * blocks_ * plane + q * dy_[3] * L();
     for (int64_t b = 0; b < blocks_; ++b, from += plane) {
       to = std::fill_n(to, left_ * L(), 0.0F);
-      to = std::copy_n(from, count, to);
-      to = std::fill_n(to, (width_ - left_) * L() - count, 0.0F);
+      if (IsHalf(dtype_)) {
+        Widen(dtype_, in<uint16_t>(0) + from, count, to);
+      } else {
+        std::copy_n(in<float>(0) + from, count, to);
+      }
+      to = std::fill_n(to + count, (width_ - left_) * L() - count, 0.0F);
     }
   }
 
@@ -188,15 +207,23 @@ class NarrowBackwardData final : public BoundKernel {
       row.block_stride = width_ * L();
       row.channels = x_[1];
       row.count = phase.count;
-      row.x = out<float>(0) + (image * x_[1] * x_[2] + r) * x_[3] + f;
+      row.x = IsHalf(dtype_) ? WideRow(part) + f : out<float>(0) + RowAt(image, 0, r) + f;
       row.step = g_.stride[1];
-      row.channel_stride = x_[2] * x_[3];
+      row.channel_stride = IsHalf(dtype_) ? x_[3] : x_[2] * x_[3];
       lanes_.row(row);
       weights += phase.taps * tap_floats;
     }
+    for (int64_t c = 0; c < x_[1] && IsHalf(dtype_); ++c) {
+      Narrow(dtype_, WideRow(part) + c * x_[3], x_[3], out<uint16_t>(0) + RowAt(image, c, r));
+    }
+  }
+
+  int64_t RowAt(int64_t image, int64_t channel, int64_t row) const {
+    return ((image * x_[1] + channel) * x_[2] + row) * x_[3];
   }
 
   const Lanes& lanes_;
+  DType dtype_;   // of all tensors
   Shape dy_;      // [N,K,..]
   TensorType w_;  // [K,C,..]
   Shape x_;       // [N,C,..]
@@ -211,14 +238,24 @@ class NarrowBackwardData final : public BoundKernel {
   int64_t band_rows_ = 0;         // the most rows of dy that a band needs
   int64_t weight_floats_ = 0;
   int64_t weight_bytes_ = 0;
-  int64_t part_bytes_ = 0;
+  int64_t band_bytes_ = 0;
+  int64_t part_bytes_ = 0;           // of a band, and of a row of results
   std::vector<const float*> row_y_;  // [parts][window rows]
   std::vector<const float*> row_w_;
 };
 
+std::string RefuseUnlessOneType(const KernelQuery& query) {
+  const DType dtype = query.inputs[0].dtype;
+  if (!IsHalf(dtype) && dtype != DType::kFloat32) return StrCat("only float32 and half types, found ", NameOf(dtype));
+  for (const TensorType& type : {query.inputs[1], query.outputs[0]}) {
+    if (type.dtype != dtype) return StrCat("only tensors of one type, found ", NameOf(dtype), " and ", type.ToString());
+  }
+  return {};
+}
+
 // Returns why the arithmetic does not cover the node, whatever its layouts; empty: it does.
 std::string RefuseShapes(const KernelQuery& query) {
-  if (std::string reason = RefuseUnlessFloat32(query); !reason.empty()) return reason;
+  if (std::string reason = RefuseUnlessOneType(query); !reason.empty()) return reason;
   const Shape& w = query.inputs[1].shape;
   const Shape& x = query.outputs[0].shape;
   if (w.rank() != 4) return StrCat("only windows of two dimensions, the weights are ", w.ToString());

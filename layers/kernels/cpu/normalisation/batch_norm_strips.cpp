@@ -332,7 +332,7 @@ MOKA_INLINE void ApplyGradientMasked(const StripShape& s, const BackwardCoeffici
 // bits are the same in all, but for the smallest numbers of bfloat16.
 #if defined(__x86_64__)
 template <class F>
-MOKA_AVX512 void WithAvx512(const F& f) {
+MOKA_AVX512_256 void WithAvx512(const F& f) {
   f(AtOnce());
 }
 template <class F>

@@ -1,7 +1,7 @@
 // The processor and oneDNN are both asked, as oneDNN may be held to less by DNNL_MAX_CPU_ISA.
 #include "layers/kernels/cpu/instructions.h"
 
-#include "layers/kernels/cpu/onednn/onednn.h"
+#include <dnnl.h>
 
 namespace moka {
 namespace {

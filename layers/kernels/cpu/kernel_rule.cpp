@@ -30,11 +30,10 @@ constexpr std::array<Rate, 6> kRates = {{
     {"batch_lanes_winograd", 3.0e8, false, true},
     {"narrow", 1.0e8, false, false},
 }};
-// oneDNN in bfloat16, of its rate in float32: with dot products of pairs (measured on ResNet-50's shapes, Zen 4), with
-// tiles (AMX), and with AVX-512 alone, where it widens.
+// oneDNN in bfloat16, of its rate in float32: with dot products of pairs (measured on ResNet-50's shapes, Zen 4) and
+// with tiles (AMX).
 constexpr double kPairsShare = 2.0;
 constexpr double kTilesShare = 4.0;
-constexpr double kWideningShare = 0.4;
 // The rate of every kernel of a matrix product: they are as fast as each other, so the first listed is taken.
 constexpr double kProductFlopsPerMs = 1.65e8;
 // Images in lanes read all of x for each of few products where a kernel has one tap.
@@ -51,7 +50,7 @@ double PaddedShare(int64_t count, int64_t lanes) {
 // How many times as fast a row multiplies such factors as float32.
 double ShareOf(std::string_view row, DType factors) {
   if (row != "onednn" || factors != DType::kBFloat16) return 1;
-  return HasTiles() ? kTilesShare : HasBFloat16Pairs() ? kPairsShare : kWideningShare;
+  return HasTiles() ? kTilesShare : kPairsShare;
 }
 
 // The weights [K,C/groups,k..] of a convolution or of one of its gradients.

@@ -11,6 +11,7 @@
 #include "core/text.h"
 #include "core/threads/parallel.h"
 #include "graph/graph.h"
+#include "layers/kernels/cpu/instructions.h"
 
 namespace moka::onednn {
 namespace {
@@ -227,6 +228,13 @@ std::string RefuseTypes(const KernelQuery& query) {
     }
   }
   return {};
+}
+
+std::string RefuseFactors(const KernelQuery& query) {
+  if (query.inputs[0].dtype == DType::kBFloat16 && !HasBFloat16Pairs()) {
+    return "without AVX512-BF16 oneDNN multiplies bfloat16 at less than half of float32's rate";
+  }
+  return RefuseTypes(query);
 }
 
 }  // namespace moka::onednn

@@ -182,7 +182,7 @@ std::optional<Layouts> ChooseLayouts(Direction direction, Problem p) {
 
 template <Direction kDirection, Algorithm kAlgorithm>
 std::string RefuseWhole(const KernelQuery& query) {
-  if (std::string reason = onednn::RefuseTypes(query); !reason.empty()) return reason;
+  if (std::string reason = onednn::RefuseFactors(query); !reason.empty()) return reason;
   const Problem p = ReadProblem(kDirection, kAlgorithm, query);
   if (p.bias && !p.bias->layout.is_plain()) return "the bias is not plain";
   if (p.post_ops.sum && query.inputs.back() != p.y) {
@@ -197,7 +197,7 @@ std::string RefuseWhole(const KernelQuery& query) {
 
 template <Direction kDirection, Algorithm kAlgorithm>
 std::optional<LayoutProposal> Propose(const KernelQuery& query) {
-  if (!onednn::RefuseTypes(query).empty()) return {};
+  if (!onednn::RefuseFactors(query).empty()) return {};
   std::optional<OneThread> alone;
   const std::vector<TensorType> sums = Widened(query.outputs);
   KernelQuery run = query;

@@ -50,7 +50,7 @@ Operands ReadOperands(const KernelQuery& query, Choice b) {
 }
 
 std::string Refuse(const KernelQuery& query) {
-  if (std::string reason = onednn::RefuseTypes(query); !reason.empty()) return reason;
+  if (std::string reason = onednn::RefuseFactors(query); !reason.empty()) return reason;
   if (query.inputs.size() > 2 && !query.inputs[2].layout.is_plain()) return "the bias is not plain";
   return ProductDesc(ReadOperands(query, Choice::kFixed)).Refusal();
 }
@@ -63,7 +63,7 @@ Layout PackedLayout(const PrimitiveDesc& desc, bool transposed) {
 
 // Plain but for b, which takes oneDNN's packed layout if that brings another implementation than the layout it has.
 std::optional<LayoutProposal> Propose(const KernelQuery& query) {
-  if (!onednn::RefuseTypes(query).empty()) return {};
+  if (!onednn::RefuseFactors(query).empty()) return {};
   std::vector<TensorType> inputs(query.inputs.begin(), query.inputs.end());
   LayoutProposal proposal{std::vector<Layout>(inputs.size()), {Layout{}}};
   for (TensorType& type : inputs) type.layout = {};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/device/device.h"
 #include "core/half.h"
 #include "data/pipeline/memory_pipeline.h"
 #include "optim/precision.h"
@@ -139,6 +140,7 @@ TEST(PrecisionTrainingTest, AScaleLeavesUpdatesAsTheyAre) {
 
 // On GPUs norms, checks and updates of all weights are a few kernels, with the same results as one by one.
 TEST(PrecisionTrainingTest, UpdatesAreGroupedOnGpus) {
+  if (CudaRuntime().empty()) GTEST_SKIP() << "this moka was built without CUDA";
   CompileOptions together;
   together.device = Device{DeviceKind::kCuda, Device::kRehearsed};
   CompileOptions apart = together;

@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "tests/tools/cli_fixture.h"
+#include "tests/tools/ranks/two_programs.h"
 
 namespace moka {
 namespace {
@@ -50,11 +51,9 @@ class RanksDifferTest : public CliTest, public testing::WithParamInterface<Diffe
     const std::string threads = more.starts_with("--threads") ? "" : "--threads=1 ";
     return StrCat(" train solver.prototxt ", run, threads, more);
   }
-  // Ends with code 124 where the ranks wait for each other for ever.
   static Outcome Both(const std::string& first, const std::string& second) {
-    return RunShell(StrCat("cd '", folder_.string(), "' && rm -rf runs/r-0001 && OMP_NUM_THREADS=1 timeout 30 mpirun ",
-                           "--oversubscribe --bind-to none -np 1 ", first, " : -np 1 ", second),
-                    folder_);
+    const std::string line = UnderMpirun(first, second, folder_);
+    return RunShell(StrCat("cd '", folder_.string(), "' && rm -rf runs/r-0001 && ", line), folder_);
   }
   static std::string Program() { return StrCat("'", MOKA_BINARY, "'"); }
 };

@@ -2,6 +2,7 @@
 // says nothing of what has not changed; ranks of several working folders share the run's.
 #include "optim/checkpoint/checkpoint.h"
 #include "tests/tools/cli_fixture.h"
+#include "tests/tools/ranks/two_programs.h"
 
 namespace moka {
 namespace {
@@ -66,16 +67,15 @@ class SharedFolderTest : public ResumedRanksTest {
  protected:
   static Outcome Both(const std::string& words, const std::string& first, const std::string& second) {
     const std::string moka = StrCat("'", MOKA_BINARY, "' train --threads=1 ", words);
-    return RunShell(StrCat("cd '", folder_.string(), "' && OMP_NUM_THREADS=1 timeout 30 mpirun --oversubscribe ",
-                           "--bind-to none -np 1 ", first, moka, " : -np 1 ", second, moka),
-                    folder_);
+    const std::string line = UnderMpirun(first + moka, second + moka, folder_);
+    return RunShell(StrCat("cd '", folder_.string(), "' && ", line), folder_);
   }
 };
 
 TEST_F(SharedFolderTest, RanksOfTwoWorkingFoldersKeepOneRun) {
   fs::create_directories(folder_ / "elsewhere");
   for (const char* file : {"net.prototxt", "solver.prototxt"}) fs::copy(folder_ / file, folder_ / "elsewhere" / file);
-  const Outcome outcome = Both("solver.prototxt --run=two", "", "-wdir elsewhere ");
+  const Outcome outcome = Both("solver.prototxt --run=two", "", "-C elsewhere ");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_TRUE(fs::exists(folder_ / "runs/two-0001/log.rank1.txt"));
   EXPECT_FALSE(fs::exists(folder_ / "elsewhere/runs"));

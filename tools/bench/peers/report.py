@@ -70,9 +70,19 @@ def half_row(result):
     return "| " + " | ".join(cells) + " |"
 
 
+def build_row(result):
+    other = result["other"]
+    cells = [f"{result['net']} {result['mode']}, batch {result['batch']}, {result['precision']}",
+             spread(result["contenders"]["moka"]), spread(result["contenders"][other["label"]]),
+             f"**{other['ratio']['median']:.2f}** [{other['ratio']['min']:.2f}..{other['ratio']['max']:.2f}]"]
+    return "| " + " | ".join(cells) + " |"
+
+
 def table(found):
-    """Rows of one kind: in bfloat16, or the others."""
-    if is_half(found[0]):
+    """Rows of one kind: beside another build, in bfloat16, or the others."""
+    if found and "other" in found[0]:
+        return "\n".join([f"| work | this build | {found[0]['other']['label']} | ratio |\n|---|---|---|---|", *map(build_row, found)])
+    if found and is_half(found[0]):
         return "\n".join([HALF_HEAD, *map(half_row, found)])
     return "\n".join([HEAD, *map(row, found)])
 
@@ -141,6 +151,7 @@ def write(folder, path):
     found = results(folder)
     text = between(text, "tools/bench/compare --report", table([r for r in found if not is_half(r)]))
     text = between(text, "tools/bench/compare --precision bfloat16", table([r for r in found if is_half(r)]))
+    text = between(text, "tools/bench/compare --other", table(results(folder / "builds")))
     text = between(text, "tools/bench/curve", curves(folder / "curves"))
     path.write_text(text, encoding="utf-8")
     print(path)

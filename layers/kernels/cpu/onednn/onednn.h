@@ -83,7 +83,7 @@ class PrimitiveKernel final : public Kernel {
 
 // Reasons shared by all: a dtype oneDNN does not know, an empty tensor. Empty if there is none.
 std::string RefuseTypes(const KernelQuery& query);
-// Of a product or convolution: also factors that the library multiplies slower than conversions to float32 would take.
+// Also refuses factors of a product or convolution that oneDNN multiplies slower than conversions to float32 take.
 std::string RefuseFactors(const KernelQuery& query);
 
 }  // namespace moka::onednn

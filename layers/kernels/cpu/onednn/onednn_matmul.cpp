@@ -55,10 +55,18 @@ std::string Refuse(const KernelQuery& query) {
   return ProductDesc(ReadOperands(query, Choice::kFixed)).Refusal();
 }
 
-// The layout that the library packs b in; plain where no Layout says it.
-Layout PackedLayout(const PrimitiveDesc& desc, bool transposed) {
+// Bytes that the blocks of b may add to it, and how many times as large they may make it.
+constexpr int64_t kLittlePadding = int64_t{1} << 20;
+constexpr int64_t kMostPadded = 2;
+
+// The layout that the library packs b in; plain where no Layout says it, and where it would be mostly padding: oneDNN 3
+// has blocks of 64 columns for two, which make 4 GiB of 128 MiB.
+Layout PackedLayout(const PrimitiveDesc& desc, const TensorType& b, bool transposed) {
   const std::optional<Format> packed = desc.md(dnnl_query_weights_md).format();
-  return packed ? onednn::LayoutOf(Seen(*packed, transposed)).value_or(Layout{}) : Layout{};
+  const Layout layout = packed ? onednn::LayoutOf(Seen(*packed, transposed)).value_or(Layout{}) : Layout{};
+  const int64_t plain = TensorType{b.dtype, b.shape, {}}.Bytes();
+  const int64_t bytes = TensorType{b.dtype, b.shape, layout}.Bytes();
+  return bytes - plain > kLittlePadding && bytes / kMostPadded > plain ? Layout{} : layout;
 }
 
 // Plain but for b, which takes oneDNN's packed layout if that brings another implementation than the layout it has.
@@ -73,7 +81,8 @@ std::optional<LayoutProposal> Propose(const KernelQuery& query) {
   if (!free.ok()) return {};
   const PrimitiveDesc fixed = ProductDesc(ReadOperands(plain, Choice::kFixed));
   const bool keeps = fixed.ok() && fixed.implementation() == free.implementation();
-  proposal.inputs[1] = keeps ? inputs[1].layout : PackedLayout(free, query.node.attributes.Bool("transpose_b"));
+  proposal.inputs[1] =
+      keeps ? inputs[1].layout : PackedLayout(free, inputs[1], query.node.attributes.Bool("transpose_b"));
   return proposal;
 }
 

@@ -432,13 +432,17 @@ int RunTrain(const Arguments& arguments) {
     RequireSameFields(*world, FieldsOfStart(arguments));
     const bool is_alone = LooksInside(arguments) && !ExplainsComm(arguments);
     return Train(arguments, is_alone ? nullptr : world.get());
-  } catch (const Error& error) {
+  } catch (Error& error) {
     world->Fail(error.what());
     // If another rank's words came first, they need not be repeated.
     const std::string said = world->transport().failure();
     const bool is_own = world->is_first() || error.kind() != ErrorKind::kPeer ||
                         said.starts_with(StrCat(world->NameOf(world->rank()), ": "));
-    if (is_own) throw;
+    if (is_own) {
+      // A launcher may end the first rank before it has said whose error it is.
+      if (!world->is_first()) error.AddNote(StrCat("on ", world->NameOf(world->rank())));
+      throw;
+    }
     LogToFile(StrCat("error: ", error.what()));
     std::this_thread::sleep_for(kLastWords);
     return static_cast<int>(ErrorKind::kPeer);

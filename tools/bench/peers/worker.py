@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 def moka_command(binary, net, mode, batch, threads, special):
     """The folder of the net, and Moka's worker on it."""
-    folder = next((p for p in (f"models/{net}", f"tools/bench/nets/{net}") if (ROOT / p).is_dir()), net)
+    folder = next((p for p in (f"tools/bench/nets/{net}", f"models/{net}") if (ROOT / p).is_dir()), net)
     command = [binary, "bench", "model", folder, f"--{mode}", "--threads", str(threads), "--worker",
                *special.get("moka", [])]
     if "items" not in special:

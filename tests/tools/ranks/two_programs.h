@@ -10,8 +10,8 @@
 
 namespace moka {
 
-// Writes the commands beside what they work on, and returns the line of a shell in `folder` that runs them; it ends with
-// code 124 where the ranks wait for each other for ever.
+// Writes the commands beside what they work on, and returns the line of a shell in `folder` that runs them; it ends
+// with code 124 where the ranks wait for each other for ever.
 inline std::string UnderMpirun(const std::string& first, const std::string& second,
                                const std::filesystem::path& folder) {
   WriteFileAtomically(folder / "ranks.sh", StrCat("if [ \"$OMPI_COMM_WORLD_RANK\" = 0 ]; then\n  exec env ", first,

@@ -53,10 +53,11 @@ struct InSteps {
   MOKA_INLINE static void Round(const Float8& v, Short8& halves);
 };
 // By AVX512-BF16's one, which differs for numbers below the smallest normal one alone: they become 0. It is spelled
-// out, since bodies are inlined from functions that know no such instruction.
+// out, since bodies are inlined from functions that know no such instruction; Clang wants to see a function's
+// registers before it is inlined, and does it in steps.
 struct AtOnce {
   MOKA_INLINE static void Round(const Float8& v, Short8& halves) {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(__clang__)
     asm("vcvtneps2bf16 %1, %0" : "=x"(halves) : "x"(v));
 #else
     InSteps::Round(v, halves);

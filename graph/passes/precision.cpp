@@ -143,7 +143,9 @@ class PrecisionPass {
 
 bool AssignPrecision(Graph& graph, const PassContext& context) {
   const Compute compute = context.options.compute;
-  Require(compute != Compute::kAuto, "a precision is chosen before a program is compiled");
+  if (compute == Compute::kAuto) {
+    throw Error(ErrorKind::kConfig, {}, "precision auto is not chosen here", "name float32, bfloat16 or float16");
+  }
   if (compute != Compute::kFloat16 && compute != Compute::kBFloat16) return false;
   return PrecisionPass(graph, context.options, compute == Compute::kFloat16 ? DType::kFloat16 : DType::kBFloat16).Run();
 }

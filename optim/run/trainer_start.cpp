@@ -136,6 +136,9 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
   RefuseBesideTurns(solver_, nets, processes(), options_.compile.compute);
   StartPipeline(nets.train);
   const Compute compute = PrecisionOf(solver_, nets.train, options_.compile.compute);
+  if (compute == Compute::kAuto) {
+    FailToStart(solver_, "precision", "precision auto is chosen by moka train; a program names float32 or bfloat16");
+  }
   CheckDistributedWords(solver_);
   cold_ = StartCold(solver_, nets, options_);
   (void)EvaluationOf(solver_);

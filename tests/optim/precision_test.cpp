@@ -312,6 +312,9 @@ TEST(PrecisionFieldsTest, SolverThenNetThenTheFallback) {
   EXPECT_EQ(PrecisionOf(Solver(""), half, Compute::kFloat32), Compute::kFloat16);
   EXPECT_EQ(PrecisionOf(Solver("precision: \"bf16\""), half, Compute::kFloat32), Compute::kBFloat16);
   EXPECT_EQ(PrecisionOf(Solver("precision: \"fp32\""), half, Compute::kFloat16), Compute::kFloat32);
+  EXPECT_EQ(PrecisionOf(Solver("precision: \"auto\""), half, Compute::kFloat32), Compute::kAuto);
+  const Caught not_chosen = ErrorOf([] { Training("precision: \"auto\"", ConvNet(), {}); });
+  EXPECT_EQ(not_chosen.kind, ErrorKind::kConfig) << "no program is compiled with it";
   const Caught caught = ErrorOf([&] { PrecisionOf(Solver("precision: \"float61\""), plain, Compute::kFloat32); });
   EXPECT_EQ(caught.kind, ErrorKind::kConfig);
   EXPECT_THAT(caught.text, testing::HasSubstr("solver.prototxt:1"));

@@ -10,6 +10,8 @@
 #include "core/device/device.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "graph/kernel_search.h"
+#include "layers/kernels/cpu/kernel_rule.h"
 #include "optim/precision.h"
 #include "proto/text/overrides.h"
 #include "tools/measure/half_outlook.h"
@@ -40,6 +42,7 @@ std::vector<StepReport> StepsOf(std::span<const NetParameter> nets, Phase phase,
   compile.compute = compute;
   compile.on_compiled = nullptr;
   compile.on_pass = nullptr;
+  compile.search = std::make_shared<KernelSearch>(MillisecondsByRule);  // whatever the program itself goes by
   options.has_precision = true;
   const std::unique_ptr<TimedNet> net = MakeTimedNet(nets, phase, compile, options);
   std::vector<StepReport> steps;

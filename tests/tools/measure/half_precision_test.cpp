@@ -90,7 +90,7 @@ TEST(HalfOutlookTest, ProductsAreAsFastAsTheCpuMultipliesThem) {
 }
 
 TEST(AutoPrecisionTest, TakesBFloat16WhereItIsClearlyFaster) {
-  TrainingNets training = ReadTrainingNets(StrCat(MOKA_SOURCE_DIR, "/models/resnet18"), {}, {});
+  TrainingNets training = ReadTrainingNets(StrCat(MOKA_SOURCE_DIR, "/models/mobilenet_v1"), {}, {});
   EXPECT_EQ(AutoPrecision(training.nets, TRAIN, {}, {.batch = 2}),
             HasBFloat16Pairs() ? Compute::kBFloat16 : Compute::kFloat32);
   training.nets[0].set_default_forward_type(FLOAT);

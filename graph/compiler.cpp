@@ -267,6 +267,10 @@ class FrozenProgram : public Program {
       const std::vector<TensorType> outputs = graph_.OutputTypes(node);
       report.types = StrCat(TypesText(outputs), " <- ", TypesText(inputs));
       if (!inputs.empty()) report.factors = inputs[0].dtype;
+      if (node.op->precision == Precision::kPrefer16) {
+        const auto half = std::ranges::find_if(inputs, [](const TensorType& type) { return IsHalf(type.dtype); });
+        if (half != inputs.end()) report.factors = half->dtype;
+      }
       if (!node.op->is_alias) {
         for (const TensorType& type : inputs) report.bytes += type.Bytes();
         for (const TensorType& type : outputs) report.bytes += type.Bytes();

@@ -22,7 +22,7 @@ struct StepReport {
   std::string implementation;  // inside it
   std::string types;           // "float32[..] <- float32[..], ..."
   int64_t flops = 0;
-  DType factors = DType::kFloat32;    // of its first input: what a product multiplies
+  DType factors = DType::kFloat32;    // what a product multiplies: of its half input, or of its first
   int64_t bytes = 0;                  // read and written
   bool is_constant = false;           // runs in RefreshConstants only
   std::vector<std::string> refusals;  // of kernels listed before the one that was taken: their names and reasons

@@ -84,21 +84,22 @@ class PrecisionPass {
     changed_ = changed_ || before != graph_.OutputTypes(node);
   }
 
+  static bool MayBeHalf(const Node& node, size_t input) {
+    return node.op->takes_half == nullptr || node.op->takes_half(node.attributes, static_cast<int>(input));
+  }
+
   void Visit(const Node& node) {
-    const auto may_be_half = [&](size_t input) {
-      return node.op->takes_half == nullptr || node.op->takes_half(node.attributes, static_cast<int>(input));
-    };
     bool is_half = !IsKept(node);
     if (is_half && node.op->precision == Precision::kFollow) {
       is_half = false;
       for (size_t i = 0; i < node.inputs.size(); ++i) {
-        is_half = is_half || (IsHalf(TypeOf(node.inputs[i])) && may_be_half(i));
+        is_half = is_half || (IsHalf(TypeOf(node.inputs[i])) && MayBeHalf(node, i));
       }
     }
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const DType from = TypeOf(node.inputs[i]);
       if (from != DType::kFloat32 && !IsHalf(from)) continue;
-      const DType wanted = is_half && may_be_half(i) ? half_ : DType::kFloat32;
+      const DType wanted = is_half && MayBeHalf(node, i) ? half_ : DType::kFloat32;
       graph_.SetInput(node.id, static_cast<int>(i), Cast(node.inputs[i], wanted, node.origin));
     }
     Retype(node, node.attributes);
@@ -106,8 +107,15 @@ class PrecisionPass {
 
   // Whether all who read a value compute in float32 from it: then it need not be rounded.
   bool IsReadInFloat32(ValueId id) const {
-    return std::ranges::all_of(uses_[static_cast<size_t>(id)],
-                               [&](NodeId reader) { return !graph_.IsAlive(reader) || IsKept(graph_.node(reader)); });
+    return std::ranges::all_of(uses_[static_cast<size_t>(id)], [&](NodeId reader) {
+      if (!graph_.IsAlive(reader)) return true;
+      const Node& node = graph_.node(reader);
+      if (IsKept(node)) return true;
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        if (node.inputs[i] == id && MayBeHalf(node, i)) return false;
+      }
+      return true;
+    });
   }
 
   // A result of the shape of a half input is half as that is: smaller inputs are coefficients.

@@ -4,10 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "core/device/tensor.h"
+#include "core/half.h"
 #include "core/rng.h"
 #include "core/threads/parallel.h"
 
@@ -116,6 +120,89 @@ TEST(Gemm, ThreadsDoNotChangeABit) {
     }
   }
   SetThreadCount(threads);
+}
+
+// Tiles of pairs of bfloat16: rounded as core/half.h rounds, packed, multiplied, added to what C holds.
+
+struct PairCase {
+  int64_t rows, k, columns;
+  bool adds;
+};
+
+std::vector<const Tiles*> AllPairTiles() {
+  std::vector<const Tiles*> all;
+  for (const Tiles* tiles : {Avx512PairTiles(), AmxPairTiles()}) {
+    if (tiles != nullptr) all.push_back(tiles);
+  }
+  return all;
+}
+
+std::vector<uint16_t> Rounded(const Tiles& tiles, const std::vector<float>& values) {
+  std::vector<uint16_t> halves(values.size());
+  std::vector<float> words(values.size() / 2);
+  tiles.round(values.data(), static_cast<int64_t>(values.size()), words.data());
+  std::memcpy(halves.data(), words.data(), 2 * halves.size());
+  return halves;
+}
+
+void ExpectPairProduct(const Tiles& tiles, const PairCase& c) {
+  SCOPED_TRACE(testing::Message() << tiles.name << " " << c.rows << "x" << c.k << "x" << c.columns);
+  const std::vector<uint16_t> a = Rounded(tiles, Random(c.rows * c.k, 1));     // [rows,k]
+  const std::vector<uint16_t> b = Rounded(tiles, Random(c.columns * c.k, 2));  // [columns,k]
+  const int64_t depth = c.k / 2;
+  const auto words = [](const std::vector<uint16_t>& halves) { return reinterpret_cast<const float*>(halves.data()); };
+  std::vector<float> rows(static_cast<size_t>(c.rows * depth));
+  std::vector<float> panel(static_cast<size_t>(tiles.columns * depth), NAN);
+  tiles.pack_rows({words(a), depth, 1}, c.rows, depth, rows.data());
+  tiles.pack_panels({words(b), 1, depth}, depth, c.columns, panel.data());
+  const int64_t stride = tiles.columns + 3;
+  const std::vector<float> held = Random(c.rows * stride, 3);
+  std::vector<float> y = held;
+  const TileArgs args{
+      .depth = depth, .a = rows.data(), .b = panel.data(), .c = y.data(), .c_stride = stride, .adds = c.adds};
+  tiles.run(args, static_cast<int>(c.rows));
+  for (int64_t i = 0; i < c.rows; ++i) {
+    for (int64_t j = 0; j < stride; ++j) {
+      const auto at = static_cast<size_t>(i * stride + j);
+      double sum = c.adds ? held[at] : 0;
+      for (int64_t p = 0; p < c.k && j < c.columns; ++p) {
+        sum += double{FloatOfBFloat16(a[static_cast<size_t>(i * c.k + p)])} *
+               FloatOfBFloat16(b[static_cast<size_t>(j * c.k + p)]);
+      }
+      if (j < c.columns) {
+        ASSERT_NEAR(y[at], sum, 2e-6 * std::sqrt(static_cast<double>(c.k)) + 1e-6) << i << "," << j;
+      } else if (j >= tiles.columns) {
+        ASSERT_EQ(y[at], held[at]) << "beyond the tile";
+      }
+    }
+  }
+}
+
+TEST(GemmPairs, AgreeWithSumsInDouble) {
+  if (AllPairTiles().empty()) GTEST_SKIP() << "the processor has neither AVX512-BF16 nor AMX";
+  for (const Tiles* tiles : AllPairTiles()) {
+    const int64_t unit = tiles->values * tiles->depth_multiple;
+    for (int64_t rows = 1; rows <= tiles->rows; ++rows) {
+      ExpectPairProduct(*tiles, {rows, unit * (1 + rows % 3), tiles->columns - rows % 5, rows % 2 == 0});
+    }
+    ExpectPairProduct(*tiles, {tiles->rows, 512, tiles->columns, false});
+  }
+}
+
+TEST(GemmPairs, RoundToNearestEven) {
+  for (const Tiles* tiles : AllPairTiles()) {
+    std::vector<float> values = Random(1000, 4);
+    for (const uint32_t bits : {0x3F808000U, 0x3F818000U, 0x3F808001U, 0x7F800000U, 0xFF800000U, 0x7F7FFFFFU, 0U})
+      values.insert(values.end(), 2, std::bit_cast<float>(bits));
+    const std::vector<uint16_t> halves = Rounded(*tiles, values);
+    for (size_t i = 0; i < values.size(); ++i) EXPECT_EQ(halves[i], BFloat16OfFloat(values[i])) << values[i];
+  }
+}
+
+TEST(GemmPairs, AreChosenForRowsThatTheyTake) {
+  EXPECT_EQ(PairTiles(511), nullptr);
+  EXPECT_EQ(PairTiles(6), Avx512PairTiles());
+  EXPECT_EQ(PairTiles(64), AmxPairTiles() != nullptr ? AmxPairTiles() : Avx512PairTiles());
 }
 
 }  // namespace

@@ -47,9 +47,9 @@ double PaddedShare(int64_t count, int64_t lanes) {
   return static_cast<double>(Rounded(count, lanes)) / static_cast<double>(count);
 }
 
-// How many times as fast a row multiplies such factors as float32.
+// How many times as fast a row multiplies such factors as float32. Moka's own row is that of recurrences.
 double ShareOf(std::string_view row, DType factors) {
-  if (row != "onednn" || factors != DType::kBFloat16) return 1;
+  if ((row != "onednn" && row != "moka") || factors != DType::kBFloat16 || !HasBFloat16Pairs()) return 1;
   return HasTiles() ? kTilesShare : kPairsShare;
 }
 

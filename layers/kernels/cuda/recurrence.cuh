@@ -60,22 +60,25 @@ struct RecurrentProduct {
   int64_t rows;
   int64_t units;
   int64_t gates;
-  DType dtype;
+  DType dtype;    // of states and gates
+  DType factors;  // of the weights: what a product multiplies
   std::unique_ptr<Gemm> gemm;
 
-  RecurrentProduct(const KernelQuery& query, const Shape& gate_shape, int64_t gate_count, bool is_backward)
+  RecurrentProduct(const KernelQuery& query, const Shape& gate_shape, int64_t gate_count, size_t weights,
+                   bool is_backward)
       : steps(gate_shape[0]),
         rows(gate_shape[1]),
         units(gate_shape[2] / gate_count),
         gates(gate_count),
-        dtype(query.outputs[0].dtype) {
+        dtype(query.outputs[0].dtype),
+        factors(query.inputs[weights].dtype) {
     GemmProblem p{.m = rows, .n = gates * units, .k = units, .transpose_b = true};
     if (is_backward) p = {.m = rows, .n = units, .k = gates * units};
-    p.inputs = dtype;
+    p.inputs = factors;
     p.output = dtype == DType::kFloat64 ? dtype : DType::kFloat32;
-    // Backward it reads one step after another of all gradients.
+    // Backward it reads one step after another of all gradients, unless they are rounded for it.
     const int64_t step_bytes = rows * gates * units * BytesOf(dtype);
-    while (is_backward && step_bytes % p.alignment_bytes != 0) p.alignment_bytes /= 2;
+    while (is_backward && factors == dtype && step_bytes % p.alignment_bytes != 0) p.alignment_bytes /= 2;
     gemm = MakeGemm(p, query);
   }
   int64_t State() const { return rows * units; }
@@ -93,6 +96,19 @@ class RecurrentKernel : public BoundKernel {
  protected:
   // Returns the bytes of `values` values for each element of a state.
   int64_t StateBytes(int64_t values = 1) const { return AlignedBytes(values * p_.State(), sizeof(double)); }
+  // And of a step's gradients of gates, rounded for the product, where its factors are of another type.
+  int64_t FactorBytes() const { return p_.factors == p_.dtype ? 0 : StateBytes(p_.gates); }
+
+  // f<T, W>() with the types of states and of weights: both the same, or float and a half type.
+  template <class F>
+  void WithTypes(F&& f) const {
+    WithFloat(p_.factors, [&]<class W>() {
+      if constexpr (!std::is_same_v<Wide<W>, W>) {
+        if (p_.dtype == DType::kFloat32) return f.template operator()<float, W>();
+      }
+      f.template operator()<W, W>();
+    });
+  }
 
   RecurrentProduct p_;
 };

@@ -26,6 +26,10 @@ RecurrentSizes CheckGates(std::string_view op, const char* name, const TensorTyp
   return RecurrentSizesOf(shape, 3);
 }
 
+// The inputs that are the recurrent weights, of the op and of its gradient.
+constexpr size_t kGruWeights = 3;
+constexpr size_t kGruWeightsBack = 7;
+
 std::vector<TensorType> InferGru(const Attributes&, std::span<const TensorType> in) {
   CheckInputCount("gru", in, 5, 6);
   const auto [steps, rows, units] = CheckGates("gru", "x", in[0]);
@@ -35,7 +39,7 @@ std::vector<TensorType> InferGru(const Attributes&, std::span<const TensorType> 
   CheckShape("gru", "w", in[3].shape, Shape{3 * units, units}, "three gates of a row a unit");
   CheckShape("gru", "c", in[4].shape, Shape{units}, "a value a unit");
   if (in.size() > 5) CheckShape("gru", "lengths", in[5].shape, Shape{rows}, "a number of steps a row");
-  for (size_t i = 1; i < in.size(); ++i) CheckSameDType("gru", "x", in[0], "input", in[i]);
+  CheckRecurrentTypes("gru", "x", in[0], in, kGruWeights);
   const TensorType all = PlainType(in[0].dtype, Shape{steps, rows, units});
   return {all, PlainType(in[0].dtype, state), PlainType(in[0].dtype, in[0].shape), all};
 }
@@ -122,8 +126,8 @@ std::vector<TensorType> InferGruBackward(const Attributes&, std::span<const Tens
   expected.insert(expected.end(), {gates, all});
   for (size_t i = 0; i < in.size(); ++i) {
     CheckShape("gru_backward", StrCat("input ", i), in[i].shape, expected[i], "as the forward pass had it");
-    CheckSameDType("gru_backward", "gates", in[2], "input", in[i]);
   }
+  CheckRecurrentTypes("gru_backward", "gates", in[2], in, kGruWeightsBack);
   return {PlainType(in[2].dtype, gates), PlainType(in[2].dtype, state), PlainType(in[2].dtype, gates)};
 }
 
@@ -235,7 +239,8 @@ OpDef GruOp() {
           .reference = ForwardGru,
           .gradient = GruGradient,
           .may_overwrite = [](const Attributes&, int input, int output) { return input == 0 && output == 2; },
-          .precision = Precision::kKeep32,
+          .precision = Precision::kPrefer16,
+          .takes_half = IsInput<kGruWeights>,
           .flops = GruFlops,
           .cases = GruCases};
 }
@@ -248,7 +253,8 @@ OpDef GruForwardOp() {
           .attributes = {{"constant_weights", false, "whether w is the same in every run; set by a pass"}},
           .infer = InferGruForward,
           .reference = GruReferenceForward,
-          .precision = Precision::kKeep32,
+          .precision = Precision::kPrefer16,
+          .takes_half = IsInput<kGruWeights>,
           .flops = GruFlops,
           .cases = GruForwardCases};
 }
@@ -263,7 +269,8 @@ OpDef GruBackwardOp() {
           .infer = InferGruBackward,
           .reference = BackwardGru,
           .may_overwrite = [](const Attributes&, int input, int output) { return input == 2 && output == 0; },
-          .precision = Precision::kKeep32,
+          .precision = Precision::kPrefer16,
+          .takes_half = IsInput<kGruWeightsBack>,
           .flops = GruFlops,
           .cases = GruBackwardCases};
 }

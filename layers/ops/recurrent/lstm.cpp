@@ -20,6 +20,10 @@ constexpr std::string_view kLstmName = "lstm";
 
 RecurrentSizes LstmSizesOf(const Shape& gates) { return RecurrentSizesOf(gates, 4); }
 
+// The inputs that are the recurrent weights, of the op and of its gradient.
+constexpr size_t kLstmWeights = 4;
+constexpr size_t kLstmWeightsBack = 7;
+
 std::vector<TensorType> InferLstm(const Attributes&, std::span<const TensorType> in) {
   CheckInputCount(kLstmName, in, 5, 6);
   CheckFloat(kLstmName, "x", in[0]);
@@ -34,7 +38,7 @@ std::vector<TensorType> InferLstm(const Attributes&, std::span<const TensorType>
   CheckShape(kLstmName, "c", in[3].shape, state, "a state a row");
   CheckShape(kLstmName, "w", in[4].shape, Shape{4 * units, units}, "four gates of a row a unit");
   if (in.size() > 5) CheckShape(kLstmName, "lengths", in[5].shape, Shape{rows}, "a number of steps a row");
-  for (size_t i = 1; i < in.size(); ++i) CheckSameDType(kLstmName, "x", in[0], "input", in[i]);
+  CheckRecurrentTypes(kLstmName, "x", in[0], in, kLstmWeights);
   const TensorType all = PlainType(in[0].dtype, Shape{steps, rows, units});
   const TensorType last = PlainType(in[0].dtype, state);
   return {all, last, last, PlainType(in[0].dtype, x), all};
@@ -127,8 +131,8 @@ std::vector<TensorType> InferLstmBackward(const Attributes& attributes, std::spa
   expected.insert(expected.end(), {gates, all});
   for (size_t i = 0; i < in.size(); ++i) {
     CheckShape("lstm_backward", StrCat("input ", i), in[i].shape, expected[i], "as the forward pass had it");
-    CheckSameDType("lstm_backward", "gates", in[3], "input", in[i]);
   }
+  CheckRecurrentTypes("lstm_backward", "gates", in[3], in, kLstmWeightsBack);
   std::vector<TensorType> out{PlainType(in[3].dtype, gates)};
   if (attributes.Bool("first")) out.insert(out.end(), 2, PlainType(in[3].dtype, state));
   return out;
@@ -240,7 +244,8 @@ OpDef LstmOp() {
           .reference = ForwardLstm,
           .gradient = LstmGradient,
           .may_overwrite = [](const Attributes&, int input, int output) { return input == 0 && output == 3; },
-          .precision = Precision::kKeep32,
+          .precision = Precision::kPrefer16,
+          .takes_half = IsInput<kLstmWeights>,
           .flops = LstmFlops,
           .cases = LstmCases};
 }
@@ -254,7 +259,8 @@ OpDef LstmForwardOp() {
                          {"constant_weights", false, "whether w is the same in every run; set by a pass"}},
           .infer = InferLstmForward,
           .reference = LstmReferenceForward,
-          .precision = Precision::kKeep32,
+          .precision = Precision::kPrefer16,
+          .takes_half = IsInput<kLstmWeights>,
           .flops = LstmFlops,
           .cases = LstmForwardCases};
 }
@@ -269,7 +275,8 @@ OpDef LstmBackwardOp() {
       .infer = InferLstmBackward,
       .reference = BackwardLstm,
       .may_overwrite = [](const Attributes&, int input, int output) { return input == 3 && output == 0; },
-      .precision = Precision::kKeep32,
+      .precision = Precision::kPrefer16,
+      .takes_half = IsInput<kLstmWeightsBack>,
       .flops = LstmFlops,
       .cases = LstmBackwardCases};
 }

@@ -2,9 +2,19 @@
 // one matrix, so that the weights' gradient is one product.
 #include "layers/ops/recurrent/steps.h"
 
+#include "core/types.h"
 #include "layers/ops/cases.h"
+#include "layers/ops/checks.h"
 
 namespace moka {
+
+void CheckRecurrentTypes(std::string_view op, const char* name, const TensorType& gates,
+                         std::span<const TensorType> inputs, size_t weights) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const bool is_rounded = i == weights && gates.dtype == DType::kFloat32 && IsHalf(inputs[i].dtype);
+    if (!is_rounded) CheckSameDType(op, name, gates, "input", inputs[i]);
+  }
+}
 
 void AddLengths(int64_t rows, int64_t longest, OpCase& op_case) {
   if (longest == 0) return;

@@ -54,6 +54,17 @@ class RecurrentRows {
   const double* lengths_;
 };
 
+// Errors: kConfig unless every input is of the type of `gates`; the weights may be of a half type where that is
+// float32. Then products with a state may round that to it, too; sums, gates and states stay float32.
+void CheckRecurrentTypes(std::string_view op, const char* name, const TensorType& gates,
+                         std::span<const TensorType> inputs, size_t weights);
+
+// For OpDef::takes_half: that input alone.
+template <size_t kInput>
+bool IsInput(const Attributes&, int input) {
+  return static_cast<size_t>(input) == kInput;
+}
+
 // Gives a case of `rows` rows lengths from 0 to `longest` as its next input; 0: none.
 void AddLengths(int64_t rows, int64_t longest, OpCase& op_case);
 

@@ -234,6 +234,13 @@ const Tiles& BestTiles() {
   return PortableTiles();
 }
 
+const Tiles* PairTiles(int64_t k) {
+  for (const Tiles* tiles : {AmxPairTiles(), Avx512PairTiles()}) {
+    if (tiles != nullptr && k % (tiles->values * tiles->depth_multiple) == 0) return tiles;
+  }
+  return nullptr;
+}
+
 Plan MakePlan(const Product& product, const Tiles& tiles) {
   Plan plan{.product = product, .tiles = &tiles};
   // Threads that take rows write whole ones, one after another; where b is much the larger, packing it for all costs

@@ -1,6 +1,7 @@
 // Single-precision matrix products blocked for registers and caches, for shapes of inner products and recurrent layers
-// on which oneDNN's are slower (tools/bench/gemm_bench.cpp). Sums run over k in order, so results depend neither on
-// threads nor on how the work is cut. No std in this header: files of other instruction sets include it.
+// on which oneDNN's are slower (tools/bench/gemm_bench.cpp), and tiles of products of bfloat16 for recurrent layers.
+// Sums are float32 and run over k in order, so results depend neither on threads nor on how the work is cut. No std in
+// this header: files of other instruction sets include it.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +15,10 @@ struct Matrix {
   int64_t column_stride = 1;
 };
 
+// The packed operands of a tile are words of four bytes: float32, or pairs of bfloat16 that follow each other in k.
 struct TileArgs {
-  int64_t depth = 0;
-  const float* a = nullptr;  // [depth, rows]
+  int64_t depth = 0;         // words
+  const float* a = nullptr;  // [depth, rows]; of AMX's tiles [depth / 16, rows, 16]
   const float* b = nullptr;  // [depth, columns of the tile]
   float* c = nullptr;
   int64_t c_stride = 0;
@@ -29,7 +31,8 @@ struct TileArgs {
   int64_t next_steps = 0;
 };
 
-// The tiles of one instruction set, and how their operands are packed.
+// The tiles of one instruction set, and how their operands are packed. Words move as they are: the matrices of what is
+// packed are of words, too.
 struct Tiles {
   const char* name;
   int rows;     // at most
@@ -38,8 +41,12 @@ struct Tiles {
   // b [k,n] as panels of `columns` columns: [n / columns][k][columns], the last one filled up with zeros. One of b's
   // strides is 1.
   void (*pack_panels)(const Matrix& b, int64_t k, int64_t n, float* packed);
-  // rows of a (at most `rows`) as [k][rows].
+  // rows of a (at most `rows`) as [k][rows]; of AMX's tiles [k / 16][rows][16].
   void (*pack_rows)(const Matrix& a, int64_t rows, int64_t k, float* packed);
+  int values = 1;          // of k in a word
+  int depth_multiple = 1;  // of the depth, in words
+  // n floats rounded to words, n even; null where a word is a float.
+  void (*round)(const float* from, int64_t n, float* words) = nullptr;
 };
 
 // The widest this processor has.
@@ -48,6 +55,13 @@ const Tiles& BestTiles();
 const Tiles* Avx512Tiles();
 const Tiles* Avx2Tiles();
 const Tiles& PortableTiles();
+
+// Products of bfloat16 whose rows of k have so many values: the widest tiles of pairs that this processor has and that
+// take such rows, or null.
+const Tiles* PairTiles(int64_t k);
+// Null where the compiler or the processor has not those instructions. AMX's have no bias and no ReLU.
+const Tiles* Avx512PairTiles();
+const Tiles* AmxPairTiles();
 
 // y [m,n] = a [m,k] b [k,n], plus a bias [n], then a ReLU; y row-major.
 struct Product {

@@ -5,7 +5,7 @@
 namespace moka::gemm {
 namespace {
 using Vector = float __attribute__((vector_size(16)));
-constexpr Tiles kTiles{"portable", 4, 8, AnyTile<Vector, 2, 4>, PackPanels<Vector, 8>, PackRows<Vector>};
+constexpr Tiles kTiles{"portable", 4, 8, AnyTile<FloatWords<Vector>, 2, 4>, PackPanels<Vector, 8>, PackRows<Vector>};
 }  // namespace
 
 const Tiles& PortableTiles() { return kTiles; }

@@ -27,10 +27,18 @@ inline void Store(float* to, const V& v) {
   __builtin_memcpy(to, &v, sizeof(V));
 }
 
+// How a tile's sums take a word of a and a vector of words of b: as float32.
+template <class V>
+struct FloatWords {
+  using Vector = V;
+  static inline void Add(const float& a, const V& b, V& sum) { sum += a * b; }
+};
+
 // C [kRows, kVectors vectors] = A B. a [depth,kRows], b [depth, kVectors vectors].
 // The loop over k is the only one that is not unrolled. What comes after it (bias, sum, ReLU) works on registers.
-template <class V, int kVectors, int kRows>
+template <class Words, int kVectors, int kRows>
 void TileOf(const TileArgs& t) {
+  using V = typename Words::Vector;
   constexpr int kWidth = sizeof(V) / sizeof(float);
   V sums[kRows][kVectors];
 #pragma GCC unroll 16
@@ -50,7 +58,7 @@ void TileOf(const TileArgs& t) {
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 16
-      for (int v = 0; v < kVectors; ++v) sums[r][v] += a[r] * row[v];
+      for (int v = 0; v < kVectors; ++v) Words::Add(a[r], row[v], sums[r][v]);
     }
     a += kRows;
     b += kVectors * kWidth;
@@ -82,10 +90,10 @@ void TileOf(const TileArgs& t) {
 }
 
 // One function a height, up to kRows.
-template <class V, int kVectors, int kRows>
+template <class Words, int kVectors, int kRows>
 void AnyTile(const TileArgs& t, int rows) {
-  if (rows == kRows) return TileOf<V, kVectors, kRows>(t);
-  if constexpr (kRows > 1) AnyTile<V, kVectors, kRows - 1>(t, rows);
+  if (rows == kRows) return TileOf<Words, kVectors, kRows>(t);
+  if constexpr (kRows > 1) AnyTile<Words, kVectors, kRows - 1>(t, rows);
 }
 
 }  // namespace

@@ -12,8 +12,14 @@
 namespace moka {
 namespace {
 
-// [n / columns][k][columns] in memory, whether b is [k,n] or its transpose.
-Layout Panels(bool transposed) {
+// [n / columns][k][columns] in memory, whether b is [k,n] or its transpose; of bfloat16 [n / columns][k /
+// 2][columns][2] where the processor has tiles of pairs.
+Layout Panels(const TensorType& b, bool transposed) {
+  if (b.dtype == DType::kBFloat16) {
+    const gemm::Tiles* const pairs = gemm::PairTiles(b.shape[transposed ? 1 : 0]);
+    if (pairs == nullptr) return {};
+    return Layout::Parse(transposed ? StrCat("AB", pairs->columns, "a2b") : StrCat("BA", pairs->columns, "b2a"));
+  }
   const int columns = gemm::BestTiles().columns;
   return Layout::Parse(transposed ? StrCat("Ab", columns, "a") : StrCat("Ba", columns, "b"));
 }
@@ -21,7 +27,7 @@ Layout Panels(bool transposed) {
 }  // namespace
 
 bool LiesInPanels(const TensorType& b, bool transposed) {
-  return b.shape.rank() == 2 && !b.layout.is_plain() && b.layout == Panels(transposed);
+  return b.shape.rank() == 2 && !b.layout.is_plain() && b.layout == Panels(b, transposed);
 }
 
 // Panels count as plain here; all else must be plain.
@@ -40,7 +46,7 @@ LayoutProposal ProposePlain(const KernelQuery& query) {
 LayoutProposal ProposePanels(const KernelQuery& query, size_t b, bool transposed) {
   LayoutProposal proposal = ProposePlain(query);
   const bool wanted = query.node.attributes.Bool("constant_weights") || LiesInPanels(query.inputs[b], transposed);
-  if (wanted && query.inputs[b].shape.rank() == 2) proposal.inputs[b] = Panels(transposed);
+  if (wanted && query.inputs[b].shape.rank() == 2) proposal.inputs[b] = Panels(query.inputs[b], transposed);
   return proposal;
 }
 

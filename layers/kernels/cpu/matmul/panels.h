@@ -13,7 +13,7 @@
 namespace moka {
 
 // Whether b [k,n], or [n,k] where it is read transposed, lies as panels of the best tiles' columns, [n / columns][k]
-// [columns], the last one filled up with zeros.
+// [columns], the last one filled up with zeros; bfloat16 in pairs of k where the processor multiplies those.
 bool LiesInPanels(const TensorType& b, bool transposed);
 
 // "" or why not: every tensor plain, but input b may lie in panels.

@@ -15,7 +15,6 @@
 namespace moka {
 namespace {
 
-using gemm::Matrix;
 using recurrence::Aligned;
 using recurrence::Ask;
 using recurrence::Cut;
@@ -35,12 +34,13 @@ class GruKernel final : public BoundKernel {
   std::string_view implementation() const override { return implementation_; }
   // The packed weights, unless their layout has them packed, and two copies of the packed state: a step reads one while
   // threads that are ahead write the other.
-  int64_t scratch_bytes() const override { return (WeightFloats() + 2 * StateFloats()) * kFloat; }
+  int64_t scratch_bytes() const override { return (WeightFloats() + 2 * StateFloats() + s_.WidenedFloats()) * kFloat; }
 
   void Run() override {
-    ParallelFor(s_.blocks, s_.Grain(3 * s_.units * s_.units), [this](int64_t begin, int64_t end, int) {
+    const void* const w = recurrence::Widened(s_, in<float>(3), State(0) + 2 * StateFloats());
+    ParallelFor(s_.blocks, s_.Grain(3 * s_.units * s_.units), [this, w](int64_t begin, int64_t end, int) {
       for (int64_t block = begin; block < end; ++block) {
-        if (!is_packed_) recurrence::PackGates(s_, in<float>(3), block, scratch<float>());
+        if (!is_packed_) recurrence::PackGates(s_, w, block, scratch<float>());
         recurrence::PackFirstState(s_, in<float>(1), in<float>(2), block, State(0));
       }
     });
@@ -55,11 +55,11 @@ class GruKernel final : public BoundKernel {
  private:
   int64_t WeightFloats() const { return is_packed_ ? 0 : s_.PanelFloats(); }
   Lengths lengths() const { return {s_, input_count() > 5 ? in<float>(5) : nullptr}; }
-  int64_t StateFloats() const { return Aligned(s_.rows * s_.units); }
+  int64_t StateFloats() const { return Aligned(s_.rows * s_.words); }
   const float* Panel(int64_t block, int64_t gate) const {
     return (is_packed_ ? in<float>(3) : scratch<float>()) + s_.PanelAt(block, gate);
   }
-  // The state that enters step t, in tiles [units][rows of the tile].
+  // The state that enters step t, in tiles [words][rows of the tile].
   float* State(int64_t t) const { return scratch<float>() + WeightFloats() + t % 2 * StateFloats(); }
   float* Y(int64_t t, int64_t row, int64_t unit) const { return out<float>(0) + (t * s_.rows + row) * s_.units + unit; }
   float* Inner(int64_t t, int64_t row, int64_t unit) const {
@@ -79,8 +79,8 @@ class GruKernel final : public BoundKernel {
     const float* const soon[] = {Before(t, first, unit), Inner(t, first, unit), Y(t, first, unit)};
     for (int64_t gate = 0; gate < 3; ++gate) {
       const int64_t at = GateAt(t, first, gate, unit);
-      s_.tiles().run({.depth = s_.units,
-                      .a = State(t) + first * s_.units,
+      s_.tiles().run({.depth = s_.words,
+                      .a = State(t) + first * s_.words,
                       .b = Panel(block, gate),
                       .c = sums[static_cast<size_t>(gate)].data(),
                       .c_stride = s_.width,
@@ -142,8 +142,8 @@ class GruKernel final : public BoundKernel {
     recurrence::ForGoing(
         lengths(), t, tile, [&](int64_t skipped, int64_t count) { Gates(t, block, first, skipped, count, sums, kept); },
         [&](int64_t skipped) { End(t, block, first + skipped, 1); });
-    s_.tiles().pack_rows({kept.data(), s_.width, 1}, rows, s_.UnitsOf(block),
-                         State(t + 1) + first * s_.units + block * s_.width * rows);
+    float* const packed = State(t + 1) + first * s_.words + s_.PackedAt(block * s_.width, rows);
+    recurrence::PackRows(s_, {kept.data(), s_.width, 1}, rows, s_.UnitsOf(block), packed);
   }
 
   const Cut s_;
@@ -161,14 +161,14 @@ class GruBackwardKernel final : public BoundKernel {
       : s_(cut), cell_(BestGruRows()), implementation_(StrCat("packed:", cut.tiles().name)) {}
   std::string_view implementation() const override { return implementation_; }
   // As above, with the gates' gradients in place of the state: the step before multiplies them with the weights.
-  int64_t scratch_bytes() const override { return (WeightFloats() + 2 * GateFloats()) * kFloat; }
+  int64_t scratch_bytes() const override { return (WeightFloats() + 2 * GateFloats() + s_.WidenedFloats()) * kFloat; }
 
   void Run() override {
-    ParallelFor(s_.blocks, s_.Grain(3 * s_.units * s_.units), [this](int64_t begin, int64_t end, int) {
+    const void* const w = recurrence::Widened(s_, in<float>(7), Gates(0) + 2 * GateFloats());
+    ParallelFor(s_.blocks, s_.Grain(3 * s_.units * s_.units), [this, w](int64_t begin, int64_t end, int) {
       for (int64_t block = begin; block < end; ++block) {
         // dh = dsums w: a panel is the columns of a block of units, through the rows of all gates.
-        const Matrix w{in<float>(7) + block * s_.width, s_.units, 1};
-        s_.tiles().pack_panels(w, 3 * s_.units, s_.UnitsOf(block), Panel(block));
+        recurrence::PackGatesBack(s_, w, block, Panel(block));
       }
     });
     // Nothing is passed on from beyond the last step.
@@ -178,11 +178,11 @@ class GruBackwardKernel final : public BoundKernel {
   }
 
  private:
-  int64_t PanelFloats() const { return 3 * s_.units * s_.width; }
+  int64_t PanelFloats() const { return 3 * s_.words * s_.width; }
   int64_t WeightFloats() const { return Aligned(s_.blocks * PanelFloats()); }
-  int64_t GateFloats() const { return Aligned(s_.rows * 3 * s_.units); }
+  int64_t GateFloats() const { return Aligned(s_.rows * 3 * s_.words); }
   float* Panel(int64_t block) const { return scratch<float>() + block * PanelFloats(); }
-  // dsums of step t, in tiles [3 units][rows of the tile].
+  // dsums of step t, in tiles [3 words][rows of the tile].
   float* Gates(int64_t t) const { return scratch<float>() + WeightFloats() + t % 2 * GateFloats(); }
   Lengths lengths() const { return {s_, input_count() > 8 ? in<float>(8) : nullptr}; }
   // 1 where a row has ended: the gradient of its last state comes as it is.
@@ -200,9 +200,9 @@ class GruBackwardKernel final : public BoundKernel {
     const float* const soon[] = {in<float>(0) + at, in<float>(3) + at,
                                  t > 0 ? in<float>(4) + at - s_.rows * s_.units : nullptr};
     for (int64_t gate = 0; gate < 3 && t + 1 < end; ++gate) {
-      s_.tiles().run({.depth = s_.units,
-                      .a = Gates(t + 1) + (first * 3 + gate * rows) * s_.units,
-                      .b = Panel(block) + gate * s_.units * s_.width,
+      s_.tiles().run({.depth = s_.words,
+                      .a = Gates(t + 1) + (first * 3 + gate * rows) * s_.words,
+                      .b = Panel(block) + gate * s_.words * s_.width,
                       .c = sums.data(),
                       .c_stride = s_.width,
                       .adds = gate > 0,
@@ -281,19 +281,18 @@ class GruBackwardKernel final : public BoundKernel {
 
 constexpr size_t kWeights = 3;
 
-std::string Refuse(const KernelQuery& query) {
-  if (std::string reason = RefuseUnlessFilledFloat32(query); !reason.empty()) return reason;
-  return RefuseUnlessPlainOrPanels(query, kWeights, true);
-}
+constexpr size_t kWeightsBack = 7;
+
+std::string Refuse(const KernelQuery& query) { return recurrence::RefuseUnlessRecurrent(query, kWeights); }
 
 std::string RefuseBackward(const KernelQuery& query) {
-  if (std::string reason = RefuseUnlessFilledFloat32(query); !reason.empty()) return reason;
+  if (std::string reason = recurrence::RefuseUnlessRecurrent(query, kWeightsBack); !reason.empty()) return reason;
   if (query.inputs.size() > 9) return "a gradient flows into the saved gates";
   return RefuseUnlessPlain(query);
 }
 
 std::unique_ptr<Kernel> Make(const KernelQuery& query) {
-  const Cut cut(query.inputs[0].shape, 3, gemm::BestTiles(), query.inputs.size() > 5);
+  const Cut cut(query.inputs[0].shape, 3, recurrence::FactorsOf(query.inputs[kWeights]), query.inputs.size() > 5);
   return std::make_unique<GruKernel>(cut, query.outputs.size() > 2, LiesInPanels(query.inputs[kWeights], true));
 }
 
@@ -314,8 +313,8 @@ KernelDef MokaGruBackward() {
           .op = "gru_backward",
           .refuse = RefuseBackward,
           .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
-            return std::make_unique<GruBackwardKernel>(
-                Cut(query.inputs[2].shape, 3, gemm::BestTiles(), query.inputs.size() > 8));
+            return std::make_unique<GruBackwardKernel>(Cut(
+                query.inputs[2].shape, 3, recurrence::FactorsOf(query.inputs[kWeightsBack]), query.inputs.size() > 8));
           }};
 }
 

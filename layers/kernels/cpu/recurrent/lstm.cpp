@@ -16,7 +16,6 @@
 namespace moka {
 namespace {
 
-using gemm::Matrix;
 using recurrence::Aligned;
 using recurrence::Ask;
 using recurrence::Cut;
@@ -36,12 +35,13 @@ class LstmKernel final : public BoundKernel {
         cell_(BestLstmRows()),
         implementation_(StrCat("packed:", cut.tiles().name)) {}
   std::string_view implementation() const override { return implementation_; }
-  int64_t scratch_bytes() const override { return (WeightFloats() + 2 * StateFloats()) * kFloat; }
+  int64_t scratch_bytes() const override { return (WeightFloats() + 2 * StateFloats() + s_.WidenedFloats()) * kFloat; }
 
   void Run() override {
-    ParallelFor(s_.blocks, s_.Grain(4 * s_.units * s_.units), [this](int64_t begin, int64_t end, int) {
+    const void* const w = recurrence::Widened(s_, in<float>(4), State(0) + 2 * StateFloats());
+    ParallelFor(s_.blocks, s_.Grain(4 * s_.units * s_.units), [this, w](int64_t begin, int64_t end, int) {
       for (int64_t block = begin; block < end; ++block) {
-        if (!is_packed_) recurrence::PackGates(s_, in<float>(4), block, scratch<float>());
+        if (!is_packed_) recurrence::PackGates(s_, w, block, scratch<float>());
         recurrence::PackFirstState(s_, in<float>(1), in<float>(2), block, State(0));
       }
     });
@@ -61,11 +61,11 @@ class LstmKernel final : public BoundKernel {
   // Scratch: the packed weights, unless the layout has them packed already, and two copies of the packed state.
   int64_t WeightFloats() const { return is_packed_ ? 0 : s_.PanelFloats(); }
   Lengths lengths() const { return {s_, input_count() > 5 ? in<float>(5) : nullptr}; }
-  int64_t StateFloats() const { return Aligned(s_.rows * s_.units); }
+  int64_t StateFloats() const { return Aligned(s_.rows * s_.words); }
   const float* Panel(int64_t block, int64_t gate) const {
     return (is_packed_ ? in<float>(4) : scratch<float>()) + s_.PanelAt(block, gate);
   }
-  // The state that enters step t, in tiles [units][rows of the tile].
+  // The state that enters step t, in tiles [words][rows of the tile].
   float* State(int64_t t) const { return scratch<float>() + WeightFloats() + t % 2 * StateFloats(); }
   float* Y(int64_t t, int64_t row, int64_t unit) const { return out<float>(0) + (t * s_.rows + row) * s_.units + unit; }
   float* Cells(int64_t t, int64_t row, int64_t unit) const {
@@ -98,8 +98,8 @@ class LstmKernel final : public BoundKernel {
                                  Y(t, first, unit), nullptr};
     for (int64_t gate = 0; gate < 4; ++gate) {
       const int64_t at = GateAt(t, first, gate, unit);
-      s_.tiles().run({.depth = s_.units,
-                      .a = State(t) + first * s_.units,
+      s_.tiles().run({.depth = s_.words,
+                      .a = State(t) + first * s_.words,
                       .b = Panel(block, gate),
                       .c = sums[static_cast<size_t>(gate)].data(),
                       .c_stride = s_.width,
@@ -150,8 +150,8 @@ class LstmKernel final : public BoundKernel {
     recurrence::ForGoing(
         lengths(), t, tile, [&](int64_t skipped, int64_t count) { Gates(t, block, first, skipped, count, sums, kept); },
         [&](int64_t skipped) { End(t, block, first + skipped, 1); });
-    s_.tiles().pack_rows({kept.data(), s_.width, 1}, rows, s_.UnitsOf(block),
-                         State(t + 1) + first * s_.units + block * s_.width * rows);
+    float* const packed = State(t + 1) + first * s_.words + s_.PackedAt(block * s_.width, rows);
+    recurrence::PackRows(s_, {kept.data(), s_.width, 1}, rows, s_.UnitsOf(block), packed);
   }
 
   const Cut s_;
@@ -173,14 +173,16 @@ class LstmBackwardKernel final : public BoundKernel {
         cell_(BestLstmRows()),
         implementation_(StrCat("packed:", cut.tiles().name)) {}
   std::string_view implementation() const override { return implementation_; }
-  int64_t scratch_bytes() const override { return (WeightFloats() + 2 * GateFloats() + StateFloats()) * kFloat; }
+  int64_t scratch_bytes() const override {
+    return (WeightFloats() + 2 * GateFloats() + StateFloats() + s_.WidenedFloats()) * kFloat;
+  }
 
   void Run() override {
-    ParallelFor(s_.blocks, s_.Grain(4 * s_.units * s_.units), [this](int64_t begin, int64_t end, int) {
+    const void* const w = recurrence::Widened(s_, in<float>(7), Gates(0) + 2 * GateFloats() + StateFloats());
+    ParallelFor(s_.blocks, s_.Grain(4 * s_.units * s_.units), [this, w](int64_t begin, int64_t end, int) {
       for (int64_t block = begin; block < end; ++block) {
         // dh = dgates w: a panel is the columns of a block of units, through the rows of all gates.
-        const Matrix w{in<float>(7) + block * s_.width, s_.units, 1};
-        s_.tiles().pack_panels(w, 4 * s_.units, s_.UnitsOf(block), Panel(block));
+        recurrence::PackGatesBack(s_, w, block, Panel(block));
         for (int64_t row = 0; row < s_.rows; ++row) {
           const int64_t at = row * s_.units + block * s_.width;
           std::copy_n(in<float>(2) + at, s_.UnitsOf(block), Cells() + at);
@@ -193,14 +195,14 @@ class LstmBackwardKernel final : public BoundKernel {
   }
 
  private:
-  int64_t PanelFloats() const { return 4 * s_.units * s_.width; }
+  int64_t PanelFloats() const { return 4 * s_.words * s_.width; }
   int64_t WeightFloats() const { return Aligned(s_.blocks * PanelFloats()); }
-  int64_t GateFloats() const { return Aligned(s_.rows * 4 * s_.units); }
+  int64_t GateFloats() const { return Aligned(s_.rows * 4 * s_.words); }
   int64_t StateFloats() const { return wants_first_ ? 0 : Aligned(s_.rows * s_.units); }
   // The gradient of the cells between two steps.
   float* Cells() const { return wants_first_ ? out<float>(2) : Gates(0) + 2 * GateFloats(); }
   float* Panel(int64_t block) const { return scratch<float>() + block * PanelFloats(); }
-  // The gradient of step t's gates, in tiles [4 units][rows of the tile].
+  // The gradient of step t's gates, in tiles [4 words][rows of the tile].
   float* Gates(int64_t t) const { return scratch<float>() + WeightFloats() + t % 2 * GateFloats(); }
   Lengths lengths() const { return {s_, input_count() > 8 ? in<float>(8) : nullptr}; }
   // 1 where a row has ended: the gradient of its last state comes as it is.
@@ -215,9 +217,9 @@ class LstmBackwardKernel final : public BoundKernel {
     const float* const soon[] = {in<float>(0) + at, in<float>(4) + at,
                                  t > 0 ? in<float>(4) + at - s_.rows * s_.units : nullptr, nullptr};
     for (int64_t gate = 0; gate < 4 && t + 1 < end; ++gate) {
-      s_.tiles().run({.depth = s_.units,
-                      .a = Gates(t + 1) + (first * 4 + gate * rows) * s_.units,
-                      .b = Panel(block) + gate * s_.units * s_.width,
+      s_.tiles().run({.depth = s_.words,
+                      .a = Gates(t + 1) + (first * 4 + gate * rows) * s_.words,
+                      .b = Panel(block) + gate * s_.words * s_.width,
                       .c = sums.data(),
                       .c_stride = s_.width,
                       .adds = gate > 0,
@@ -295,21 +297,20 @@ class LstmBackwardKernel final : public BoundKernel {
 
 constexpr size_t kWeights = 4;
 
-std::string Refuse(const KernelQuery& query) {
-  if (std::string reason = RefuseUnlessFilledFloat32(query); !reason.empty()) return reason;
-  return RefuseUnlessPlainOrPanels(query, kWeights, true);
-}
+constexpr size_t kWeightsBack = 7;
+
+std::string Refuse(const KernelQuery& query) { return recurrence::RefuseUnlessRecurrent(query, kWeights); }
 
 // A net that reads gates or cells as results has gradients of them, which this kernel does not take.
 std::string RefuseBackward(const KernelQuery& query) {
-  if (std::string reason = RefuseUnlessFilledFloat32(query); !reason.empty()) return reason;
+  if (std::string reason = recurrence::RefuseUnlessRecurrent(query, kWeightsBack); !reason.empty()) return reason;
   if (query.inputs.size() > 9) return "a gradient flows into the saved gates and cells";
   return RefuseUnlessPlain(query);
 }
 
 std::unique_ptr<Kernel> Make(const KernelQuery& query) {
   const auto bias = static_cast<float>(query.node.attributes.Float("forget_bias"));
-  const Cut cut(query.inputs[0].shape, 4, gemm::BestTiles(), query.inputs.size() > 5);
+  const Cut cut(query.inputs[0].shape, 4, recurrence::FactorsOf(query.inputs[kWeights]), query.inputs.size() > 5);
   return std::make_unique<LstmKernel>(cut, query.outputs.size() > 3, LiesInPanels(query.inputs[kWeights], true), bias);
 }
 
@@ -330,7 +331,8 @@ KernelDef MokaLstmBackward() {
           .op = "lstm_backward",
           .refuse = RefuseBackward,
           .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
-            const Cut cut(query.inputs[3].shape, 4, gemm::BestTiles(), query.inputs.size() > 8);
+            const Cut cut(query.inputs[3].shape, 4, recurrence::FactorsOf(query.inputs[kWeightsBack]),
+                          query.inputs.size() > 8);
             return std::make_unique<LstmBackwardKernel>(cut, query.node.attributes.Bool("first"));
           }};
 }

@@ -19,21 +19,31 @@ constexpr int64_t kFloat = sizeof(float);
 inline int64_t Aligned(int64_t floats) { return (floats + 15) / 16 * 16; }
 
 // A place for the largest tile.
-using Sums = std::array<float, 512>;
+using Sums = std::array<float, 1024>;
+
+// The way to multiply a state with weights [gates * units, units]: float32 by tiles of float32, bfloat16 in pairs where
+// the processor multiplies them (the state is rounded to them). Other weights of half types are widened.
+struct Factors {
+  const gemm::Tiles* tiles;
+  DType widened_from;  // float32: they come as the tiles take them
+  bool widens() const { return widened_from != DType::kFloat32; }
+};
+Factors FactorsOf(const TensorType& weights);
 
 // Steps, rows and units of gates [steps, rows, gate_count * units], and the cut of rows into tiles and of units into
 // blocks.
 class Cut {
  public:
-  Cut(const Shape& shape, int64_t gate_count, const gemm::Tiles& tiles, bool has_lengths)
+  Cut(const Shape& shape, int64_t gate_count, const Factors& factors, bool has_lengths)
       : steps(shape[0]),
         rows(shape[1]),
         gates(gate_count),
         units(shape[2] / gate_count),
-        width(tiles.columns),
+        words(units / factors.tiles->values),
+        width(factors.tiles->columns),
         blocks((units + width - 1) / width),
-        tiles_(&tiles),
-        row_tiles_((rows + tiles.rows - 1) / tiles.rows) {
+        factors_(factors),
+        row_tiles_((rows + tiles().rows - 1) / tiles().rows) {
     // Where rows end early a thread of its own rows would end with them.
     if (has_lengths || rows < kRowsOfAThread * ThreadCount()) return;
     groups_ = ThreadCount();
@@ -44,16 +54,22 @@ class Cut {
   const int64_t rows;
   const int64_t gates;
   const int64_t units;
+  const int64_t words;  // of as many values, as tiles pack them
   const int64_t width;  // of a block of units
   const int64_t blocks;
 
-  const gemm::Tiles& tiles() const { return *tiles_; }
+  const gemm::Tiles& tiles() const { return *factors_.tiles; }
+  const Factors& factors() const { return factors_; }
   int64_t row_tiles() const { return row_tiles_; }
   int64_t TileBegin(int64_t tile) const { return rows * tile / row_tiles_; }
-  // Weights of products with a state, packed: [gates][blocks][units][width], as panels of weights that never change
+  // Weights of products with a state, packed: [gates][blocks][words][width], as panels of weights that never change
   // lie.
-  int64_t PanelFloats() const { return Aligned(gates * blocks * units * width); }
-  int64_t PanelAt(int64_t block, int64_t gate) const { return (gate * blocks + block) * units * width; }
+  int64_t PanelFloats() const { return Aligned(gates * blocks * words * width); }
+  int64_t PanelAt(int64_t block, int64_t gate) const { return (gate * blocks + block) * words * width; }
+  // The place of a unit's values in a packed tile of so many rows.
+  int64_t PackedAt(int64_t unit, int64_t tile_rows) const { return unit / tiles().values * tile_rows; }
+  // The scratch for widened weights.
+  int64_t WidenedFloats() const { return factors_.widens() ? Aligned(gates * units * units) : 0; }
   int64_t UnitsOf(int64_t block) const { return std::min(width, units - block * width); }
   // Blocks a part should have at least: a thread is woken for some hundred thousand multiplications.
   int64_t Grain(int64_t multiplications) const {
@@ -95,7 +111,7 @@ class Cut {
     });
   }
 
-  const gemm::Tiles* tiles_;
+  Factors factors_;
   int64_t row_tiles_;
   int64_t groups_ = 1;  // of tiles, one a thread
 };
@@ -154,19 +170,31 @@ inline void Ask(const float* from, int64_t stride, int64_t rows, int64_t n) {
   }
 }
 
-// The weights w [gates * units, units] of a block's units, for products with a state: a panel [units][width] a gate, at
-// their places among all panels.
-void PackGates(const Cut& cut, const float* w, int64_t block, float* panels);
+// Returns the weights w [gates * units, units] as the packing functions take them: themselves, or widened into
+// `scratch`.
+const void* Widened(const Cut& cut, const void* w, float* scratch);
 
+// Such weights of a block's units, for products with a state: a panel [words][width] a gate, at their places among all
+// panels.
+void PackGates(const Cut& cut, const void* w, int64_t block, float* panels);
+// And for products with the gradients of gates: one panel [gates * words][width].
+void PackGatesBack(const Cut& cut, const void* w, int64_t block, float* panel);
+
+// "" or why not: all plain float32 with elements, but the weights, input `weights`, may be of a half type or lie in
+// panels.
+std::string RefuseUnlessRecurrent(const KernelQuery& query, size_t weights);
 // Plain but for the weights, input `weights`: panels where they never change and each gate fills whole ones.
 std::optional<LayoutProposal> Propose(const KernelQuery& query, size_t weights);
 
-// A block's part of the state that enters step 0, in tiles [units][rows of the tile]: h [rows, units] times the row's
+// Rows of floats [rows][stride] of a run of n units, as a tile's part.
+void PackRows(const Cut& cut, const gemm::Matrix& from, int64_t rows, int64_t n, float* packed);
+
+// A block's part of the state that enters step 0, in tiles [words][rows of the tile]: h [rows, units] times the row's
 // mark, 0 where that is 0 whatever h is.
 void PackFirstState(const Cut& cut, const float* going, const float* h, int64_t block, float* state);
 
 // The gradients of step t's sums, [steps, rows, gates * units], of a tile's rows and a block's units, into the tile's
-// place among `packed` tiles [gates * units][rows of the tile].
+// place among `packed` tiles [gates * words][rows of the tile].
 void PackGradients(const Cut& cut, const float* gradients, int64_t t, int64_t tile, int64_t block, float* packed);
 
 }  // namespace moka::recurrence

@@ -1,0 +1,127 @@
+// Compiled for AMX; chosen at run time. A tile of C is two by two of the processor's, which hold 16 rows of 64 bytes:
+// for each 16 words of k two of a's and two of b's are loaded and four products are made of them.
+#include "layers/kernels/cpu/instructions.h"
+#include "layers/kernels/cpu/matmul/gemm_pack.h"
+#include "layers/kernels/cpu/matmul/gemm_pairs.h"
+#include "layers/kernels/cpu/matmul/gemm_tile.h"
+
+namespace moka::gemm {
+
+#if defined(__AMX_TILE__) && defined(__AMX_BF16__)
+namespace {
+
+using Floats = float __attribute__((vector_size(64)));
+
+constexpr int kSide = 16;  // rows of a processor's tile, and words of one of them
+constexpr int kColumns = 2 * kSide;
+constexpr int kWordBytes = 4;
+constexpr int kRowBytes = kSide * kWordBytes;
+
+// The operand of LDTILECFG (Intel's manual, volume 1, 18.3.2).
+struct alignas(64) Palette {
+  uint8_t palette = 1;
+  uint8_t start_row = 0;
+  uint8_t reserved[14] = {};
+  uint16_t row_bytes[16] = {};
+  uint8_t rows[16] = {};
+};
+
+// Tiles 0 and 1 are C's upper rows, 2 and 3 its lower ones, 4 and 5 a's upper and lower rows, 6 and 7 b's columns.
+inline void Configure(int upper, int lower) {
+  Palette p;
+  const int rows[] = {upper, upper, lower, lower, upper, lower, kSide, kSide};
+  for (int tile = 0; tile < 8; ++tile) {
+    if (rows[tile] == 0) continue;
+    p.row_bytes[tile] = kRowBytes;
+    p.rows[tile] = static_cast<uint8_t>(rows[tile]);
+  }
+  _tile_loadconfig(&p);
+}
+
+// The products of one depth of 16 words: a [rows,16], b [16,32].
+template <bool kHasLower>
+inline void Multiply(const float* a, const float* b) {
+  _tile_loadd(4, a, kRowBytes);
+  _tile_loadd(6, b, 2 * kRowBytes);
+  _tile_loadd(7, b + kSide, 2 * kRowBytes);
+  _tile_dpbf16ps(0, 4, 6);
+  _tile_dpbf16ps(1, 4, 7);
+  if constexpr (kHasLower) {
+    _tile_loadd(5, a + kSide * kSide, kRowBytes);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+}
+
+inline void Prefetch(const TileArgs& t, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i) {
+    __builtin_prefetch(t.next + i * t.next_stride);
+    __builtin_prefetch(t.next + i * t.next_stride + kLine);
+  }
+}
+
+template <bool kHasLower>
+void TileOf(const TileArgs& t, int rows) {
+  Configure(kHasLower ? kSide : rows, kHasLower ? rows - kSide : 0);
+  const int64_t stride = t.c_stride * kWordBytes;
+  float* const lower = t.c + kSide * t.c_stride;
+  if (t.adds) {
+    _tile_loadd(0, t.c, stride);
+    _tile_loadd(1, t.c + kSide, stride);
+    if constexpr (kHasLower) {
+      _tile_loadd(2, lower, stride);
+      _tile_loadd(3, lower + kSide, stride);
+    }
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+    if constexpr (kHasLower) {
+      _tile_zero(2);
+      _tile_zero(3);
+    }
+  }
+  const int64_t steps = t.depth / kSide;
+  const int64_t asks = t.next != nullptr ? t.next_steps : 0;
+  for (int64_t step = 0; step < steps; ++step) {
+    Prefetch(t, asks * step / steps, asks * (step + 1) / steps);
+    Multiply<kHasLower>(t.a + step * rows * kSide, t.b + step * kSide * kColumns);
+  }
+  _tile_stored(0, t.c, stride);
+  _tile_stored(1, t.c + kSide, stride);
+  if constexpr (kHasLower) {
+    _tile_stored(2, lower, stride);
+    _tile_stored(3, lower + kSide, stride);
+  }
+  _tile_release();
+}
+
+// Requires: neither a bias nor a ReLU.
+void Run(const TileArgs& t, int rows) { rows > kSide ? TileOf<true>(t, rows) : TileOf<false>(t, rows); }
+
+// Lines of 16 words as a's rows hold them.
+void PackLines(const Matrix& a, int64_t rows, int64_t k, float* packed) {
+  for (int64_t at = 0; at < k; at += kSide) {
+    for (int64_t r = 0; r < rows; ++r) {
+      Store(packed + (at * rows + r * kSide), Load<Floats>(a.data + r * a.row_stride + at));
+    }
+  }
+}
+
+constexpr Tiles kTiles{.name = "amx_bf16",
+                       .rows = 2 * kSide,
+                       .columns = kColumns,
+                       .run = Run,
+                       .pack_panels = PackPanels<Floats, kColumns>,
+                       .pack_rows = PackLines,
+                       .values = 2,
+                       .depth_multiple = kSide,
+                       .round = RoundToPairs};
+
+}  // namespace
+
+const Tiles* AmxPairTiles() { return HasTiles() ? &kTiles : nullptr; }
+#else
+const Tiles* AmxPairTiles() { return nullptr; }
+#endif
+
+}  // namespace moka::gemm

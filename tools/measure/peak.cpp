@@ -5,11 +5,11 @@
 #include <immintrin.h>
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
 #include "core/threads/parallel.h"
 #include "core/trace.h"
+#include "layers/kernels/cpu/amx_shapes.h"
 #include "layers/kernels/cpu/instructions.h"
 
 namespace moka {
@@ -62,23 +62,12 @@ __attribute__((target("avx512f,avx512vnni"), noinline)) float WithQuads(int64_t 
   return static_cast<float>(total);
 }
 
-constexpr int kTileRows = 16;
-constexpr int kTileBytes = 64;  // a row
-
-// The palette of Intel's manual (volume 1, 18.2): every tile is as large as it can be.
-struct alignas(64) TileShapes {
-  uint8_t palette = 1;
-  uint8_t start_row = 0;
-  std::array<uint8_t, 14> reserved{};
-  std::array<uint16_t, 16> row_bytes{};
-  std::array<uint8_t, 16> rows{};
-};
-
+// Every tile is as large as it can be.
 __attribute__((target("amx-tile"))) void OpenTiles() {
-  TileShapes shapes;
-  std::fill_n(shapes.row_bytes.begin(), 8, static_cast<uint16_t>(kTileBytes));
-  std::fill_n(shapes.rows.begin(), 8, static_cast<uint8_t>(kTileRows));
-  _tile_loadconfig(&shapes);
+  AmxShapes shapes;
+  std::fill_n(shapes.row_bytes, 8, static_cast<uint16_t>(kAmxRowBytes));
+  std::fill_n(shapes.rows, 8, static_cast<uint8_t>(kAmxRows));
+  LoadShapes(shapes);
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
@@ -121,8 +110,8 @@ struct Chains {
 
 constexpr double kOfVector = 2.0 * kLanes * kChains;
 // A tile's row of products takes a cycle; a step of vectors takes half a cycle a chain.
-constexpr int64_t kTilesLength = 4 * kTileRows * 2 / kChains;
-constexpr double kOfTiles = 4 * 2.0 * kTileRows * kTileRows * kTileBytes;
+constexpr int64_t kTilesLength = 4 * kAmxRows * 2 / kChains;
+constexpr double kOfTiles = 4 * 2.0 * kAmxRows * kAmxRows * kAmxRowBytes;
 
 Chains FastestChains(Arithmetic arithmetic) {
   switch (arithmetic) {

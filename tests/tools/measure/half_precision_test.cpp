@@ -45,7 +45,7 @@ TEST_P(ZooInBFloat16, ConvertsNothingInAStep) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, ZooInBFloat16,
                          testing::Values("alexnet_bn", "bccd_ssd", "cifar10_resnet20", "dcgan_cifar10", "isbi_unet",
-                                         "multi30k_seq2seq", "multi30k_transformer"),
+                                         "multi30k_attention", "multi30k_seq2seq", "multi30k_transformer"),
                          [](const auto& model) { return std::string(model.param); });
 
 StepReport Step(const std::string& kernel, const std::string& type, int64_t flops, int64_t bytes) {

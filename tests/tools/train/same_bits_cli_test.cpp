@@ -3,8 +3,7 @@
 // busy loops, on 1 to 3 threads; and what `--kernels=fastest` leaves in a cache changes nothing.
 #include <gtest/gtest.h>
 
-#include "core/rng.h"
-#include "tests/tools/cli_fixture.h"
+#include "tests/tools/train/small_trainings.h"
 
 namespace moka {
 namespace {
@@ -22,7 +21,7 @@ const std::vector<Way>& Ways() {
   return ways;
 }
 
-class SameBits : public CliTest {
+class SameBits : public SmallTrainings {
  protected:
   // More busy loops than cores, for as long as the command runs.
   static Outcome Beside(const Way& way, const std::string& arguments) {
@@ -47,57 +46,16 @@ class SameBits : public CliTest {
       const Outcome outcome =
           Beside(way, StrCat(train, " max_iter=", iterations, " snapshot=", iterations, " --run ", run));
       ASSERT_EQ(outcome.code, 0) << outcome.err;
-      const fs::path checkpoints = folder_ / "runs" / (run + "-0001") / "checkpoints";
-      const std::string weights = ReadFile(ListFiles(checkpoints, ".safetensors").at(0));
+      const std::string weights = WeightsOf(run);
       if (i == 0) first = weights;
       EXPECT_TRUE(weights == first) << name << " on " << way.threads << " threads" << (way.is_loaded ? ", loaded" : "");
     }
   }
-
-  static void WriteTexts() {
-    RandomStream random(1, 0);
-    const std::vector<std::string> words = {"bear", "mouse", "walks", "and", "the", "pretty", "green", "tree"};
-    std::string text;
-    for (int i = 0; i < 200; ++i) {
-      for (uint64_t k = 1 + random.Below(4); k > 0; --k)
-        text += words[random.Below(words.size())] + (k > 1 ? " " : ".\n");
-    }
-    WriteFileAtomically(folder_ / "texts", text);
-    ASSERT_EQ(Moka("data vocabulary texts words.txt --pieces 56").code, 0);
-  }
 };
 
-TEST_F(SameBits, Lenet) {
-  Run();
-  ExpectOneResult("lenet", Solver() + " lr_policy=fixed test_initialization=false", 4);
-}
-
-TEST_F(SameBits, ResNet) {
-  Run();
-  ExpectOneResult("resnet",
-                  StrCat("train '", MOKA_SOURCE_DIR,
-                         "/models/cifar10_resnet20' 'layer[0].data_param.source=data/train' "
-                         "'layer[1].data_param.source=data/test' 'layer[0].data_param.batch_size=32' "
-                         "layer[0].transform_param.force_color=true layer[1].transform_param.force_color=true "
-                         "'test_iter=[1]' random_seed=5 test_interval=1000"),
-                  2);
-}
-
-TEST_F(SameBits, Translator) {
-  WriteTexts();
-  std::string fields;
-  for (const char* layer : {"pairs", "val"}) {
-    for (const char* side : {"source", "target"}) {
-      fields += StrCat(" 'layer[", layer, "].text_pair_data_param.", side, "_file=texts' 'layer[", layer,
-                       "].text_pair_data_param.", side, "_vocabulary=words.txt'");
-    }
-  }
-  ExpectOneResult("translator",
-                  StrCat("train '", MOKA_SOURCE_DIR, "/models/multi30k_seq2seq'", fields,
-                         " layer[val].data_param.batch_size=20 'test_iter=[1]' test_interval=1000 --seed 3 "
-                         "'layer[translator].block_param.set=[\"source_words=60\",\"target_words=60\",\"width=96\"]'"),
-                  4);
-}
+TEST_F(SameBits, Lenet) { ExpectOneResult("lenet", Lenet(), 4); }
+TEST_F(SameBits, ResNet) { ExpectOneResult("resnet", ResNet(), 2); }
+TEST_F(SameBits, Translator) { ExpectOneResult("translator", Translator(), 4); }
 
 }  // namespace
 }  // namespace moka

@@ -1,5 +1,6 @@
 // Compiled for AMX; chosen at run time. A tile of C is two by two of the processor's, which hold 16 rows of 64 bytes:
 // for each 16 words of k two of a's and two of b's are loaded and four products are made of them.
+#include "layers/kernels/cpu/amx_shapes.h"
 #include "layers/kernels/cpu/instructions.h"
 #include "layers/kernels/cpu/matmul/gemm_pack.h"
 #include "layers/kernels/cpu/matmul/gemm_pairs.h"
@@ -12,30 +13,22 @@ namespace {
 
 using Floats = float __attribute__((vector_size(64)));
 
-constexpr int kSide = 16;  // rows of a processor's tile, and words of one of them
-constexpr int kColumns = 2 * kSide;
 constexpr int kWordBytes = 4;
+constexpr int kSide = kAmxRows;  // rows of a processor's tile, and words of one of them
+constexpr int kColumns = 2 * kSide;
 constexpr int kRowBytes = kSide * kWordBytes;
-
-// The operand of LDTILECFG (Intel's manual, volume 1, 18.3.2).
-struct alignas(64) Palette {
-  uint8_t palette = 1;
-  uint8_t start_row = 0;
-  uint8_t reserved[14] = {};
-  uint16_t row_bytes[16] = {};
-  uint8_t rows[16] = {};
-};
+static_assert(kRowBytes == kAmxRowBytes);
 
 // Tiles 0 and 1 are C's upper rows, 2 and 3 its lower ones, 4 and 5 a's upper and lower rows, 6 and 7 b's columns.
 inline void Configure(int upper, int lower) {
-  Palette p;
+  AmxShapes shapes;
   const int rows[] = {upper, upper, lower, lower, upper, lower, kSide, kSide};
   for (int tile = 0; tile < 8; ++tile) {
     if (rows[tile] == 0) continue;
-    p.row_bytes[tile] = kRowBytes;
-    p.rows[tile] = static_cast<uint8_t>(rows[tile]);
+    shapes.row_bytes[tile] = kAmxRowBytes;
+    shapes.rows[tile] = static_cast<uint8_t>(rows[tile]);
   }
-  _tile_loadconfig(&p);
+  LoadShapes(shapes);
 }
 
 // The products of one depth of 16 words: a [rows,16], b [16,32].

@@ -22,18 +22,24 @@ struct Rate {
   bool pads_channels;
   bool pads_images;
 };
-constexpr std::array<Rate, 6> kRates = {{
+constexpr std::array<Rate, 7> kRates = {{
     {"onednn", 1.65e8, true, false},
     {"winograd", 3.5e8, true, false},
     {"onednn_winograd", 2.9e8, true, false},
     {"batch_lanes", 1.6e8, false, true},
     {"batch_lanes_winograd", 3.0e8, false, true},
     {"narrow", 1.0e8, false, false},
+    {"pairs", 1.5e8, true, false},
 }};
 // oneDNN in bfloat16, of its rate in float32: with dot products of pairs (measured on ResNet-50's shapes, Zen 4) and
 // with tiles (AMX).
 constexpr double kPairsShare = 2.0;
 constexpr double kTilesShare = 4.0;
+// Moka's own rows for images channels last, of their rate in float32 (which they do not have: near oneDNN's with pairs,
+// measured as above). With tiles the packing counts: 900 GFLOP/s are what counting its instructions gives beside the
+// peak of 2,000 a core; oneDNN 2.6 had 90 to 300 in gradients of weights and 180 in those of one tap.
+constexpr double kOwnTilesShare = 6.0;
+constexpr int64_t kTileSide = 32;  // channels of a tile of theirs
 // The rate of every kernel of a matrix product: they are as fast as each other, so the first listed is taken.
 constexpr double kProductFlopsPerMs = 1.65e8;
 // Images in lanes read all of x for each of few products where a kernel has one tap.
@@ -49,8 +55,9 @@ double PaddedShare(int64_t count, int64_t lanes) {
 
 // How many times as fast a row multiplies such factors as float32. Moka's own row is that of recurrences.
 double ShareOf(std::string_view row, DType factors) {
-  if ((row != "onednn" && row != "moka") || factors != DType::kBFloat16 || !HasBFloat16Pairs()) return 1;
-  return HasTiles() ? kTilesShare : kPairsShare;
+  if ((row != "onednn" && row != "moka" && row != "pairs") || factors != DType::kBFloat16 || !HasBFloat16Pairs()) return 1;
+  if (!HasTiles()) return kPairsShare;
+  return row == "pairs" ? kOwnTilesShare : kTilesShare;
 }
 
 // The weights [K,C/groups,k..] of a convolution or of one of its gradients.
@@ -81,7 +88,7 @@ double MillisecondsByRule(const KernelDef& row, const KernelQuery& query) {
   if (!query.node.op->name.starts_with("convolution")) return flops / kProductFlopsPerMs;
   for (const Rate& rate : kRates) {
     if (row.name != rate.row) continue;
-    const int64_t lanes = HasAvx512() ? 16 : 8;
+    const int64_t lanes = row.name == "pairs" ? kTileSide : HasAvx512() ? 16 : 8;
     const Shape& w = WeightsOf(query);
     const bool is_slow = rate.pads_images && w.Count(2, w.rank()) == 1;
     const double share = ShareOf(rate.row, query.inputs[0].dtype) * (is_slow ? kOneTapShare : 1);

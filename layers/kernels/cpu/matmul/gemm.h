@@ -31,6 +31,30 @@ struct TileArgs {
   int64_t next_steps = 0;
 };
 
+// Rows of bfloat16 whose values are paired with those of the row behind: words [pairs][width] of `n` values from
+// `first` on, then zeros.
+struct Interleaving {
+  const uint16_t* const* rows = nullptr;  // [2 * pairs]
+  int64_t pairs = 0;
+  int64_t first = 0;
+  int64_t n = 0;
+  float* words = nullptr;
+  int64_t width = 0;
+};
+
+// What a tile's sums become in rows of bfloat16.
+struct Finish {
+  const float* sums = nullptr;
+  int64_t sums_stride = 0;
+  int64_t rows = 0;
+  int64_t n = 0;
+  uint16_t* to = nullptr;
+  int64_t stride = 0;                 // of `to` and `summand`
+  const float* bias = nullptr;        // one value a column, or null
+  const uint16_t* summand = nullptr;  // as `to` lies, may be it; or null
+  bool relu = false;                  // last
+};
+
 // The tiles of one instruction set, and how their operands are packed. Words move as they are: the matrices of what is
 // packed are of words, too.
 struct Tiles {
@@ -45,8 +69,10 @@ struct Tiles {
   void (*pack_rows)(const Matrix& a, int64_t rows, int64_t k, float* packed);
   int values = 1;          // of k in a word
   int depth_multiple = 1;  // of the depth, in words
-  // n floats rounded to words, n even; null where a word is a float.
+  // Null where a word is a float. n floats rounded to words, n even; and the two below.
   void (*round)(const float* from, int64_t n, float* words) = nullptr;
+  void (*interleave)(const Interleaving& args) = nullptr;
+  void (*finish)(const Finish& args) = nullptr;
 };
 
 // The widest this processor has.

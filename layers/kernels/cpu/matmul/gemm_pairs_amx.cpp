@@ -91,8 +91,22 @@ void TileOf(const TileArgs& t, int rows) {
 // Requires: neither a bias nor a ReLU.
 void Run(const TileArgs& t, int rows) { rows > kSide ? TileOf<true>(t, rows) : TileOf<false>(t, rows); }
 
-// Lines of 16 words as a's rows hold them.
+// Lines of 16 words as a's rows hold them, or turned from columns.
 void PackLines(const Matrix& a, int64_t rows, int64_t k, float* packed) {
+  for (int64_t at = 0; at < k && a.column_stride != 1; at += kSide) {
+    for (int64_t first = 0; first < rows; first += kSide) {
+      const int64_t count = Smaller(kSide, rows - first);
+      const __mmask16 mask = MaskOf(count);
+      Floats square[kSide];
+      for (int p = 0; p < kSide; ++p) {
+        const float* const column = a.data + first + (at + p) * a.column_stride;
+        square[p] = reinterpret_cast<Floats>(_mm512_maskz_loadu_ps(mask, column));
+      }
+      TurnSquare<kSide / 2>(square);
+      for (int64_t r = 0; r < count; ++r) Store(packed + at * rows + (first + r) * kSide, square[r]);
+    }
+  }
+  if (a.column_stride != 1) return;
   for (int64_t at = 0; at < k; at += kSide) {
     for (int64_t r = 0; r < rows; ++r) {
       Store(packed + (at * rows + r * kSide), Load<Floats>(a.data + r * a.row_stride + at));
@@ -108,7 +122,9 @@ constexpr Tiles kTiles{.name = "amx_bf16",
                        .pack_rows = PackLines,
                        .values = 2,
                        .depth_multiple = kSide,
-                       .round = RoundToPairs};
+                       .round = RoundToPairs,
+                       .interleave = Interleave,
+                       .finish = FinishRows};
 
 }  // namespace
 

@@ -27,7 +27,9 @@ constexpr Tiles kTiles{.name = "avx512_bf16",
                        .pack_panels = PackPanels<Floats, 32>,
                        .pack_rows = PackRows<Floats>,
                        .values = 2,
-                       .round = RoundToPairs};
+                       .round = RoundToPairs,
+                       .interleave = Interleave,
+                       .finish = FinishRows};
 
 }  // namespace
 

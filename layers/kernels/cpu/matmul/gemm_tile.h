@@ -12,8 +12,8 @@ namespace moka::gemm {
 namespace {
 
 // Steps of k between asking for a line of b and using it: about what the second level of cache takes to answer.
-constexpr int kAhead = 8;
-constexpr int kLine = 16;  // floats
+inline constexpr int kAhead = 8;
+inline constexpr int kLine = 16;  // floats
 
 template <class V>
 inline V Load(const float* from) {

@@ -57,7 +57,7 @@ class ForwardKernel final : public TwoSweeps {
  private:
   void Begin(int64_t) override {}
 
-  void Sum(int64_t part, int64_t group, LaneSums& sums) override {
+  void Sum(int64_t part, int64_t group, const LaneSums& sums) override {
     VisitStrips(s_, part, group, [&](const StripShape& strip, int64_t at) { SumStrip(strip, x_ + at, sums); });
   }
 
@@ -199,7 +199,8 @@ class BackwardKernel final : public TwoSweeps {
   BackwardKernel(const Strips& strips, const KernelQuery& query)
       : TwoSweeps(strips, BackwardSpec(query.node.attributes).arrays()),
         spec_(query.node.attributes),
-        sampling_(Sampling::Of(query.node.attributes, query.inputs[0], query.inputs[3])) {}
+        sampling_(Sampling::Of(query.node.attributes, query.inputs[0], query.inputs[3])),
+        zeros_(static_cast<size_t>(std::max(kMaxLanes, strips.lanes))) {}
 
   void Bind(const KernelArgs& args) override {
     const auto wide = [&](size_t i) { return args.inputs[i].as<float>().data(); };
@@ -238,7 +239,7 @@ class BackwardKernel final : public TwoSweeps {
     }
   }
 
-  void Sum(int64_t part, int64_t group, LaneSums& sums) override {
+  void Sum(int64_t part, int64_t group, const LaneSums& sums) override {
     const LaneValues mean = Lanes(group, Coefficient::kMean);
     const LaneValues factor = Lanes(group, Coefficient::kFactor);
     const LaneValues shift = Lanes(group, Coefficient::kShift);
@@ -286,7 +287,6 @@ class BackwardKernel final : public TwoSweeps {
 
   // In rows that y does not have, g is 0: it need not be read, and is not written before.
   void ApplySampled(int64_t part, int64_t group, const BackwardCoefficients& c) {
-    static constexpr std::array<T, kMaxLanes> kZeros{};
     const StripShape row = RowOf(group);
     StripShape empty = row;
     empty.y_stride = 0;
@@ -295,7 +295,7 @@ class BackwardKernel final : public TwoSweeps {
       if (r % sampling_->every == 0) {
         ApplyGradientStrip<T>(row, c, {.x = in_.x + at, .dy = {g_ + at}}, dx_ + at);
       } else {
-        ApplyGradientStrip<T>(empty, c, {.x = in_.x + at, .dy = {kZeros.data()}}, dx_ + at);
+        ApplyGradientStrip<T>(empty, c, {.x = in_.x + at, .dy = {zeros_.data()}}, dx_ + at);
         ClearStrip(row, g_ + at);
       }
     }
@@ -303,6 +303,7 @@ class BackwardKernel final : public TwoSweeps {
 
   BackwardSpec spec_;
   std::optional<Sampling> sampling_;  // then g is written
+  std::vector<T> zeros_;              // a position's gradients where y has none
   GradientStreams<T> in_;
   const float* mean_ = nullptr;
   const float* variance_ = nullptr;
@@ -348,7 +349,8 @@ std::optional<LayoutProposal> Propose(const KernelQuery& query) {
 
 template <template <class T> class K>
 std::unique_ptr<Kernel> Make(const KernelQuery& query) {
-  const std::optional<Strips> strips = StripsOf(query.inputs[0]);
+  const bool is_sampled = !query.node.attributes.Get<Ints>("stride").empty();
+  const std::optional<Strips> strips = StripsOf(query.inputs[0], is_sampled ? Parts::kImages : Parts::kRows);
   Require(strips.has_value(), "make follows an accepted query");
   if (query.inputs[0].dtype == DType::kBFloat16) return std::make_unique<K<BFloat16>>(*strips, query);
   return std::make_unique<K<float>>(*strips, query);

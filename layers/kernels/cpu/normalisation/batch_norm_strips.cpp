@@ -5,89 +5,19 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
-#include <type_traits>
 
 #if defined(__x86_64__)
 #include <emmintrin.h>
 #endif
 
-#include "core/half.h"
-#include "layers/kernels/cpu/instructions.h"
-#include "layers/kernels/cpu/vector_targets.h"
-
-// A body is written once for rows of L elements of T; Widest inlines it.
-#define MOKA_INLINE [[gnu::always_inline]] inline
-// Behind the parameters of a function without a name, likewise.
-#define MOKA_INLINED __attribute__((always_inline))
+#include "layers/kernels/cpu/normalisation/batch_norm_rows.h"
+#include "layers/kernels/cpu/normalisation/batch_norm_vectors.h"
 
 namespace moka {
 namespace {
 
-// No wider than AVX2's registers: compilers keep wider ones in memory, and these loops wait for memory anyway.
-using Float8 [[gnu::vector_size(32)]] = float;
-using Float4 [[gnu::vector_size(16)]] = float;
-using Double4 [[gnu::vector_size(32)]] = double;
-using Word8 [[gnu::vector_size(32)]] = uint32_t;
-using Short8 [[gnu::vector_size(16)]] = uint16_t;
 template <int L>
 using Row = std::array<Float8, L / 8>;
-
-template <class V>
-MOKA_INLINE void Load(V& v, const double* from) {
-  std::memcpy(&v, from, sizeof(V));
-}
-MOKA_INLINE void Load(Float8& v, const float* from) { std::memcpy(&v, from, sizeof v); }
-MOKA_INLINE void Load(Float8& v, const BFloat16* from) {
-  Short8 halves;
-  std::memcpy(&halves, from, sizeof halves);
-  const Word8 bits = __builtin_convertvector(halves, Word8) << 16U;
-  std::memcpy(&v, &bits, sizeof v);
-}
-template <class V>
-MOKA_INLINE void Store(const V& v, double* to) {
-  std::memcpy(to, &v, sizeof(V));
-}
-// How floats are rounded to bfloat16: as BFloat16OfFloat does, in seven instructions.
-struct InSteps {
-  MOKA_INLINE static void Round(const Float8& v, Short8& halves);
-};
-// By AVX512-BF16's one, which differs for numbers below the smallest normal one alone: they become 0. It is spelled
-// out, since bodies are inlined from functions that know no such instruction; Clang wants to see a function's
-// registers before it is inlined, and does it in steps.
-struct AtOnce {
-  MOKA_INLINE static void Round(const Float8& v, Short8& halves) {
-#if defined(__x86_64__) && !defined(__clang__)
-    asm("vcvtneps2bf16 %1, %0" : "=x"(halves) : "x"(v));
-#else
-    InSteps::Round(v, halves);
-#endif
-  }
-};
-
-MOKA_INLINE void InSteps::Round(const Float8& v, Short8& halves) {
-  Word8 bits;
-  std::memcpy(&bits, &v, sizeof bits);
-  const Word8 high = bits >> 16U;
-  const Word8 rounded = (bits + 0x7FFFU + (high & 1U)) >> 16U;
-  const auto is_number = v == v;  // NOLINT(misc-redundant-expression): false for a NaN
-  halves = __builtin_convertvector(is_number ? rounded : high | 0x40U, Short8);
-}
-template <class R>
-MOKA_INLINE void Store(const Float8& v, float* to) {
-  std::memcpy(to, &v, sizeof v);
-}
-template <class R>
-MOKA_INLINE void Store(const Float8& v, BFloat16* to) {
-  Short8 halves;
-  R::Round(v, halves);
-  std::memcpy(to, &halves, sizeof halves);
-}
-// L lanes in pieces.
-template <size_t kPieces, class T>
-MOKA_INLINE void LoadAll(std::array<Float8, kPieces>& v, const T* from) {
-  for (size_t k = 0; k < kPieces; ++k) Load(v[k], from + 8 * k);
-}
 
 // Sums of L lanes in double, added to in registers.
 template <int L>
@@ -102,23 +32,19 @@ struct WideSums {
     }
   }
   MOKA_INLINE double operator[](size_t lane) const { return sums[lane / 4][lane % 4]; }
-  MOKA_INLINE void AddTo(std::array<double, kMaxLanes>& to) const {
+  MOKA_INLINE void AddTo(double* to) const {
     for (size_t k = 0; k < L / 4; ++k) {
       Double4 v;
-      Load(v, to.data() + 4 * k);
+      Load(v, to + 4 * k);
       v += sums[k];
-      Store(v, to.data() + 4 * k);
+      Store(v, to + 4 * k);
     }
   }
   std::array<Double4, L / 4> sums{};
 };
 
-// Rows summed in float before the sum goes into double: the rounding of so few additions stays below that of the
-// result, and converting every row would take longer than reading it.
-constexpr int64_t kRowsInFloat = 16;
-
 template <int L, class T>
-MOKA_INLINE void SumBody(const StripShape& strip, const T* x, LaneSums& sums) {
+MOKA_INLINE void SumBody(const StripShape& strip, const T* x, const LaneSums& sums) {
   // Deviations from the first row, so that a large mean cancels nothing in the squares.
   Row<L> pivot;
   LoadAll(pivot, x);
@@ -215,33 +141,10 @@ MOKA_INLINE void ApplyBody(const StripShape& strip, const ForwardCoefficients& c
   }
 }
 
-// g of eight elements of y at `at`; v is x there.
-// The gradients of several readers are added here on the way instead of by a node of their own, which would write and
-// read the whole tensor once more. The mask comes from y if it is there, else y is computed again from x.
-template <int L, Mask kMask, class T>
-MOKA_INLINE void LoadGradient(const GradientStreams<T>& in, const ForwardRow<L>& row, const Float8& v, int64_t at,
-                              size_t k, Float8& g) {
-  Load(g, in.dy[0] + at);
-  for (int n = 1; n < in.gradients; ++n) {
-    Float8 more;
-    Load(more, in.dy[static_cast<size_t>(n)] + at);
-    g += more;
-  }
-  if constexpr (kMask != Mask::kNone) {
-    Float8 y = v;
-    if constexpr (kMask == Mask::kOutput) {
-      Load(y, in.y + at);
-    } else {
-      row.Apply(y, k);
-    }
-    g = y > 0.0F ? g : Float8{};
-  }
-}
-
 // sum g and sum g (x - mean): dshift and, times 1/sqrt(variance + eps), dscale.
 template <int L, class R, Mask kMask, bool kWrites, class T>
 MOKA_INLINE void SumGradientBody(const StripShape& strip, const ForwardCoefficients& c, const GradientStreams<T>& in,
-                                 T* out, LaneSums& sums) {
+                                 T* out, const LaneSums& sums) {
   const ForwardRow<L> row(c);
   WideSums<L> all_first;
   WideSums<L> all_second;
@@ -256,7 +159,7 @@ MOKA_INLINE void SumGradientBody(const StripShape& strip, const ForwardCoefficie
         Float8 v;
         Load(v, in.x + at);
         Float8 g;
-        LoadGradient<L, kMask>(in, row, v, j + lane, k, g);
+        LoadGradient<kMask>(in, row, v, j + lane, k, g);
         if constexpr (kWrites) Store<R>(g, out + at);
         first[k] += g;
         second[k] += g * (v - row.mean[k]);
@@ -284,7 +187,7 @@ MOKA_INLINE void ApplyGradientBody(const StripShape& strip, const BackwardCoeffi
       Float8 v;
       Load(v, in.x + at);
       Float8 g;
-      LoadGradient<L, kMask>(in, row, v, j + lane, k, g);
+      LoadGradient<kMask>(in, row, v, j + lane, k, g);
       // dx = scale r (g - dshift/m - h dscale/m) with the constants folded: average = dshift/m, slope = r^2 sum(g (x -
       // mean))/m, factor = scale r.
       const Float8 result = (g - average[k] - (v - row.mean[k]) * slope[k]) * row.factor[k];
@@ -304,7 +207,7 @@ MOKA_INLINE void ApplyEither(const StripShape& s, const ForwardCoefficients& c, 
 // A body for each mask, chosen once a strip.
 template <int L, class R, bool kWrites, class T>
 MOKA_INLINE void SumGradientMasked(const StripShape& s, const ForwardCoefficients& c, const GradientStreams<T>& in,
-                                   T* out, LaneSums& sums) {
+                                   T* out, const LaneSums& sums) {
   switch (in.mask) {
     case Mask::kNone: return SumGradientBody<L, R, Mask::kNone, kWrites>(s, c, in, out, sums);
     case Mask::kOutput: return SumGradientBody<L, R, Mask::kOutput, kWrites>(s, c, in, out, sums);
@@ -314,7 +217,7 @@ MOKA_INLINE void SumGradientMasked(const StripShape& s, const ForwardCoefficient
 
 template <int L, class R, class T>
 MOKA_INLINE void SumGradientEither(const StripShape& s, const ForwardCoefficients& c, const GradientStreams<T>& in,
-                                   T* out, LaneSums& sums) {
+                                   T* out, const LaneSums& sums) {
   if (out == nullptr) return SumGradientMasked<L, R, false>(s, c, in, out, sums);
   SumGradientMasked<L, R, true>(s, c, in, out, sums);
 }
@@ -329,29 +232,6 @@ MOKA_INLINE void ApplyGradientMasked(const StripShape& s, const BackwardCoeffici
   }
 }
 
-// Calls f, which is inlined, with the widest registers that may be used here, and how elements of T are rounded. The
-// bits are the same in all, but for the smallest numbers of bfloat16.
-#if defined(__x86_64__)
-template <class F>
-MOKA_AVX512_256 void WithAvx512(const F& f) {
-  f(AtOnce());
-}
-template <class F>
-MOKA_AVX2 void WithAvx2(const F& f) {
-  f(InSteps());
-}
-#endif
-template <class T, class F>
-void Widest(const F& f) {
-#if defined(__x86_64__)
-  if constexpr (std::is_same_v<T, BFloat16>) {
-    if (HasBFloat16Pairs()) return WithAvx512(f);
-  }
-  if (HasAvx2()) return WithAvx2(f);
-#endif
-  f(InSteps());
-}
-
 // Calls f(lane, offset in x, offset in y) over a strip of any width.
 // The slow way, for the last channels or positions of a tensor; in double, so nothing needs a pivot.
 template <class F>
@@ -363,38 +243,16 @@ void VisitStrip(const StripShape& strip, F&& f) {
   }
 }
 
-float At(const float* from, int64_t i) { return from[i]; }
-float At(const BFloat16* from, int64_t i) { return FloatOfBFloat16(from[i].bits); }
-void Put(float value, float* to) { *to = value; }
-void Put(float value, BFloat16* to) { to->bits = BFloat16OfFloat(value); }
-
-float ForwardOf(const ForwardCoefficients& c, float x, size_t lane) {
-  return (x - c.mean[lane]) * c.factor[lane] + c.shift[lane];
-}
-
-// One element of what LoadGradient does for eight, with the same result.
-template <class T>
-float GradientOf(const GradientStreams<T>& in, const ForwardCoefficients& c, size_t lane, int64_t i, int64_t j) {
-  if (in.mask == Mask::kOutput && !(At(in.y, j) > 0)) return 0.0F;
-  if (in.mask == Mask::kInput && !(ForwardOf(c, At(in.x, i), lane) > 0)) return 0.0F;
-  float g = At(in.dy[0], j);
-  for (int n = 1; n < in.gradients; ++n) g += At(in.dy[static_cast<size_t>(n)], j);
-  return g;
-}
-
 }  // namespace
 
-// Blocked and channels-last strips have 16 or 8 lanes; plain ones are cut into rows of 16 positions. Strips of another
-// width are the last channels or positions of a tensor, for which the slow way is fast enough.
+// Blocked strips have 16 or 8 lanes, plain ones are cut into rows of 16 positions, and channels-last ones have all
+// channels. Strips of another width are few channels, or the last positions, for which the slow way is fast enough.
 template <class T>
-void SumStrip(const StripShape& strip, const T* x, LaneSums& sums) {
+void SumStrip(const StripShape& strip, const T* x, const LaneSums& sums) {
   if (strip.lanes == 16) return Widest<T>([&](auto) MOKA_INLINED { SumBody<16>(strip, x, sums); });
   if (strip.lanes == 8) return Widest<T>([&](auto) MOKA_INLINED { SumBody<8>(strip, x, sums); });
-  VisitStrip(strip, [&](size_t lane, int64_t i, int64_t) {
-    const double v = At(x, i);
-    sums.first[lane] += v;
-    sums.second[lane] += v * v;
-  });
+  if (strip.lanes > kMaxLanes) return SumRows(strip, x, sums);
+  VisitStrip(strip, [&](size_t lane, int64_t i, int64_t) { AddValue(x, i, lane, sums); });
 }
 
 template <class T>
@@ -408,10 +266,8 @@ void ApplyStrip(const StripShape& strip, const ForwardCoefficients& c, Activatio
     return Widest<T>([&](auto rounding) MOKA_INLINED {
       ApplyEither<8, decltype(rounding), false>(strip, c, activation, x, residual, y);
     });
-  VisitStrip(strip, [&](size_t lane, int64_t i, int64_t j) {
-    const float v = ForwardOf(c, At(x, i), lane) + (residual == nullptr ? 0.0F : At(residual, i));
-    Put(activation == Activation::kRelu && v < 0 ? 0.0F : v, y + j);
-  });
+  if (strip.lanes > kMaxLanes) return ApplyRows(strip, c, activation, x, residual, y);
+  VisitStrip(strip, [&](size_t lane, int64_t i, int64_t j) { ApplyValue(c, activation, lane, x, residual, i, y, j); });
 }
 
 // Rows of 16 lanes are on the boundaries that streaming stores need.
@@ -426,20 +282,15 @@ void StreamStrip(const StripShape& strip, const ForwardCoefficients& c, Activati
 
 template <class T>
 void SumGradientStrip(const StripShape& strip, const ForwardCoefficients& c, const GradientStreams<T>& in, T* out,
-                      LaneSums& sums) {
+                      const LaneSums& sums) {
   if (strip.lanes == 16)
     return Widest<T>([&](auto rounding)
                          MOKA_INLINED { SumGradientEither<16, decltype(rounding)>(strip, c, in, out, sums); });
   if (strip.lanes == 8)
     return Widest<T>([&](auto rounding)
                          MOKA_INLINED { SumGradientEither<8, decltype(rounding)>(strip, c, in, out, sums); });
-  VisitStrip(strip, [&](size_t lane, int64_t i, int64_t j) {
-    const float g = GradientOf(in, c, lane, i, j);
-    const double v = At(in.x, i) - c.mean[lane];
-    if (out != nullptr) Put(g, out + i);
-    sums.first[lane] += g;
-    sums.second[lane] += g * v;
-  });
+  if (strip.lanes > kMaxLanes) return SumGradientRows(strip, c, in, out, sums);
+  VisitStrip(strip, [&](size_t lane, int64_t i, int64_t j) { AddGradientValue(c, in, lane, i, j, out, sums); });
 }
 
 // A strip without gaps is one stretch of memory. All bits of 0 are 0 in either type.
@@ -459,28 +310,25 @@ void ApplyGradientStrip(const StripShape& strip, const BackwardCoefficients& c, 
                          MOKA_INLINED { ApplyGradientMasked<16, decltype(rounding)>(strip, c, in, dx); });
   if (strip.lanes == 8)
     return Widest<T>([&](auto rounding) MOKA_INLINED { ApplyGradientMasked<8, decltype(rounding)>(strip, c, in, dx); });
-  VisitStrip(strip, [&](size_t lane, int64_t i, int64_t j) {
-    const float g = GradientOf(in, c.forward, lane, i, j);
-    const float v = At(in.x, i) - c.forward.mean[lane];
-    Put((g - c.average[lane] - v * c.slope[lane]) * c.forward.factor[lane], dx + i);
-  });
+  if (strip.lanes > kMaxLanes) return ApplyGradientRows(strip, c, in, dx);
+  VisitStrip(strip, [&](size_t lane, int64_t i, int64_t j) { ApplyGradientValue(c, in, lane, i, j, dx); });
 }
 
-template void SumStrip(const StripShape&, const float*, LaneSums&);
+template void SumStrip(const StripShape&, const float*, const LaneSums&);
 template void ApplyStrip(const StripShape&, const ForwardCoefficients&, Activation, const float*, const float*, float*);
 template void StreamStrip(const StripShape&, const ForwardCoefficients&, Activation, const float*, const float*,
                           float*);
 template void SumGradientStrip(const StripShape&, const ForwardCoefficients&, const GradientStreams<float>&, float*,
-                               LaneSums&);
+                               const LaneSums&);
 template void ClearStrip(const StripShape&, float*);
 template void ApplyGradientStrip(const StripShape&, const BackwardCoefficients&, const GradientStreams<float>&, float*);
-template void SumStrip(const StripShape&, const BFloat16*, LaneSums&);
+template void SumStrip(const StripShape&, const BFloat16*, const LaneSums&);
 template void ApplyStrip(const StripShape&, const ForwardCoefficients&, Activation, const BFloat16*, const BFloat16*,
                          BFloat16*);
 template void StreamStrip(const StripShape&, const ForwardCoefficients&, Activation, const BFloat16*, const BFloat16*,
                           BFloat16*);
 template void SumGradientStrip(const StripShape&, const ForwardCoefficients&, const GradientStreams<BFloat16>&,
-                               BFloat16*, LaneSums&);
+                               BFloat16*, const LaneSums&);
 template void ClearStrip(const StripShape&, BFloat16*);
 template void ApplyGradientStrip(const StripShape&, const BackwardCoefficients&, const GradientStreams<BFloat16>&,
                                  BFloat16*);

@@ -1,7 +1,8 @@
 // The loops of batch normalisation over one strip: `rows` rows of `lanes` neighbouring elements, `stride` elements
-// apart. A lane has its own coefficients: a channel in blocked and channels-last memory, or any position of one channel
-// in plain memory (then all lanes' coefficients are equal). Elements are float or BFloat16 (T), which is widened as it
-// is read and rounded as it is written; all is computed in float, and sums are kept in double.
+// apart. A lane has its own coefficients: a channel in blocked memory (a block of them) and channels-last memory (all),
+// or any position of one channel in plain memory (then all lanes' coefficients are equal). Elements are float or
+// BFloat16 (T), which is widened as it is read and rounded as it is written; all is computed in float, and sums are
+// kept in double.
 #pragma once
 
 #include <array>
@@ -17,19 +18,19 @@ inline constexpr int kMaxLanes = 16;
 struct StripShape {
   int64_t rows = 0;
   int64_t stride = 0;
-  int lanes = kMaxLanes;  // 16 and 8 are fast
+  int lanes = kMaxLanes;  // 16, 8 and more than 16 are fast
   int64_t y_stride = 0;   // of y and its gradients; another one where y has some positions of x alone
 };
 
-// Two sums a lane.
+// Where a strip adds its two sums a lane.
 struct LaneSums {
-  std::array<double, kMaxLanes> first{};
-  std::array<double, kMaxLanes> second{};
+  double* first;
+  double* second;
 };
 
 // first += x, second += x^2.
 template <class T>
-void SumStrip(const StripShape& strip, const T* x, LaneSums& sums);
+void SumStrip(const StripShape& strip, const T* x, const LaneSums& sums);
 
 // y = (x - mean) * factor + shift, plus the residual if it is not null, then max(y, 0) if relu.
 struct ForwardCoefficients {
@@ -71,7 +72,7 @@ struct GradientStreams {
 // first += g, second += g * (x - mean); g is written where x lies if `out` is not null.
 template <class T>
 void SumGradientStrip(const StripShape& strip, const ForwardCoefficients& c, const GradientStreams<T>& in, T* out,
-                      LaneSums& sums);
+                      const LaneSums& sums);
 
 // out = 0 where x lies.
 template <class T>

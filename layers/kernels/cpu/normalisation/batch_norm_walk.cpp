@@ -2,6 +2,7 @@
 // from memory once instead of twice. Parts of a group's sums are added in one order, whatever the number of threads.
 #include "layers/kernels/cpu/normalisation/batch_norm_walk.h"
 
+#include <numeric>
 #include <string>
 
 #include "core/size.h"
@@ -16,6 +17,8 @@ namespace {
 constexpr int64_t kCacheBytes = int64_t{8} << 20;
 // Shorter stretches of memory are joined with their neighbours.
 constexpr int64_t kStretchBytes = int64_t{32} << 10;
+// Parts of channels-last memory are cut down to this.
+constexpr int64_t kPartBytes = int64_t{256} << 10;
 // Fewer sums are added up before a thread is awake.
 constexpr int64_t kFewSums = int64_t{1} << 14;
 
@@ -31,10 +34,17 @@ Strips PlainStrips(Strips s) {
   return s;
 }
 
-Strips RowStrips(Strips s) {
-  s.groups = CeilDiv(s.channels, kMaxLanes).value();
+// Parts are alike, so they are cut by a divisor of the positions.
+Strips RowStrips(Strips s, Parts parts) {
+  int64_t cuts = 1;
+  const auto fits = [&] { return s.positions / cuts * s.channels * s.element_bytes <= kPartBytes; };
+  while (parts == Parts::kRows && cuts < s.positions && (s.positions % cuts != 0 || !fits())) ++cuts;
+  s.parts *= cuts;
+  s.positions /= std::max<int64_t>(1, cuts);
+  s.is_one_group = true;
+  s.lanes = static_cast<int>(s.channels);
+  s.groups = 1;
   s.part_stride = s.channels * s.positions;
-  s.group_stride = kMaxLanes;
   s.row_stride = s.channels;
   return s;
 }
@@ -53,7 +63,7 @@ Strips BlockedStrips(Strips s, int lanes) {
 
 int64_t Strips::group_bytes() const { return parts * positions * (is_plain ? 1 : lanes) * element_bytes; }
 
-std::optional<Strips> StripsOf(const TensorType& x) {
+std::optional<Strips> StripsOf(const TensorType& x, Parts parts) {
   const Shape& shape = x.shape;
   const int rank = shape.rank();
   if (rank < 2) return {};
@@ -70,9 +80,9 @@ std::optional<Strips> StripsOf(const TensorType& x) {
     if (rank > 2) return PlainStrips(s);
     s.parts = 1;  // rows of channels: channels last with the images as positions
     s.positions = shape[0];
-    return RowStrips(s);
+    return RowStrips(s, parts);
   }
-  if (name == channels_last) return RowStrips(s);
+  if (name == channels_last) return RowStrips(s, parts);
   std::string blocked = plain;
   blocked[1] = 'B';
   for (const int lanes : {16, 8, 4}) {
@@ -114,6 +124,7 @@ void TwoSweeps::BindScratch(std::byte* scratch) {
 // time), groups among the threads, or, with few of both, all strips together.
 void TwoSweeps::Run() {
   const int64_t threads = ThreadCount();
+  if (s_.is_one_group) return RunGroupsTogether(0, s_.groups);
   if (threads > 1 && (s_.parts % threads == 0 || s_.parts >= 8 * threads)) {
     const int64_t bundle = std::max<int64_t>(1, kCacheBytes / std::max<int64_t>(1, arrays_ * s_.group_bytes()));
     for (int64_t group = 0; group < s_.groups; group += bundle) {
@@ -170,25 +181,36 @@ void TwoSweeps::RunGroupsTogether(int64_t first, int64_t last) {
 
 // Plain memory: lanes are positions of one channel, so their sums are joined here.
 void TwoSweeps::SumInto(int64_t part, int64_t group) {
-  LaneSums sums;
-  Sum(part, group, sums);
-  if (s_.is_plain) {
-    for (size_t lane = 1; lane < kMaxLanes; ++lane) {
-      sums.first[0] += sums.first[lane];
-      sums.second[0] += sums.second[lane];
-    }
-  }
   const int64_t at = part * stride_ + s_.first_channel(group);
-  std::copy_n(sums.first.begin(), s_.channels_of(group), first_ + at);
-  std::copy_n(sums.second.begin(), s_.channels_of(group), second_ + at);
+  if (!s_.is_plain) {
+    std::fill_n(first_ + at, s_.width(group), 0.0);
+    std::fill_n(second_ + at, s_.width(group), 0.0);
+    return Sum(part, group, {first_ + at, second_ + at});
+  }
+  std::array<double, kMaxLanes> first{};
+  std::array<double, kMaxLanes> second{};
+  Sum(part, group, {first.data(), second.data()});
+  first_[at] = std::accumulate(first.begin(), first.end(), 0.0);
+  second_[at] = std::accumulate(second.begin(), second.end(), 0.0);
+}
+
+void TwoSweeps::CombineGroup(int64_t group) {
+  const int64_t begin = s_.first_channel(group);
+  const int64_t channels = s_.channels_of(group);
+  for (int64_t c = 0; c < channels; c += kMaxLanes) {
+    CombineChannels(begin + c, std::min<int64_t>(kMaxLanes, channels - c));
+  }
+  if (s_.is_plain) return;
+  for (int c = 0; c < kCoefficients; ++c) {
+    float* array = values(static_cast<Coefficient>(c));
+    std::fill(array + begin + channels, array + begin + s_.lanes, 0.0F);
+  }
 }
 
 // Sums of parts are added in the order of images; the split of work leaves no trace.
-void TwoSweeps::CombineGroup(int64_t group) {
-  const int64_t begin = s_.first_channel(group);
+void TwoSweeps::CombineChannels(int64_t begin, int64_t channels) {
   std::array<double, kMaxLanes> first{};
   std::array<double, kMaxLanes> second{};
-  const int64_t channels = s_.channels_of(group);
   for (int64_t part = 0; part < s_.parts; ++part) {
     for (int64_t c = 0; c < channels; ++c) {
       first[static_cast<size_t>(c)] += first_[part * stride_ + begin + c];
@@ -197,11 +219,6 @@ void TwoSweeps::CombineGroup(int64_t group) {
   }
   for (int64_t c = 0; c < channels; ++c) {
     Finish(begin + c, first[static_cast<size_t>(c)], second[static_cast<size_t>(c)]);
-  }
-  if (s_.is_plain) return;
-  for (int c = 0; c < kCoefficients; ++c) {
-    float* array = values(static_cast<Coefficient>(c));
-    std::fill(array + begin + channels, array + begin + s_.lanes, 0.0F);
   }
 }
 

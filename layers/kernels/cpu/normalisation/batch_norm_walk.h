@@ -16,7 +16,8 @@
 
 namespace moka {
 
-// How x lies as strips: part p (an image), group g (neighbouring channels, or one channel of plain memory).
+// How x lies as strips: part p (an image; of channels-last memory some rows of one), group g (a block of channels, all
+// of channels-last memory, or one channel of plain memory).
 struct Strips {
   int64_t channels = 0;
   int64_t groups = 0;
@@ -29,6 +30,7 @@ struct Strips {
   int lanes = kMaxLanes;         // channels of a group
   bool pads_last_group = false;  // whether the last group has all lanes in memory
   bool is_plain = false;         // lanes are positions of one channel
+  bool is_one_group = false;     // all channels of a position lie next to each other
 
   int64_t padded_channels() const { return is_plain ? channels : groups * lanes; }
   int64_t first_channel(int64_t group) const { return is_plain ? group : group * lanes; }
@@ -37,8 +39,10 @@ struct Strips {
   int64_t group_bytes() const;
 };
 
+// Parts of channels-last memory are images, or rows enough for a thread to take.
+enum class Parts : uint8_t { kImages, kRows };
 // None for a layout that is not one of the three.
-std::optional<Strips> StripsOf(const TensorType& x);
+std::optional<Strips> StripsOf(const TensorType& x, Parts parts = Parts::kImages);
 
 // Arrays of one value a channel (padding lanes 0), broadcast to lanes where the lanes are positions.
 class LaneValues {
@@ -114,7 +118,7 @@ class TwoSweeps : public Kernel {
  protected:
   // Prepares what the first sweep needs of the group.
   virtual void Begin(int64_t group) = 0;
-  virtual void Sum(int64_t part, int64_t group, LaneSums& sums) = 0;
+  virtual void Sum(int64_t part, int64_t group, const LaneSums& sums) = 0;
   // Turns the totals of a channel into outputs and coefficients.
   virtual void Finish(int64_t channel, double first, double second) = 0;
   virtual void Apply(int64_t part, int64_t group) = 0;
@@ -132,6 +136,7 @@ class TwoSweeps : public Kernel {
   void RunGroupsTogether(int64_t first, int64_t last);
   void SumInto(int64_t part, int64_t group);
   void CombineGroup(int64_t group);
+  void CombineChannels(int64_t begin, int64_t channels);
 
   int64_t arrays_;
   int64_t stride_ = 0;  // floats between the arrays of coefficients

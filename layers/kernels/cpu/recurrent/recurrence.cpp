@@ -42,12 +42,13 @@ void PackGatesBack(const Cut& cut, const void* w, int64_t block, float* panel) {
     const auto* columns = static_cast<const float*>(w) + unit;
     return cut.tiles().pack_panels({columns, cut.units, 1}, cut.gates * cut.units, n, panel);
   }
-  auto* words = reinterpret_cast<uint32_t*>(panel);
-  const auto* even = static_cast<const uint16_t*>(w) + unit;
-  for (int64_t p = 0; p < cut.gates * cut.words; ++p, even += 2 * cut.units, words += cut.width) {
-    const uint16_t* odd = even + cut.units;
-    for (int64_t j = 0; j < n; ++j) words[j] = uint32_t{even[j]} | uint32_t{odd[j]} << 16U;
-    std::fill(words + n, words + cut.width, 0U);
+  constexpr int64_t kRows = 64;
+  const auto* row = static_cast<const uint16_t*>(w) + unit;
+  std::array<const uint16_t*, kRows> rows;
+  for (int64_t first = 0; first < cut.gates * cut.units; first += kRows) {
+    const int64_t count = std::min(kRows, cut.gates * cut.units - first);
+    for (int64_t r = 0; r < count; ++r, row += cut.units) rows[static_cast<size_t>(r)] = row;
+    cut.tiles().interleave({rows.data(), count / 2, 0, n, panel + first / 2 * cut.width, cut.width});
   }
 }
 

@@ -19,14 +19,19 @@ namespace moka {
 namespace {
 
 constexpr int64_t kFloat = sizeof(float);
-constexpr int64_t kPositions = 512;  // packed at once
-constexpr int64_t kStep = 32;        // of them interleaved at once: 16 words, what AMX takes
-constexpr int64_t kMostOutputs = 256;
-constexpr int64_t kMostInputs = 128;
+constexpr int64_t kPositions = 512;    // packed at once
+constexpr int64_t kStep = 32;          // of them interleaved at once: 16 words, what AMX takes
+constexpr int64_t kMostOutputs = 256;  // of an item
+constexpr int64_t kMostInputs = 256;   // likewise, of one tap; half of it of several
 constexpr int64_t kWantedItems = 24;
 constexpr int64_t kFewestInputs = 16;
 
 int64_t Ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Of an item: more of one tap, as fewer items then pack the same rows of k again.
+int64_t MostInputs(int64_t taps, const gemm::Tiles& tiles) {
+  return std::max<int64_t>(kMostInputs / std::min<int64_t>(taps, 2) / tiles.columns, 1) * tiles.columns;
+}
 
 // Sizes, and how the work is cut.
 struct WeightsPlan {
@@ -38,6 +43,7 @@ struct WeightsPlan {
   int64_t output_regions, input_regions, parts;
 
   int64_t positions() const { return images * rows * columns; }
+  int64_t most_inputs() const { return MostInputs(taps_across, *tiles); }
   int64_t taps() const { return taps_down * taps_across; }
   int64_t regions() const { return taps_down * output_regions * input_regions; }
   int64_t row_floats() const { return Ceil(inputs, tiles->columns) * tiles->columns; }
@@ -54,7 +60,7 @@ struct WeightsPlan {
   }
   // A thread's scratch: rows of k, panels of c for each tap of a kernel's row, and a step's words.
   int64_t packed_rows() const { return kPositions / 2 * kMostOutputs; }
-  int64_t packed_panels() const { return kPositions / 2 * taps_across * kMostInputs; }
+  int64_t packed_panels() const { return kPositions / 2 * taps_across * most_inputs(); }
   int64_t step_words() const { return kStep / 2 * kMostOutputs; }
   int64_t thread_floats() const { return packed_rows() + packed_panels() + step_words(); }
 };
@@ -78,7 +84,7 @@ WeightsPlan MakeWeightsPlan(const KernelQuery& query) {
                    .dilation = geometry.dilation,
                    .tiles = gemm::PairTiles(kStep),
                    .output_regions = Ceil(dy[1], kMostOutputs),
-                   .input_regions = Ceil(x[1], kMostInputs),
+                   .input_regions = Ceil(x[1], MostInputs(dw[3], *gemm::PairTiles(kStep))),
                    .parts = 1};
   const int64_t most = std::max<int64_t>(1, plan.positions() / (4 * kPositions));
   plan.parts = std::clamp<int64_t>(Ceil(kWantedItems, plan.regions()), 1, most);

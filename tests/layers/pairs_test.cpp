@@ -46,11 +46,11 @@ struct Window {
 
   Shape dy() const { return {images, outputs, rows, columns}; }
   Shape x() const { return {images, inputs, SideOf(0, rows), SideOf(1, columns)}; }
-  OpCase WeightsCase() const {
+  OpCase WeightsCase(bool bias) const {
     Attributes attributes =
         ConvolutionCase({stride[0], stride[1]}, {pad[0], pad[1]}, {0, 0}, {dilation[0], dilation[1]}, 1);
     attributes.Set("weight_shape", Ints{outputs, inputs, taps[0], taps[1]});
-    attributes.Set("bias", false);
+    attributes.Set("bias", bias);
     return {"pairs", {BFloat16(x()), BFloat16(dy())}, attributes};
   }
 
@@ -81,7 +81,7 @@ TEST_F(PairsTest, WeightsOfRandomWindows) {
     if (std::ranges::min(std::array{w.x()[2], w.x()[3]}) < 1) continue;
     const Threads threads(static_cast<int>(Between(random, 1, 5)));
     SCOPED_TRACE(StrCat("shape ", i));
-    Expect("convolution_backward_weights", w.WeightsCase(), 2);
+    Expect("convolution_backward_weights", w.WeightsCase(random.Below(2) == 0), 2);
   }
 }
 
@@ -90,7 +90,7 @@ TEST_F(PairsTest, WeightsOfManyPositions) {
   for (const auto& [images, side, taps] :
        {std::tuple<int64_t, int64_t, int64_t>{4, 40, 1}, {3, 61, 1}, {2, 52, 3}, {1, 33, 3}}) {
     const Window w{images, 24, 40, side, side, {taps, taps}, {1, 1}, {taps / 2, taps / 2}, {1, 1}};
-    Expect("convolution_backward_weights", w.WeightsCase(), 2);
+    Expect("convolution_backward_weights", w.WeightsCase(true), 2);
   }
 }
 

@@ -4,6 +4,7 @@
 // kernel, a region of k and one of c) by the shape alone, and parts are added in order: no bit depends on threads.
 #include <algorithm>
 #include <array>
+#include <span>
 #include <vector>
 
 #include "core/half_spans.h"
@@ -25,6 +26,8 @@ constexpr int64_t kMostOutputs = 256;  // of an item
 constexpr int64_t kMostInputs = 256;   // likewise, of one tap; half of it of several
 constexpr int64_t kWantedItems = 24;
 constexpr int64_t kFewestInputs = 16;
+constexpr int64_t kBiasParts = 16;    // of the positions, by which a bias's gradient is summed
+constexpr int64_t kRowsInFloat = 32;  // of them, before their sum goes into double
 
 int64_t Ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -93,14 +96,15 @@ WeightsPlan MakeWeightsPlan(const KernelQuery& query) {
 
 class PairsWeights final : public BoundKernel {
  public:
-  PairsWeights(const WeightsPlan& plan, DType result)
+  PairsWeights(const WeightsPlan& plan, std::span<const TensorType> results)
       : p_(plan),
         workers_(static_cast<int>(std::min<int64_t>(ThreadCount(), plan.parts * plan.regions()))),
-        result_(result),
+        results_(results.begin(), results.end()),
         implementation_(plan.tiles->name) {}
   std::string_view implementation() const override { return implementation_; }
   int64_t scratch_bytes() const override {
-    return (p_.parts * p_.part_floats() + workers_ * p_.thread_floats()) * kFloat;
+    const int64_t bias_bytes = HasBias() ? kBiasParts * p_.outputs * static_cast<int64_t>(sizeof(double)) : 0;
+    return (p_.parts * p_.part_floats() + workers_ * p_.thread_floats()) * kFloat + bias_bytes;
   }
 
   void Run() override {
@@ -112,6 +116,11 @@ class PairsWeights final : public BoundKernel {
     ParallelFor(p_.outputs * p_.taps(), 1 + (1 << 14) / p_.inputs, [&](int64_t begin, int64_t end, int) {
       for (int64_t row = begin; row < end; ++row) Write(row);
     });
+    if (!HasBias()) return;
+    ParallelFor(kBiasParts, 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t part = begin; part < end; ++part) SumBias(part);
+    });
+    WriteBias();
   }
 
  private:
@@ -226,16 +235,55 @@ class PairsWeights final : public BoundKernel {
       const float* const more = sums + part * p_.part_floats();
       for (int64_t c = 0; c < p_.inputs; ++c) sums[c] += more[c];
     }
-    if (result_ == DType::kFloat32) {
-      std::copy_n(sums, p_.inputs, out<float>(0) + row * p_.inputs);
+    WriteResult(0, sums, row * p_.inputs, p_.inputs);
+  }
+
+  void WriteResult(size_t result, const float* values, int64_t at, int64_t n) const {
+    if (results_[result].dtype == DType::kFloat32) {
+      std::copy_n(values, n, out<float>(result) + at);
     } else {
-      Narrow(result_, sums, p_.inputs, out<uint16_t>(0) + row * p_.inputs);
+      Narrow(results_[result].dtype, values, n, out<uint16_t>(result) + at);
+    }
+  }
+
+  bool HasBias() const { return results_.size() > 1; }
+  double* BiasSums(int64_t part) const {
+    const int64_t begin = (p_.parts * p_.part_floats() + workers_ * p_.thread_floats()) * kFloat;
+    return scratch<double>(begin) + part * p_.outputs;
+  }
+
+  // The sums of dy over a part of the positions, in blocks of outputs that stay in registers and the first level.
+  void SumBias(int64_t part) const {
+    const int64_t end = p_.positions() * (part + 1) / kBiasParts;
+    constexpr int64_t kBlock = 64;
+    for (int64_t k = 0; k < p_.outputs; k += kBlock) {
+      const int64_t n = std::min(kBlock, p_.outputs - k);
+      std::array<double, kBlock> total{};
+      for (int64_t row = p_.positions() * part / kBiasParts; row < end;) {
+        std::array<float, kBlock> few{};
+        for (const int64_t stop = std::min(end, row + kRowsInFloat); row < stop; ++row) {
+          std::array<float, kBlock> values;
+          Widen(DType::kBFloat16, in<uint16_t>(1) + row * p_.outputs + k, n, values.data());
+          for (size_t i = 0; i < static_cast<size_t>(n); ++i) few[i] += values[i];
+        }
+        for (size_t i = 0; i < static_cast<size_t>(n); ++i) total[i] += double{few[i]};
+      }
+      std::copy_n(total.begin(), n, BiasSums(part) + k);
+    }
+  }
+
+  void WriteBias() const {
+    for (int64_t k = 0; k < p_.outputs; ++k) {
+      double total = 0;
+      for (int64_t part = 0; part < kBiasParts; ++part) total += BiasSums(part)[k];
+      const auto rounded = static_cast<float>(total);
+      WriteResult(1, &rounded, k, 1);
     }
   }
 
   const WeightsPlan p_;
   const int workers_;
-  const DType result_;
+  const std::vector<TensorType> results_;
   const std::string implementation_;
 };
 
@@ -245,13 +293,14 @@ std::string RefuseShapes(const KernelQuery& query) {
     return StrCat("it multiplies bfloat16, not ", NameOf(query.inputs[0].dtype));
   }
   if (gemm::PairTiles(kStep) == nullptr) return "the processor does not multiply pairs of bfloat16";
-  if (query.outputs.size() > 1) return "a bias has a gradient, too";
   if (dw.rank() != 4) return StrCat("only images, found weights ", dw.ToString());
   if (query.node.attributes.Int("groups") != 1) return "the convolution has groups";
   if (dw[1] < kFewestInputs || dw[0] < kFewestInputs) return StrCat("few channels: ", dw.ToString());
   if (query.inputs[0].shape.Count() == 0 || query.inputs[1].shape.Count() == 0) return "no images";
-  const DType result = query.outputs[0].dtype;
-  if (result != DType::kBFloat16 && result != DType::kFloat32) return StrCat("dw is ", NameOf(result));
+  for (const TensorType& result : query.outputs) {
+    if (result.dtype != DType::kBFloat16 && result.dtype != DType::kFloat32)
+      return "a gradient is " + result.ToString();
+  }
   return {};
 }
 
@@ -265,6 +314,7 @@ std::string Refuse(const KernelQuery& query) {
   for (const TensorType& type : {query.inputs[0], query.inputs[1], query.outputs[0]}) {
     if (!LiesChannelsLast(type)) return StrCat("only channels last, found ", type.ToString());
   }
+  if (query.outputs.size() > 1 && !query.outputs[1].layout.is_plain()) return "the bias's gradient is not plain";
   return {};
 }
 
@@ -276,10 +326,12 @@ KernelDef PairsConvolutionBackwardWeights() {
           .refuse = Refuse,
           .propose = [](const KernelQuery& query) -> std::optional<LayoutProposal> {
             if (!RefuseShapes(query).empty()) return {};
-            return LayoutProposal{{ChannelsLast(4), ChannelsLast(4)}, {ChannelsLast(4)}};
+            LayoutProposal proposal{{ChannelsLast(4), ChannelsLast(4)}, std::vector<Layout>(query.outputs.size())};
+            proposal.outputs[0] = ChannelsLast(4);
+            return proposal;
           },
           .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
-            return std::make_unique<PairsWeights>(MakeWeightsPlan(query), query.outputs[0].dtype);
+            return std::make_unique<PairsWeights>(MakeWeightsPlan(query), query.outputs);
           },
           .turn = 2};
 }

@@ -73,6 +73,26 @@ struct Tiles {
   void (*round)(const float* from, int64_t n, float* words) = nullptr;
   void (*interleave)(const Interleaving& args) = nullptr;
   void (*finish)(const Finish& args) = nullptr;
+  // Around runs of one thread, between which it does nothing else with such tiles; null where that saves nothing.
+  void (*enter)() = nullptr;
+  void (*leave)() = nullptr;
+};
+
+// Runs within its life share what is set up for tiles of as many rows (AMX's shapes, which take as long to load as some
+// thousand products).
+class TileScope {
+ public:
+  explicit TileScope(const Tiles& tiles) : tiles_(tiles) {
+    if (tiles_.enter != nullptr) tiles_.enter();
+  }
+  ~TileScope() {
+    if (tiles_.leave != nullptr) tiles_.leave();
+  }
+  TileScope(const TileScope&) = delete;
+  TileScope& operator=(const TileScope&) = delete;
+
+ private:
+  const Tiles& tiles_;
 };
 
 // The widest this processor has.

@@ -19,16 +19,29 @@ constexpr int kColumns = 2 * kSide;
 constexpr int kRowBytes = kSide * kWordBytes;
 static_assert(kRowBytes == kAmxRowBytes);
 
+// The rows that this thread's tiles have the shapes for, within a scope; 0: none yet.
+constexpr int kNoScope = -1;
+thread_local int shaped_rows = kNoScope;
+
 // Tiles 0 and 1 are C's upper rows, 2 and 3 its lower ones, 4 and 5 a's upper and lower rows, 6 and 7 b's columns.
-inline void Configure(int upper, int lower) {
+inline void Shape(int rows) {
+  if (shaped_rows == rows) return;
+  if (shaped_rows != kNoScope) shaped_rows = rows;
+  const int upper = rows < kSide ? rows : kSide;
+  const int of_tile[] = {upper, upper, rows - upper, rows - upper, upper, rows - upper, kSide, kSide};
   AmxShapes shapes;
-  const int rows[] = {upper, upper, lower, lower, upper, lower, kSide, kSide};
   for (int tile = 0; tile < 8; ++tile) {
-    if (rows[tile] == 0) continue;
+    if (of_tile[tile] == 0) continue;
     shapes.row_bytes[tile] = kAmxRowBytes;
-    shapes.rows[tile] = static_cast<uint8_t>(rows[tile]);
+    shapes.rows[tile] = static_cast<uint8_t>(of_tile[tile]);
   }
   LoadShapes(shapes);
+}
+
+void Enter() { shaped_rows = 0; }
+void Leave() {
+  if (shaped_rows > 0) _tile_release();
+  shaped_rows = kNoScope;
 }
 
 // The products of one depth of 16 words: a [rows,16], b [16,32].
@@ -55,7 +68,7 @@ inline void Prefetch(const TileArgs& t, int64_t begin, int64_t end) {
 
 template <bool kHasLower>
 void TileOf(const TileArgs& t, int rows) {
-  Configure(kHasLower ? kSide : rows, kHasLower ? rows - kSide : 0);
+  Shape(rows);
   const int64_t stride = t.c_stride * kWordBytes;
   float* const lower = t.c + kSide * t.c_stride;
   if (t.adds) {
@@ -85,7 +98,7 @@ void TileOf(const TileArgs& t, int rows) {
     _tile_stored(2, lower, stride);
     _tile_stored(3, lower + kSide, stride);
   }
-  _tile_release();
+  if (shaped_rows == kNoScope) _tile_release();
 }
 
 // Requires: neither a bias nor a ReLU.
@@ -124,7 +137,9 @@ constexpr Tiles kTiles{.name = "amx_bf16",
                        .depth_multiple = kSide,
                        .round = RoundToPairs,
                        .interleave = Interleave,
-                       .finish = FinishRows};
+                       .finish = FinishRows,
+                       .enter = Enter,
+                       .leave = Leave};
 
 }  // namespace
 

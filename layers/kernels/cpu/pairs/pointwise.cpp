@@ -37,7 +37,7 @@ struct PointwisePlan {
   int64_t panels() const { return Ceil(columns, tiles->columns); }
   int64_t panel_floats() const { return words() * tiles->columns; }
   int64_t tile_count() const { return Ceil(pixels, tiles->rows); }
-  int64_t TileBegin(int64_t tile) const { return pixels * tile / tile_count(); }
+  int64_t TileBegin(int64_t tile) const { return std::min(pixels, tile * tiles->rows); }  // all but the last are whole
   // A thread's scratch: packed tiles of a group, and their sums.
   int64_t packed_floats() const { return kGroup * tiles->rows * words(); }
   int64_t sums_floats() const { return kGroup * tiles->rows * panels() * tiles->columns; }
@@ -78,6 +78,7 @@ class PairsPointwise final : public BoundKernel {
     WorkQueue queue(Ceil(p_.tile_count(), kGroup), 16, workers_);
     ParallelFor(workers_, 1, [&](int64_t worker, int64_t, int) {
       float* const own = scratch<float>() + SharedFloats() + worker * (p_.packed_floats() + p_.sums_floats());
+      const gemm::TileScope scope(*p_.tiles);
       for (int64_t begin = 0, end = 0; queue.Take(begin, end);) {
         for (int64_t group = begin; group < end; ++group) {
           MultiplyGroup(group * kGroup, std::min(p_.tile_count(), (group + 1) * kGroup), own);

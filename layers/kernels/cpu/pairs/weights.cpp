@@ -146,6 +146,7 @@ class PairsWeights final : public BoundKernel {
     const Item item{region / p_.input_regions / p_.output_regions, p_.OutputBegin(k),
                     p_.OutputBegin(k + 1) - p_.OutputBegin(k), p_.InputBegin(c), p_.InputEnd(c) - p_.InputBegin(c)};
     const int64_t end = p_.PartBegin(part + 1);
+    const gemm::TileScope scope(*p_.tiles);
     for (int64_t begin = p_.PartBegin(part); begin < end; begin += kPositions) {
       const int64_t count = std::min(kPositions, end - begin);
       PackOutputs(item, begin, count, own);
@@ -159,8 +160,11 @@ class PairsWeights final : public BoundKernel {
     }
   }
 
+  // All but the last are whole.
   int64_t TileCount(const Item& item) const { return Ceil(item.outputs, p_.tiles->rows); }
-  int64_t TileBegin(const Item& item, int64_t tile) const { return item.outputs * tile / TileCount(item); }
+  int64_t TileBegin(const Item& item, int64_t tile) const {
+    return std::min<int64_t>(item.outputs, tile * p_.tiles->rows);
+  }
 
   // Tiles [depth][rows of the tile] one behind the other.
   void PackOutputs(const Item& item, int64_t begin, int64_t count, float* to) const {
@@ -214,9 +218,9 @@ class PairsWeights final : public BoundKernel {
   void Multiply(const Item& item, int64_t part, int64_t tap, int64_t depth, bool adds, const float* rows,
                 const float* panels) const {
     const int64_t width = p_.tiles->columns;
-    for (int64_t panel = 0; panel < item.panels(width); ++panel) {
-      for (int64_t tile = 0; tile < TileCount(item); ++tile) {
-        const int64_t first = TileBegin(item, tile);
+    for (int64_t tile = 0; tile < TileCount(item); ++tile) {
+      const int64_t first = TileBegin(item, tile);
+      for (int64_t panel = 0; panel < item.panels(width); ++panel) {
         p_.tiles->run({.depth = depth,
                        .a = rows + first * depth,
                        .b = panels + panel * width * depth,

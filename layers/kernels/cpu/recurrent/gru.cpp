@@ -77,6 +77,7 @@ class GruKernel final : public BoundKernel {
   void Multiply(int64_t t, int64_t block, int64_t first, int64_t rows, std::array<Sums, 3>& sums) {
     const int64_t unit = block * s_.width;
     const float* const soon[] = {Before(t, first, unit), Inner(t, first, unit), Y(t, first, unit)};
+    const gemm::TileScope scope(s_.tiles());
     for (int64_t gate = 0; gate < 3; ++gate) {
       const int64_t at = GateAt(t, first, gate, unit);
       s_.tiles().run({.depth = s_.words,
@@ -199,6 +200,7 @@ class GruBackwardKernel final : public BoundKernel {
     const int64_t gates_at = 3 * at - 2 * block * s_.width;
     const float* const soon[] = {in<float>(0) + at, in<float>(3) + at,
                                  t > 0 ? in<float>(4) + at - s_.rows * s_.units : nullptr};
+    const gemm::TileScope scope(s_.tiles());
     for (int64_t gate = 0; gate < 3 && t + 1 < end; ++gate) {
       s_.tiles().run({.depth = s_.words,
                       .a = Gates(t + 1) + (first * 3 + gate * rows) * s_.words,

@@ -96,6 +96,7 @@ class LstmKernel final : public BoundKernel {
     const int64_t unit = block * s_.width;
     const float* const soon[] = {CellsBefore(t, first, unit), saves_ ? Cells(t, first, unit) : nullptr,
                                  Y(t, first, unit), nullptr};
+    const gemm::TileScope scope(s_.tiles());
     for (int64_t gate = 0; gate < 4; ++gate) {
       const int64_t at = GateAt(t, first, gate, unit);
       s_.tiles().run({.depth = s_.words,
@@ -216,6 +217,7 @@ class LstmBackwardKernel final : public BoundKernel {
     const int64_t at = (std::max<int64_t>(t, 0) * s_.rows + first) * s_.units + block * s_.width;
     const float* const soon[] = {in<float>(0) + at, in<float>(4) + at,
                                  t > 0 ? in<float>(4) + at - s_.rows * s_.units : nullptr, nullptr};
+    const gemm::TileScope scope(s_.tiles());
     for (int64_t gate = 0; gate < 4 && t + 1 < end; ++gate) {
       s_.tiles().run({.depth = s_.words,
                       .a = Gates(t + 1) + (first * 4 + gate * rows) * s_.words,

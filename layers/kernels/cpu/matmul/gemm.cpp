@@ -4,6 +4,7 @@
 #include "layers/kernels/cpu/matmul/gemm.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "core/threads/parallel.h"
@@ -239,6 +240,16 @@ const Tiles* PairTiles(int64_t k) {
     if (tiles != nullptr && k % (tiles->values * tiles->depth_multiple) == 0) return tiles;
   }
   return nullptr;
+}
+
+void PackPairs(const Tiles& tiles, const uint16_t* b, int64_t stride, int64_t k, int64_t n, float* panel) {
+  constexpr int64_t kRows = 64;
+  std::array<const uint16_t*, kRows> rows;
+  for (int64_t first = 0; first < k; first += kRows) {
+    const int64_t count = std::min(kRows, k - first);
+    for (int64_t r = 0; r < count; ++r) rows[static_cast<size_t>(r)] = b + (first + r) * stride;
+    tiles.interleave({rows.data(), count / 2, 0, n, panel + first / 2 * tiles.columns, tiles.columns});
+  }
 }
 
 Plan MakePlan(const Product& product, const Tiles& tiles) {

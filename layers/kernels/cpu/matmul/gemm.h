@@ -108,6 +108,8 @@ const Tiles* PairTiles(int64_t k);
 // Null where the compiler or the processor has not those instructions. AMX's have no bias and no ReLU.
 const Tiles* Avx512PairTiles();
 const Tiles* AmxPairTiles();
+// A panel of b [k,n], n <= columns, rows of bfloat16 `stride` values apart: words are pairs of two rows. k is even.
+void PackPairs(const Tiles& tiles, const uint16_t* b, int64_t stride, int64_t k, int64_t n, float* panel);
 
 // y [m,n] = a [m,k] b [k,n], plus a bias [n], then a ReLU; y row-major.
 struct Product {

@@ -103,13 +103,7 @@ class PairsPointwise final : public BoundKernel {
       const auto* const words = in<float>(1) + first * p_.words();
       return p_.tiles->pack_panels({words, 1, p_.words()}, p_.words(), n, Panel(panel));
     }
-    constexpr int64_t kRows = 64;
-    std::array<const uint16_t*, kRows> rows;
-    for (int64_t k = 0; k < p_.depth; k += kRows) {
-      const int64_t count = std::min(kRows, p_.depth - k);
-      for (int64_t r = 0; r < count; ++r) rows[static_cast<size_t>(r)] = in<uint16_t>(1) + (k + r) * p_.columns;
-      p_.tiles->interleave({rows.data(), count / 2, first, n, Panel(panel) + k / 2 * width, width});
-    }
+    gemm::PackPairs(*p_.tiles, in<uint16_t>(1) + first, p_.columns, p_.depth, n, Panel(panel));
   }
 
   void MultiplyGroup(int64_t begin, int64_t end, float* own) const {

@@ -42,14 +42,7 @@ void PackGatesBack(const Cut& cut, const void* w, int64_t block, float* panel) {
     const auto* columns = static_cast<const float*>(w) + unit;
     return cut.tiles().pack_panels({columns, cut.units, 1}, cut.gates * cut.units, n, panel);
   }
-  constexpr int64_t kRows = 64;
-  const auto* row = static_cast<const uint16_t*>(w) + unit;
-  std::array<const uint16_t*, kRows> rows;
-  for (int64_t first = 0; first < cut.gates * cut.units; first += kRows) {
-    const int64_t count = std::min(kRows, cut.gates * cut.units - first);
-    for (int64_t r = 0; r < count; ++r, row += cut.units) rows[static_cast<size_t>(r)] = row;
-    cut.tiles().interleave({rows.data(), count / 2, 0, n, panel + first / 2 * cut.width, cut.width});
-  }
+  gemm::PackPairs(cut.tiles(), static_cast<const uint16_t*>(w) + unit, cut.units, cut.gates * cut.units, n, panel);
 }
 
 std::string RefuseUnlessRecurrent(const KernelQuery& query, size_t weights) {

@@ -11,6 +11,7 @@ bool QuantizeInference(Graph& graph, const PassContext& context);
 bool ObserveConvolutions(Graph& graph, const PassContext& context);
 bool AssignPrecision(Graph& graph, const PassContext& context);
 bool FusePointwise(Graph& graph, const PassContext& context);
+bool JoinTables(Graph& graph, const PassContext& context);
 bool UpdateSparsely(Graph& graph, const PassContext& context);
 bool Recompute(Graph& graph, const PassContext& context);
 bool MarkConstantWeights(Graph& graph, const PassContext& context);

@@ -21,6 +21,7 @@ const std::vector<Pass>& CompilePasses() {
       {"precision", "half precision, if asked for: products, and what lies between them, are of a half type",
        AssignPrecision, false},
       {"fuse", "chains of pointwise nodes are one node; reductions take their pointwise producer in", FusePointwise},
+      {"join_tables", "sums of rows of several tables by the same indices are one node", JoinTables},
       {"sparse_updates", "a table whose update keeps rows without gradient is updated row by row", UpdateSparsely},
       {"recompute", "if asked for: results of batch norms are made again for the backward pass instead of kept",
        Recompute},

@@ -40,10 +40,6 @@ template <int kVectors>
   Vector ramp[kVectors];
 #pragma GCC unroll 6
   for (int v = 0; v < kVectors; ++v) sums[v] = Vector{};
-  if (r.continues) {
-#pragma GCC unroll 6
-    for (int v = 0; v < kVectors; ++v) Load(sums[v], y + k + v * kLanes);
-  }
 #pragma GCC unroll 6
   for (int v = 0; v < kVectors; ++v) Load(ramp[v], r.ramp + k + v * kLanes);
   for (int64_t i = 0; i < r.count; ++i) {
@@ -108,7 +104,7 @@ template <class Body>
   int64_t k = ForVectors(
       r, [&]<int kVectors>(int64_t at) __attribute__((always_inline)) { SumVectors<kVectors>(r, table, y, at); });
   for (; k < r.end; ++k) {
-    float sum = r.continues ? y[k] : 0.0F;
+    float sum = 0;
     for (int64_t i = 0; i < r.count; ++i) {
       sum += (r.words[i].first + r.words[i].slope * r.ramp[k]) * table[r.words[i].at + k];
     }

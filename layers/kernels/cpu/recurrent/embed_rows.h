@@ -19,13 +19,12 @@ struct EmbedRows {
   int64_t begin = 0;  // columns [begin, end)
   int64_t end = 0;
   const float* ramp = nullptr;  // 1, 2, .. for all columns
-  bool continues = false;       // sum: y has the words before these
 };
 
 struct EmbedLoops {
   // Whether any of so many values is another than this one.
   bool (*has_other)(const float* values, int64_t count, float than);
-  // y[k] += (first + slope * ramp[k]) * table[at + k], word after word, from 0 unless it continues.
+  // y[k] = the sum of (first + slope * ramp[k]) * table[at + k], word after word.
   void (*sum)(const EmbedRows& rows, const float* table, float* y);
   // table[at + k] += (first + slope * ramp[k]) * dy[k], word after word.
   void (*add)(const EmbedRows& rows, const float* dy, float* table);

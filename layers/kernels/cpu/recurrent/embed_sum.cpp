@@ -1,15 +1,16 @@
-// Sums of a table's rows by index and their gradient, over plain float32 tensors. The gradient is split by columns:
-// each thread adds the sentences in order to its own columns, so sums do not depend on the threads.
+// Sums of tables' rows by index and their gradient, over plain float32 tensors. The words of some sentences are read at
+// a time and then added for one table after the other. The gradient is split by columns: each thread adds the sentences
+// in order to its own columns, so sums do not depend on the threads.
 #include "layers/ops/recurrent/embed_sum.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <limits>
 #include <numeric>
 #include <utility>
 #include <vector>
 
+#include "core/size.h"
 #include "core/threads/parallel.h"
 #include "graph/kernel.h"
 #include "layers/kernels/bound_kernel.h"
@@ -66,33 +67,65 @@ void VisitSentence(const WordTable& t, const SentenceWeights& weights, const flo
   }
 }
 
-// Room for words, which one thread fills again for each sentence.
-using Words = std::array<EmbedWord, 64>;
+// The words of some sentences, in memory that one thread fills again for the next ones.
+class Words {
+ public:
+  // Sentences and, for each of them, all words it may have.
+  static int64_t AtATime(const WordTable& t) { return std::max<int64_t>(1, 2048 / std::max<int64_t>(1, t.width)); }
+  static int64_t BytesOf(const WordTable& t) {
+    return RoundUp(AtATime(t) * (t.width * kWordBytes + static_cast<int64_t>(sizeof(Sentence))), 64).value();
+  }
 
-// Calls f(count) for the words of a sentence, as many at a time as there is room for; words that name no row are left
-// out. Returns whether there was none of those.
-template <class F>
-bool VisitWords(const WordTable& t, const SentenceWeights& weights, const EmbedLoops& loops, const float* index,
-                Words& words, F&& f) {
-  // Most places of a short story have no sentence.
-  constexpr int64_t kLook = 8;
-  const bool is_long = t.padding >= 0 && t.width >= kLook;
-  if (is_long && !loops.has_other(index, t.width, static_cast<float>(t.padding))) return true;
-  size_t count = 0;
-  bool is_right = true;
-  VisitSentence(t, weights, index, [&](int64_t row, const PositionWeights<float>& l, int64_t) {
-    if (row < 0) {
-      is_right = false;
-      return;
+  Words(const WordTable& t, const SentenceWeights& weights, const EmbedLoops& loops, std::byte* memory)
+      : t_(t),
+        weights_(weights),
+        loops_(loops),
+        words_(reinterpret_cast<EmbedWord*>(memory)),
+        sentences_(reinterpret_cast<Sentence*>(memory + AtATime(t) * t.width * kWordBytes)) {}
+
+  // Reads sentences [begin, end), AtATime at most.
+  void Read(const float* index, int64_t begin, int64_t end) {
+    EmbedWord* next = words_;
+    for (int64_t i = begin; i < end; ++i) {
+      Sentence& s = sentences_[i - begin];
+      s = {.words = next, .count = 0, .is_right = true};
+      ReadOne(index + i * t_.width, s);
+      next += s.count;
     }
-    words[count++] = {.at = row * t.columns, .first = l.first, .slope = l.slope};
-    if (count < words.size()) return;
-    f(std::ssize(words));
-    count = 0;
-  });
-  if (count > 0) f(static_cast<int64_t>(count));
-  return is_right;
-}
+  }
+  const EmbedWord* of(int64_t sentence) const { return sentences_[sentence].words; }
+  int64_t count(int64_t sentence) const { return sentences_[sentence].count; }
+  // Whether every word names a row; those that do not are left out.
+  bool is_right(int64_t sentence) const { return sentences_[sentence].is_right; }
+
+ private:
+  struct Sentence {
+    EmbedWord* words;
+    int64_t count;
+    bool is_right;
+  };
+  static constexpr auto kWordBytes = static_cast<int64_t>(sizeof(EmbedWord));
+
+  void ReadOne(const float* index, Sentence& s) const {
+    // Most places of a short story have no sentence.
+    constexpr int64_t kLook = 8;
+    const bool is_long = t_.padding >= 0 && t_.width >= kLook;
+    if (is_long && !loops_.has_other(index, t_.width, static_cast<float>(t_.padding))) return;
+    VisitSentence(t_, weights_, index, [&](int64_t row, const PositionWeights<float>& l, int64_t) {
+      if (row < 0) {
+        s.is_right = false;
+        return;
+      }
+      s.words[s.count++] = {.at = row * t_.columns, .first = l.first, .slope = l.slope};
+    });
+  }
+
+  const WordTable& t_;
+  const SentenceWeights& weights_;
+  const EmbedLoops& loops_;
+  EmbedWord* words_;
+  Sentence* sentences_;
+};
 
 std::vector<float> RampOf(const WordTable& t) {
   std::vector<float> ramp(static_cast<size_t>(t.columns));
@@ -110,17 +143,25 @@ class EmbedSumKernel final : public BoundKernel {
     return WrongRowText(t_.rows, at, double{wrong_value_});
   }
 
+  int64_t scratch_bytes() const override { return ThreadCount() * Words::BytesOf(t_); }
+
   void Run() override {
     const auto* index = in<float>(0);
-    const auto* w = in<float>(1);
-    auto* y = out<float>(0);
     const int64_t grain = 1 + 65536 / std::max<int64_t>(1, t_.columns * t_.width);
     std::atomic<bool> is_wrong = false;
-    ParallelFor(t_.sentences, grain, [&](int64_t begin, int64_t end, int) {
-      Words words;
+    ParallelFor(t_.sentences, grain, [&](int64_t begin, int64_t end, int thread) {
+      Words words(t_, weights_, loops_, scratch<std::byte>(thread * Words::BytesOf(t_)));
       bool is_wrong_here = false;
-      for (int64_t i = begin; i < end; ++i) {
-        is_wrong_here |= !Sum(index + i * t_.width, w, words, y + i * t_.columns);
+      for (int64_t i = begin; i < end; i += Words::AtATime(t_)) {
+        const int64_t count = std::min(Words::AtATime(t_), end - i);
+        words.Read(index, i, i + count);
+        for (size_t table = 0; table < output_count(); ++table) {
+          float* y = out<float>(table) + i * t_.columns;
+          for (int64_t s = 0; s < count; ++s, y += t_.columns) {
+            Sum(words, s, in<float>(1 + table), y);
+            is_wrong_here |= !words.is_right(s);
+          }
+        }
       }
       if (is_wrong_here) is_wrong = true;
     });
@@ -128,20 +169,14 @@ class EmbedSumKernel final : public BoundKernel {
   }
 
  private:
-  // Returns false if a word names no row, which makes the sum NaN.
-  bool Sum(const float* index, const float* w, Words& words, float* to) const {
-    EmbedRows rows{.words = words.data(), .end = t_.columns, .ramp = ramp_.data()};
-    const bool is_right = VisitWords(t_, weights_, loops_, index, words, [&](int64_t count) {
-      rows.count = count;
-      loops_.sum(rows, w, to);
-      rows.continues = true;
-    });
-    if (!is_right) {
+  // A word that names no row makes the sum NaN.
+  void Sum(const Words& words, int64_t sentence, const float* w, float* to) const {
+    if (!words.is_right(sentence)) {
       std::fill_n(to, t_.columns, std::numeric_limits<float>::quiet_NaN());
-    } else if (!rows.continues) {
-      std::fill_n(to, t_.columns, 0.0F);
+      return;
     }
-    return is_right;
+    loops_.sum({.words = words.of(sentence), .count = words.count(sentence), .end = t_.columns, .ramp = ramp_.data()},
+               w, to);
   }
 
   void FindWrong(const float* index) {
@@ -168,26 +203,31 @@ class EmbedSumBackwardKernel final : public BoundKernel {
  public:
   explicit EmbedSumBackwardKernel(const WordTable& table) : t_(table), weights_(table), ramp_(RampOf(table)) {}
 
+  int64_t scratch_bytes() const override { return ThreadCount() * Words::BytesOf(t_); }
+
   void Run() override {
-    const auto* index = in<float>(0);
-    const auto* dy = in<float>(1);
-    auto* dw = out<float>(0);
-    ParallelFor(t_.rows * t_.columns, 1 << 14,
-                [&](int64_t begin, int64_t end, int) { std::fill(dw + begin, dw + end, 0.0F); });
+    for (size_t table = 0; table < output_count(); ++table) {
+      ParallelFor(t_.rows * t_.columns, 1 << 14, [&](int64_t begin, int64_t end, int) {
+        std::fill(out<float>(table) + begin, out<float>(table) + end, 0.0F);
+      });
+    }
     // Columns go by cache lines; below some tens of thousands of additions threads cost more than they save.
     constexpr int64_t kLine = 16;
     const int64_t grain = 1 + 4096 / std::max<int64_t>(1, t_.sentences * t_.width);
-    ParallelFor((t_.columns + kLine - 1) / kLine, grain, [&](int64_t begin, int64_t end, int) {
-      Words words;
-      EmbedRows rows{.words = words.data(),
-                     .begin = begin * kLine,
-                     .end = std::min(end * kLine, t_.columns),
-                     .ramp = ramp_.data()};
-      for (int64_t i = 0; i < t_.sentences; ++i) {
-        VisitWords(t_, weights_, loops_, index + i * t_.width, words, [&](int64_t count) {
-          rows.count = count;
-          loops_.add(rows, dy + i * t_.columns, dw);
-        });
+    ParallelFor((t_.columns + kLine - 1) / kLine, grain, [&](int64_t begin, int64_t end, int thread) {
+      Words words(t_, weights_, loops_, scratch<std::byte>(thread * Words::BytesOf(t_)));
+      EmbedRows rows{.begin = begin * kLine, .end = std::min(end * kLine, t_.columns), .ramp = ramp_.data()};
+      for (int64_t i = 0; i < t_.sentences; i += Words::AtATime(t_)) {
+        const int64_t count = std::min(Words::AtATime(t_), t_.sentences - i);
+        words.Read(in<float>(0), i, i + count);
+        for (size_t table = 0; table < output_count(); ++table) {
+          const float* dy = in<float>(1 + table) + i * t_.columns;
+          for (int64_t s = 0; s < count; ++s, dy += t_.columns) {
+            rows.words = words.of(s);
+            rows.count = words.count(s);
+            loops_.add(rows, dy, out<float>(table));
+          }
+        }
       }
     });
   }

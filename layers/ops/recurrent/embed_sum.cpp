@@ -89,7 +89,7 @@ void EmbedSumReference(const Attributes& attributes, std::span<const RefTensor> 
   }
 }
 
-// Of the tables that want one and whose sums have one.
+// The gradients of those tables that want one and whose sums have one.
 void EmbedSumGradient(GradientContext& c) {
   std::vector<ValueId> inputs{c.x(0)};
   std::vector<int> tables;

@@ -42,7 +42,7 @@ struct Interleaving {
   int64_t width = 0;
 };
 
-// What a tile's sums become in rows of bfloat16.
+// The step from a tile's sums to rows of bfloat16.
 struct Finish {
   const float* sums = nullptr;
   int64_t sums_stride = 0;

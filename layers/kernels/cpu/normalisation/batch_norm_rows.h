@@ -3,7 +3,7 @@
 // registers. strip.lanes may be any number.
 #pragma once
 
-#include "layers/kernels/cpu/normalisation/batch_norm_strips.h"
+#include "layers/kernels/cpu/normalisation/batch_norm_types.h"
 
 namespace moka {
 

@@ -10,7 +10,7 @@
 
 #include "core/half.h"
 #include "layers/kernels/cpu/instructions.h"
-#include "layers/kernels/cpu/normalisation/batch_norm_strips.h"
+#include "layers/kernels/cpu/normalisation/batch_norm_types.h"
 #include "layers/kernels/cpu/vector_targets.h"
 
 // A body is written once for elements of T; Widest inlines it.

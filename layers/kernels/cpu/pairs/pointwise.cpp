@@ -169,7 +169,7 @@ std::string RefuseShapes(const KernelQuery& query) {
   return {};
 }
 
-// Of images channels last; weights of one tap lie alike plain and channels last. A bias is plain.
+// Images lie channels last; weights of one tap lie alike plain and channels last. A bias is plain.
 bool LiesAsWanted(const TensorType& type) {
   if (type.shape.rank() != 4) return type.layout.is_plain();
   return type.layout == ChannelsLast(4) || (type.layout.is_plain() && type.shape.Count(2, 4) == 1);

@@ -31,7 +31,7 @@ constexpr int64_t kRowsInFloat = 32;  // of them, before their sum goes into dou
 
 int64_t Ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Of an item: more of one tap, as fewer items then pack the same rows of k again.
+// Returns an item's inputs: more of one tap, as fewer items then pack the same rows of k again.
 int64_t MostInputs(int64_t taps, const gemm::Tiles& tiles) {
   return std::max<int64_t>(kMostInputs / std::min<int64_t>(taps, 2) / tiles.columns, 1) * tiles.columns;
 }
@@ -124,7 +124,7 @@ class PairsWeights final : public BoundKernel {
   }
 
  private:
-  // What an item packs and multiplies.
+  // The outputs, inputs and row of taps that an item packs and multiplies.
   struct Item {
     int64_t tap_row, output, outputs, input, inputs;
     int64_t panels(int64_t columns) const { return Ceil(inputs, columns); }

@@ -91,7 +91,13 @@ class TestNet {
   const NetParameter& param() const { return param_; }
   Feed& feed() { return feed_; }
   const Feed& feed() const { return feed_; }
-  Program& program() { return *whole_.batch; }
+  // The program of a whole batch, or that of the last one: where the records ended, or its sentences are short, it had
+  // one of its own.
+  enum class Batch : uint8_t { kWhole, kLast };
+  Program& program(Batch batch = Batch::kWhole) {
+    if (batch == Batch::kWhole) return *whole_.batch;
+    return tail_ && ran_tail_ ? *tail_->ran_->batch : *ran_->batch;
+  }
 
  private:
   // The sum of one element of an output over batches; of a share it is the hits, and `labels` the labels that counted.

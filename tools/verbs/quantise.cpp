@@ -162,7 +162,7 @@ Quantization Calibrated(const Arguments& arguments, const TestSource& source, co
   const int64_t batches = arguments.Int("batches", 16, 1, 100000);
   ProgressBar bar(ProgressMode::kAuto, "calibrate", batches);
   c.net->Run(batches, [&](int64_t done) {
-    calibration.Observe(c.net->program());
+    calibration.Observe(c.net->program(TestNet::Batch::kLast));
     bar.Update(done, "");
     return true;
   });

@@ -114,6 +114,31 @@ TEST_F(CliTest, AResumedRunLeavesOutWhatTheRunLeftOut) {
   EXPECT_NE(resumed("").err.find("its checksum does not fit"), std::string::npos);
 }
 
+// Where the records end within a batch, its values are in a smaller program: 7 records in a batch of 25 have the ranges
+// of one of 7, and in one of 4 and one of 3 those within a bin of the histogram, which grows with what it meets.
+TEST_F(CliTest, RangesAreThoseOfAllRecordsWhateverTheBatch) {
+  ASSERT_EQ(Moka("data import glyphs:7:3 data/seven").code, 0);
+  const auto ranges_of = [](int batch, int batches) {
+    const Outcome outcome =
+        Moka(StrCat("quantise ", Run(), " --batches ", batches, " --iterations 1 --out seven.json ",
+                    "'layer[0].data_param.source=data/seven' 'layer[0].data_param.batch_size=", batch, "'"));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return Json::parse(ReadFile(folder_ / "seven.json")).at("convolutions");
+  };
+  const Json whole = ranges_of(7, 1);
+  EXPECT_FALSE(whole.empty());
+  EXPECT_EQ(ranges_of(25, 1), whole);
+  const Json parts = ranges_of(4, 2);
+  for (const auto& [layer, ranges] : whole.items()) {
+    for (const char* side : {"input", "output"}) {
+      for (size_t end : {0, 1}) {
+        const double wanted = ranges.at(side).at(end);
+        EXPECT_NEAR(double{parts.at(layer).at(side).at(end)}, wanted, 0.01 * std::abs(wanted)) << layer << " " << side;
+      }
+    }
+  }
+}
+
 TEST_F(CliTest, QuantiseLooksInsideWithoutMeasuringAndTraces) {
   const std::string quantise = StrCat("quantise ", Run(), " --batches 1 --iterations 1 --out ranges.json ");
   const Outcome dry = Moka(quantise + "--dry-run");

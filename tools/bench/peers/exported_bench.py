@@ -1,19 +1,22 @@
 #!/usr/bin/env python3
 """Inference worker of tools/bench/compare for runtimes that take exported nets: ONNX Runtime, OpenCV DNN, ncnn.
 
-Usage: exported_bench.py NET onnxruntime|opencv|ncnn --batch N --threads N --folder FOLDER
+Usage: exported_bench.py NET onnxruntime|opencv|ncnn --batch N --threads N --folder FOLDER [--activations TYPE]
 
 The net is the one of torch_nets.py, exported once to FOLDER by a process of its own, so that PyTorch is not in this
-process's memory. The protocol is torch_bench.py's. ncnn knows batch 1 only.
+process's memory. The protocol is torch_bench.py's. ncnn knows batch 1 only. --activations: ONNX Runtime on 8-bit
+integers, the net quantised statically (QDQ) with weights in int8, a scale a channel, and activations in that type.
 """
 
 import argparse
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 import numpy as np
 
+import shapes
 import turns
 
 PREPARED = {"onnxruntime": "onnx", "opencv": "onnx", "ncnn": "ncnn.param"}
@@ -35,12 +38,42 @@ def export(net, batch, path):
         pnnx.export(model, str(path.with_name(path.name.split(".")[0] + ".pt")), x, fp16=False)
 
 
-def exported(net, batch, kind, folder):
-    path = folder.absolute() / f"{net}_{batch}.{PREPARED[kind]}"
+def inputs(net, batch, seed):
+    return np.random.default_rng(seed).random((batch, *shapes.SHAPES[net]), dtype=np.float32)
+
+
+class Calibration:
+    """Batches like the one that is measured, as ONNX Runtime asks for them."""
+
+    def __init__(self, net, batch):
+        self.batches = ({"x": inputs(net, batch, 2 + i)} for i in range(shapes.CALIBRATION_BATCHES))
+
+    def get_next(self):
+        return next(self.batches, None)
+
+
+def quantize(net, batch, activations, source, path):
+    """Runs in a process of its own."""
+    from onnxruntime import quantization
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    types = {"uint8": quantization.QuantType.QUInt8, "int8": quantization.QuantType.QInt8}
+    with tempfile.TemporaryDirectory() as folder:
+        whole = f"{folder}/whole.onnx"  # every bias a constant, batch norms in the convolutions
+        quant_pre_process(source, whole, skip_symbolic_shape=True)
+        quantization.quantize_static(whole, path, Calibration(net, batch), quant_format=quantization.QuantFormat.QDQ,
+                                     per_channel=True, activation_type=types[activations],
+                                     weight_type=quantization.QuantType.QInt8)
+
+
+def exported(net, batch, kind, folder, activations=None):
+    folder = folder.absolute()
+    path = folder / f"{net}_{batch}{'_' + activations if activations else ''}.{PREPARED[kind]}"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         subprocess.run([sys.executable, __file__, net, kind, "--batch", str(batch), "--threads", "1", "--folder",
-                        str(folder), "--export", str(path)], check=True, stdout=sys.stderr, cwd=folder)
+                        str(folder), "--export", str(path), *(["--activations", activations] if activations else [])],
+                       check=True, stdout=sys.stderr, cwd=folder)
     return path
 
 
@@ -100,14 +133,18 @@ def main():
     parser.add_argument("--batch", type=int, required=True)
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--folder", type=pathlib.Path, required=True)
+    parser.add_argument("--activations", choices=["uint8", "int8"], help="of a net on 8-bit integers")
     parser.add_argument("--export", type=pathlib.Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.activations and options.kind != "onnxruntime":
+        parser.error("--activations is ONNX Runtime's")
+    if options.export and options.activations:
+        source = exported(options.net, options.batch, options.kind, options.folder)
+        return quantize(options.net, options.batch, options.activations, source, options.export)
     if options.export:
         return export(options.net, options.batch, options.export)
-    import shapes
-
-    x = np.random.default_rng(1).random((options.batch, *shapes.SHAPES[options.net]), dtype=np.float32)
-    path = exported(options.net, options.batch, options.kind, options.folder)
+    x = inputs(options.net, options.batch, 1)
+    path = exported(options.net, options.batch, options.kind, options.folder, options.activations)
     make = {"onnxruntime": onnxruntime_step, "opencv": opencv_step, "ncnn": ncnn_step}[options.kind]
     step, version = make(path, x, options.threads)
     turns.serve(step, version, options.batch)

@@ -8,8 +8,9 @@ import works
 
 HEAD = ("| work | best peer | its rate | Moka | ratio | asked | memory ratio | % of FMA, copy ceiling | outside kernels |"
         "\n|---|---|---|---|---|---|---|---|---|")
-HALF_HEAD = ("| work | PyTorch's best way | its rate | Moka | ratio | asked | times Moka's float32 | asked | memory beside its "
-             "float32 | % of the ceilings | machine |\n" + "|---" * 11 + "|")
+OWN_HEAD = ("| work | {} | its rate | Moka | ratio | asked | times Moka's {} | asked | memory beside its {} | "
+            "% of the ceilings | machine |\n" + "|---" * 11 + "|")
+PEERS = {"bfloat16": "PyTorch's best way", "int8": "best peer in int8"}
 MEBI = 1 << 20
 
 
@@ -21,21 +22,29 @@ def spread(values):
     return f"{rate(values['median'])} [{rate(values['min'])}..{rate(values['max'])}]"
 
 
+def times(ratio, mark=""):
+    return f"{mark}{ratio['median']:.2f}{mark} [{ratio['min']:.2f}..{ratio['max']:.2f}]"
+
+
+def work(result):
+    unit = f" ({result['unit']})" if result["unit"] != "images/s" else ""
+    return f"{result['net']} {result['mode']}, batch {result['batch']}{unit}"
+
+
 def row(result):
     moka, own = result["moka"], result["contenders"]["moka"]
     peer = result.get("best_peer")
-    name = f"{result['net']} {result['mode']}{' in int8' if result['beside'] == 'float32' else ''}, batch {result['batch']}"
     theirs = result["contenders"][peer] if peer else None
     ratio = result["ratio"] if peer else None
     # Memory is asked for beside PyTorch, also where another peer is faster.
     beside = [c for n, c in result["contenders"].items() if n.startswith("torch")] or ([theirs] if peer else [])
     memory = min((c["peak_bytes"] for c in beside), default=0)
     cells = [
-        name + (f" ({result['unit']})" if result["unit"] != "images/s" else ""),
+        work(result),
         peer or "–",
         spread(theirs) if peer else "–",
         spread(own),
-        f"**{ratio['median']:.2f}** [{ratio['min']:.2f}..{ratio['max']:.2f}]" if peer else "–",
+        times(ratio, "**") if peer else "–",
         f"≥ {result['required']:.2f}" if result["required"] else "–",
         f"{own['peak_bytes'] / memory:.2f} ({own['peak_bytes'] // MEBI} / {memory // MEBI} MiB)"
         if memory else f"– ({own['peak_bytes'] // MEBI} MiB)",
@@ -45,25 +54,21 @@ def row(result):
     return "| " + " | ".join(cells) + " |"
 
 
-def is_half(result):
-    return result["beside"] == "bfloat16"
-
-
-def half_row(result):
-    own, plain = result["contenders"]["moka"], result["contenders"]["moka float32"]
+def own_row(result):
+    """Of a kind that takes part beside Moka in other numbers; without those where the processor multiplies none."""
+    own, plain = result["contenders"]["moka"], result["contenders"].get(works.OWN[result["beside"]][0])
     peer = result.get("best_peer")
-    ratio, own_ratio = result.get("ratio"), result["ratio_own"]
     cells = [
-        f"{result['net']} {result['mode']}, batch {result['batch']}"
-        + (f" ({result['unit']})" if result["unit"] != "images/s" else ""),
+        work(result),
         peer or "–",
         spread(result["contenders"][peer]) if peer else "–",
         spread(own),
-        f"**{ratio['median']:.2f}** [{ratio['min']:.2f}..{ratio['max']:.2f}]" if peer else "–",
+        times(result["ratio"], "**") if peer else "–",
         f"≥ {result['required']:.1f}" if result["required"] else "–",
-        f"{own_ratio['median']:.2f} [{own_ratio['min']:.2f}..{own_ratio['max']:.2f}]",
+        times(result["ratio_own"]) if plain else "–",
         f"≥ {result['required_own']:.1f}" if result.get("required_own") else "–",
-        f"{own['peak_bytes'] / plain['peak_bytes']:.2f} ({own['peak_bytes'] // MEBI} / {plain['peak_bytes'] // MEBI} MiB)",
+        f"{own['peak_bytes'] / plain['peak_bytes']:.2f} ({own['peak_bytes'] // MEBI} / {plain['peak_bytes'] // MEBI} MiB)"
+        if plain else f"– ({own['peak_bytes'] // MEBI} MiB)",
         f"{100 * result['moka']['fma_share']:.0f}",
         result["machine"]["isa"],
     ]
@@ -74,16 +79,20 @@ def build_row(result):
     other = result["other"]
     cells = [f"{result['net']} {result['mode']}, batch {result['batch']}, {result['precision']}",
              spread(result["contenders"]["moka"]), spread(result["contenders"][other["label"]]),
-             f"**{other['ratio']['median']:.2f}** [{other['ratio']['min']:.2f}..{other['ratio']['max']:.2f}]"]
+             times(other["ratio"], "**")]
     return "| " + " | ".join(cells) + " |"
 
 
 def table(found):
-    """Rows of one kind: beside another build, in bfloat16, or the others."""
-    if found and "other" in found[0]:
+    """Rows of one kind: beside another build, in bfloat16, on 8-bit integers, or the others."""
+    if not found:
+        return "Nothing is measured yet."
+    if "other" in found[0]:
         return "\n".join([f"| work | this build | {found[0]['other']['label']} | ratio |\n|---|---|---|---|", *map(build_row, found)])
-    if found and is_half(found[0]):
-        return "\n".join([HALF_HEAD, *map(half_row, found)])
+    kind = found[0]["beside"]
+    if kind in works.OWN:
+        own = works.OWN[kind][0].removeprefix("moka ")
+        return "\n".join([OWN_HEAD.format(PEERS[kind], own, own), *map(own_row, found)])
     return "\n".join([HEAD, *map(row, found)])
 
 
@@ -149,8 +158,11 @@ def write(folder, path):
     """Renews the tables between the marks of docs/performance.md."""
     text = path.read_text(encoding="utf-8")
     found = results(folder)
-    text = between(text, "tools/bench/compare --report", table([r for r in found if not is_half(r)]))
-    text = between(text, "tools/bench/compare --precision bfloat16", table([r for r in found if is_half(r)]))
+    kinds = {"--report": [r for r in found if r["beside"] not in works.OWN],
+             "--precision bfloat16": [r for r in found if r["beside"] == "bfloat16"],
+             "--int8": [r for r in found if r["beside"] == "int8"]}
+    for words, rows in kinds.items():
+        text = between(text, f"tools/bench/compare {words}", table(rows))
     text = between(text, "tools/bench/compare --other", table(results(folder / "builds")))
     text = between(text, "tools/bench/curve", curves(folder / "curves"))
     path.write_text(text, encoding="utf-8")

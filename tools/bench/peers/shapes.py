@@ -10,3 +10,4 @@ SHAPES = {
     "lenet": (1, 28, 28),
     "unet": (3, 256, 256),
 }
+CALIBRATION_BATCHES = 3  # of random inputs, for the ranges of peers on 8-bit integers

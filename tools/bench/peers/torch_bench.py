@@ -6,7 +6,9 @@ Usage: torch_bench.py NET train|infer --batch N --threads N [--layout nchw|cl] [
 WAY: eager; compile (torch.compile, with weight freezing for inference); jit (traced, frozen, optimize_for_inference);
 sparse (seq2seq: sparse embedding gradients). The first line printed says what is there; then each line "run N" read is
 answered by {"ms": [N step times], "peak_bytes": ...} until the input ends or says "quit". Training is forward, backward
-and an update by the fused optimiser. The allocator and OMP_NUM_THREADS are the caller's to set.
+and an update by the fused optimiser. Precision int8 is for compile in inference: the net is exported, quantised by
+ranges of random batches (torchao's X86InductorQuantizer: weights a channel, activations a tensor) and compiled, with
+integers from one convolution to the next. The allocator and OMP_NUM_THREADS are the caller's to set.
 """
 
 import argparse
@@ -15,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+import shapes
 import torch_nets
 import turns
 
@@ -50,11 +53,25 @@ def train_step(net, x, labels, options):
     return step
 
 
+def quantized(net, x):
+    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+    from torchao.quantization.pt2e.quantizer import x86_inductor_quantizer as x86
+
+    quantizer = x86.X86InductorQuantizer().set_global(x86.get_default_x86_inductor_quantization_config())
+    with torch.no_grad():
+        net = prepare_pt2e(torch.export.export(net, (x,)).module(), quantizer)
+        for _ in range(shapes.CALIBRATION_BATCHES):
+            net(torch.rand_like(x) * 2 - 1)
+        return convert_pt2e(net)
+
+
 def infer_step(net, x, options):
     net.eval()
     way = options.way
     if options.precision == "bfloat16":  # weights of it need no conversion in each pass, as autocast has it
         net, x = net.bfloat16(), x.bfloat16()
+    elif options.precision == "int8":
+        net = quantized(net, x)
     if way == "jit":
         with torch.no_grad():
             net = torch.jit.optimize_for_inference(torch.jit.freeze(torch.jit.trace(net, x)))
@@ -140,9 +157,12 @@ def main():
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--layout", choices=["nchw", "cl"], default="nchw")
     parser.add_argument("--way", choices=["eager", "compile", "jit", "sparse"], default="eager")
-    parser.add_argument("--precision", choices=["float32", "bfloat16"], default="float32",
+    parser.add_argument("--precision", choices=["float32", "bfloat16", "int8"], default="float32",
                         help="bfloat16: autocast in training, weights of it in inference")
     options = parser.parse_args()
+    compiled = options.net != "seq2seq" and options.mode == "infer" and options.way == "compile"
+    if options.precision == "int8" and not compiled:
+        parser.error("--precision int8 is for infer with --way compile, of nets of convolutions")
     torch.manual_seed(1)
     torch.set_num_threads(options.threads)
     torch.set_flush_denormal(True)

@@ -9,13 +9,12 @@ SEQ2SEQ = {"items": 1280, "unit": "target tokens/s", "moka": ["solver.momentum=0
 DCGAN = {"items": 64, "moka": ["--then", "tools/bench/nets/dcgan/discriminator.prototxt", "solver.type=Adam",
                                "solver.base_lr=0.0002", "solver.momentum=0.5", "solver.weight_decay=0"]}
 
-# Net, mode, batch, the ratio to the best peer to be reached, and what is special; own: the ratio to Moka's float32.
+# Net, mode, batch, the ratio to the best peer to be reached, and what is special; own: the ratio to Moka's OWN.
 ROWS = [
     ("resnet50", "train", 32, 1.55, {}),
     ("resnet50", "train", 16, 1.45, {}),
     ("resnet50", "infer", 32, 1.35, {}),
     ("resnet50", "infer", 1, 1.15, {}),
-    ("resnet50", "infer", 32, 2.1, {"beside": "float32"}),
     ("vgg16", "train", 16, 1.8, {}),
     ("vgg16", "infer", 16, 1.8, {}),
     ("alexnet_bn", "train", 64, 1.15, {}),
@@ -44,7 +43,12 @@ ROWS = [
     ("unet", "train", 4, 1.8, {"beside": "bfloat16"}),
     ("seq2seq", "train", 64, 1.5, {**SEQ2SEQ, "beside": "bfloat16"}),
     ("seq2seq", "infer", 64, 1.5, {**SEQ2SEQ, "beside": "bfloat16"}),
+    ("resnet50", "infer", 32, 1.5, {"beside": "int8", "own": 1.3}),
+    ("resnet50", "infer", 1, 1.5, {"beside": "int8", "own": 1.3}),
 ]
+
+# By what products multiply: the contender of Moka's own that takes part, and its words.
+OWN = {"bfloat16": ("moka float32", []), "int8": ("moka bfloat16", ["--precision", "bfloat16"])}
 
 # What to_target.py trains: model and solver, the program, its data below data/peers by the flags that take them, the
 # recipe's words, and how the data are made. Eager in channels_last is the fastest way of training on CPUs that was
@@ -86,13 +90,17 @@ def find(net, mode, batch, beside=None):
     rows.sort(key=lambda row: row[4].get("beside") != beside)
     for row in rows:
         if batch in (None, row[2]):
-            return row
+            required = row[3] if row[4].get("beside") == beside else None
+            return (net, mode, row[2], required, {**row[4], "beside": beside})
     special = SEQ2SEQ if net == "seq2seq" else {}
-    return (net, mode, batch or 32, None, special)
+    return (net, mode, batch or 32, None, {**special, "beside": beside})
 
 
-def torch_variants(net, mode):
+def torch_variants(net, mode, factors=None):
     """Name: words for torch_bench.py, whether the allocator is tuned."""
+    if factors == "int8":  # nets of convolutions, whose integers only compiling joins
+        return {} if net == "seq2seq" else {f"torch {layout} compile": (["--layout", layout, "--way", "compile"], True)
+                                            for layout in ("nchw", "cl")}
     if net == "seq2seq":
         ways = ["eager", "sparse", "compile"] if mode == "train" else ["eager", "compile"]
         return {f"torch {way}": (["--way", way], True) for way in ways}
@@ -102,6 +110,13 @@ def torch_variants(net, mode):
         for way in ways:
             variants[f"torch {layout} {way}"] = (["--layout", layout, "--way", way], True)
     return variants
+
+
+def exported_variants(factors=None):
+    """Name: the runtime and further words for exported_bench.py."""
+    if factors == "int8":
+        return {f"onnxruntime {kind}": ["onnxruntime", "--activations", kind] for kind in ("uint8", "int8")}
+    return {} if factors else {runtime: [runtime] for runtime in ("onnxruntime", "opencv", "ncnn")}
 
 
 def environment(threads, tuned):

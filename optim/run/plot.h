@@ -33,6 +33,9 @@ struct PlotOptions {
   int width = 840;     // pixels
   int height = 480;
   std::optional<PlotLevel> level{};
+  // The ends of an axis, in place of those of the points. Requires of range_y: no log_y.
+  std::optional<std::pair<double, double>> range_x{};
+  std::optional<std::pair<double, double>> range_y{};
 };
 
 std::string LineChart(const PlotOptions& options, const std::vector<PlotSeries>& series);

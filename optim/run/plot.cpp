@@ -26,7 +26,7 @@ constexpr double kMarginBottom = 56;
 
 std::string_view ColorOf(const std::vector<PlotSeries>& series, size_t i) {
   const size_t number = series[i].color < 0 ? i : static_cast<size_t>(series[i].color);
-  return kColors.at(number % kColors.size());
+  return PlotColor(number);
 }
 
 // Two decimals are a hundredth of a pixel; no trailing zeros.
@@ -227,6 +227,8 @@ std::string CsvHeader(std::string text) {
 }
 
 }  // namespace
+
+std::string_view PlotColor(size_t number) { return kColors.at(number % kColors.size()); }
 
 std::vector<double> AxisTicks(double low, double high, int count) {
   const double raw = (high - low) / std::max(count, 1);

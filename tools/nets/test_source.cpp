@@ -4,9 +4,12 @@
 #include <optional>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/text.h"
+#include "optim/precision.h"
 #include "proto/nets/filter.h"
 #include "proto/nets/solver_file.h"
+#include "tools/measure/auto_precision.h"
 #include "tools/nets/checkpoint_source.h"
 #include "tools/nets/models_folder.h"
 #include "tools/nets/net_source.h"
@@ -14,6 +17,24 @@
 namespace moka {
 
 namespace fs = std::filesystem;
+
+TestSource SourceOfRun(const std::string& run, const fs::path& runs) {
+  const std::optional<NamedRun> named = FindNamedRun(run, runs);
+  if (!named) throw NoRunError(run, runs);
+  TestSource source;
+  source.net = FindConfig(run, "net.prototxt", runs);
+  source.is_run = true;
+  source.solver = ReadSolver(named->folder / "config" / "solver.prototxt");
+  const bool has_weights = !ListFiles(named->folder / "checkpoints", ".safetensors").empty();
+  if (has_weights || !named->which.empty()) source.weights = FindCheckpoint(run, runs).string();
+  return source;
+}
+
+void SettleTestPrecision(bool is_asked, const SolverParameter& solver, const NetParameter& net,
+                         CompileOptions& compile) {
+  if (!is_asked) compile.compute = PrecisionOf(solver, net, compile.compute);
+  if (compile.compute == Compute::kAuto) compile.compute = AutoPrecision({&net, 1}, TEST, compile);
+}
 
 TestSource TestSourceOf(const Arguments& arguments, std::string_view verb) {
   TestSource source;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/program.h"
 #include "proto/moka.pb.h"
 #include "proto/nets/net_file.h"
 #include "tools/cli/command_line.h"
@@ -17,6 +18,16 @@ struct TestSource {
   bool is_run = false;     // whose net it is
   SolverParameter solver;  // a run's: what is tested, and how detections are evaluated
 };
+
+// A run by its folder, its name in `runs` or RUN@WHICH: what was trained, and the weights of that checkpoint, else its
+// best, else its last; none where it has no checkpoint yet. Errors: as FindNamedRun and FindCheckpoint; kNoInput where
+// there is no such run.
+TestSource SourceOfRun(const std::string& run, const std::filesystem::path& runs);
+
+// The arithmetic of a test: what a flag has asked for, else what the solver or the net says; `auto` is settled. Errors:
+// those of PrecisionOf and AutoPrecision.
+void SettleTestPrecision(bool is_asked, const SolverParameter& solver, const NetParameter& net,
+                         CompileOptions& compile);
 
 // A run, a model folder or --model FILE, with --weights. Errors: kUsage when there is none of them or no weights.
 TestSource TestSourceOf(const Arguments& arguments, std::string_view verb);

@@ -49,9 +49,11 @@ void SetCurves(std::vector<ReportCurve> all, ReportContent& content) {
   mean.precisions.resize(RankedCurve::kSteps + 1);
   const auto count = static_cast<double>(all.size());
   for (const ReportCurve& curve : all) {
-    mean.average_precision += curve.average_precision / count;
-    for (size_t i = 0; i < mean.precisions.size(); ++i) mean.precisions[i] += curve.precisions[i] / count;
+    mean.average_precision += curve.average_precision;
+    for (size_t i = 0; i < mean.precisions.size(); ++i) mean.precisions[i] += curve.precisions[i];
   }
+  mean.average_precision /= count;
+  for (double& precision : mean.precisions) precision /= count;
   std::ranges::stable_sort(all, {}, &ReportCurve::average_precision);
   all.resize(std::min(all.size(), kWorstCurves));
   content.curves = {std::move(mean)};

@@ -3,8 +3,6 @@
 
 #include <cmath>
 
-#include "core/text.h"
-
 namespace moka {
 
 using Json = nlohmann::ordered_json;
@@ -108,16 +106,6 @@ Json ChartsJson(const ReportContent& content) {
 }
 
 }  // namespace
-
-std::string ClassText(const ReportContent& content, int64_t number) {
-  const auto at = static_cast<size_t>(number);
-  // Classes stand by their numbers, but for those of detections, which begin with 1.
-  for (const size_t i : {at, at - 1}) {
-    if (i >= content.classes.size() || content.classes[i].number != number) continue;
-    return content.classes[i].name.empty() ? std::to_string(number) : StrCat(number, " ", content.classes[i].name);
-  }
-  return std::to_string(number);
-}
 
 Json ReportJson(const ReportContent& content) {
   Json json = {{"run", content.run}, {"net", content.net}};

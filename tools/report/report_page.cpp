@@ -18,7 +18,8 @@ namespace {
 
 constexpr size_t kTableClasses = 25;  // of a confusion matrix with numbers
 constexpr size_t kMapClasses = 100;   // of one that is drawn
-constexpr size_t kWorstPairs = 20;
+constexpr size_t kWorstPairs = 12;
+constexpr double kAlike = 0.005;  // confidence and accuracy
 
 std::string Section(std::string_view title, const std::string& content) {
   if (content.empty()) return {};
@@ -30,12 +31,12 @@ std::string Number(double value) { return std::isfinite(value) ? fmt::format("{:
 // "97.50 %".
 std::string Percent(double share) { return std::isfinite(share) ? fmt::format("{:.2f} %", share * 100) : "–"; }
 
-// A cell that sorts by its value.
-std::string Cell(const std::optional<double>& value) {
+// Cells that sort by their values. The names differ, as a double would become a whole number before it became optional.
+std::string ShareCell(const std::optional<double>& value) {
   if (!value || !std::isfinite(*value)) return "<td data-v=\"\">–</td>";
   return fmt::format("<td data-v=\"{:.9g}\">{:.4f}</td>", *value, *value);
 }
-std::string Cell(int64_t value) { return fmt::format("<td data-v=\"{}\">{}</td>", value, value); }
+std::string CountCell(int64_t value) { return fmt::format("<td data-v=\"{}\">{}</td>", value, value); }
 
 std::string NameCell(std::string_view name) {
   const std::string text = MarkupText(name);
@@ -119,7 +120,8 @@ std::string WorstPairs(const ReportContent& content) {
   for (const ConfusionCell& pair : pairs) {
     const int64_t support = content.classes.at(static_cast<size_t>(pair.label)).counts->support;
     html += StrCat("<tr>", NameCell(ClassText(content, pair.label)), NameCell(ClassText(content, pair.predicted)),
-                   Cell(pair.count), Cell(static_cast<double>(pair.count) / static_cast<double>(support)), "</tr>\n");
+                   CountCell(pair.count), ShareCell(static_cast<double>(pair.count) / static_cast<double>(support)),
+                   "</tr>\n");
   }
   return html + "</tbody></table></div>\n";
 }
@@ -132,16 +134,17 @@ std::string Confusion(const ReportContent& content) {
                             classes <= kTableClasses ? StrCat(", in percent of the row's ", unit) : std::string(),
                             ". Right answers are blue; red grows with the root of the share, so that rare confusions "
                             "can be seen.</p>\n");
+  std::string map;
   if (classes <= kTableClasses) {
-    html += ConfusionTable(content);
+    map = ConfusionTable(content);
   } else if (classes <= kMapClasses) {
-    html += ConfusionMap(content);
+    map = ConfusionMap(content);
   } else {
     html = StrCat("<p class=\"soft\">The most frequent confusions of ", classes, " classes.</p>\n");
   }
   const std::string pairs = WorstPairs(content);
-  if (classes > kTableClasses || pairs.empty()) return html + pairs;
-  return html + "<p>The most frequent confusions:</p>\n" + pairs;
+  const std::string shown = map.empty() ? pairs : StrCat("<div class=\"pair\">\n", map, pairs, "</div>\n");
+  return StrCat(html, shown);
 }
 
 std::string Classes(const ReportContent& content) {
@@ -161,15 +164,15 @@ std::string Classes(const ReportContent& content) {
   if (has_overlap) html += "<th>IoU</th>";
   html += "</tr></thead><tbody>\n";
   for (const ReportClass& one : content.classes) {
-    html += StrCat("<tr>", Cell(one.number), NameCell(one.name));
+    html += StrCat("<tr>", CountCell(one.number), NameCell(one.name));
     if (has_counts) {
       const ClassCounts counts = one.counts.value_or(ClassCounts{});
-      html += StrCat(Cell(counts.support), Cell(counts.predicted), Cell(counts.precision()), Cell(counts.recall()),
-                     Cell(counts.f1()));
+      html += StrCat(CountCell(counts.support), CountCell(counts.predicted), ShareCell(counts.precision()),
+                     ShareCell(counts.recall()), ShareCell(counts.f1()));
     }
-    if (has_objects) html += Cell(one.objects.value_or(0));
-    if (has_precision) html += Cell(one.average_precision);
-    if (has_overlap) html += Cell(one.overlap);
+    if (has_objects) html += CountCell(one.objects.value_or(0));
+    if (has_precision) html += ShareCell(one.average_precision);
+    if (has_overlap) html += ShareCell(one.overlap);
     html += "</tr>\n";
   }
   return html + "</tbody></table></div>\n";
@@ -199,9 +202,11 @@ std::string Calibration(const ReportContent& content) {
   std::string html = StrCat("<div class=\"pair\">\n", ReliabilityChart(reliability), "<div>\n");
   html += fmt::format(
       "<p>Expected calibration error <b>{:.4f}</b>, largest {:.4f}, in {} bins. Mean confidence {:.4f} at an accuracy "
-      "of {:.4f}: the net is {}.</p>\n",
+      "of {:.4f}{}.</p>\n",
       reliability.expected_error(), reliability.largest_error(), Reliability::kBins, confidence, accuracy,
-      confidence > accuracy ? "surer than it is right" : "right more often than it is sure");
+      std::abs(confidence - accuracy) < kAlike ? ""
+      : confidence > accuracy                  ? ": the net is surer than it is right"
+                                               : ": the net is right more often than it is sure");
   html +=
       "<p class=\"soft\">A bar is the accuracy of the samples whose confidence lies in the bin; on the dashed line "
       "they "
@@ -212,9 +217,13 @@ std::string Calibration(const ReportContent& content) {
 
 std::string Mistakes(const ReportContent& content) {
   if (content.mistakes.empty()) return {};
-  std::string html =
-      fmt::format("<p class=\"soft\">The {} of the largest loss among {} mistakes.</p>\n<div class=\"sheet\">\n",
-                  content.mistakes.size(), content.mistakes_in_all);
+  const bool are_all = content.mistakes_in_all == std::ssize(content.mistakes);
+  std::string html = StrCat(
+      "<p class=\"soft\">",
+      are_all
+          ? StrCat("All ", content.mistakes_in_all, " mistakes, that of the largest loss first.")
+          : StrCat("Of ", content.mistakes_in_all, " mistakes the ", content.mistakes.size(), " of the largest loss."),
+      "</p>\n<div class=\"sheet\">\n");
   for (const ReportMistake& mistake : content.mistakes) {
     const ScoredSample& sample = mistake.sample;
     constexpr int64_t kSmall = 64;
@@ -226,7 +235,7 @@ std::string Mistakes(const ReportContent& content) {
     const std::string record = mistake.record.empty() ? StrCat("sample ", sample.number) : mistake.record;
     html += StrCat("</div><figcaption><b>", MarkupText(ClassText(content, sample.label)), "</b> taken for <b>",
                    MarkupText(ClassText(content, sample.predicted)), "</b><br>");
-    html += content.reliability ? fmt::format("confidence {:.3f}, loss {:.2f}<br>", sample.confidence, sample.loss)
+    html += content.reliability ? fmt::format("confidence {:.3f}<br>loss {:.2f}<br>", sample.confidence, sample.loss)
                                 : fmt::format("by {:.3g}<br>", sample.loss);
     html += StrCat(MarkupText(record), "</figcaption></figure>\n");
   }

@@ -41,7 +41,7 @@ class DetectionScores {
     int64_t objects = 0;
     std::vector<RankedDetection> detections;
   };
-  // What was added, by class.
+  // Returns all that was added, by class.
   const std::map<int64_t, Class>& classes() const { return classes_; }
 
  private:

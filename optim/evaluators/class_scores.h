@@ -12,7 +12,7 @@
 
 namespace moka {
 
-// What the scores of a class are.
+// The meaning of a class's score.
 enum class ScoreKind : uint8_t {
   kLogits,         // a softmax makes probabilities of them
   kProbabilities,  // as they are

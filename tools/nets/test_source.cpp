@@ -6,10 +6,8 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "optim/precision.h"
 #include "proto/nets/filter.h"
 #include "proto/nets/solver_file.h"
-#include "tools/measure/auto_precision.h"
 #include "tools/nets/checkpoint_source.h"
 #include "tools/nets/models_folder.h"
 #include "tools/nets/net_source.h"
@@ -28,12 +26,6 @@ TestSource SourceOfRun(const std::string& run, const fs::path& runs) {
   const bool has_weights = !ListFiles(named->folder / "checkpoints", ".safetensors").empty();
   if (has_weights || !named->which.empty()) source.weights = FindCheckpoint(run, runs).string();
   return source;
-}
-
-void SettleTestPrecision(bool is_asked, const SolverParameter& solver, const NetParameter& net,
-                         CompileOptions& compile) {
-  if (!is_asked) compile.compute = PrecisionOf(solver, net, compile.compute);
-  if (compile.compute == Compute::kAuto) compile.compute = AutoPrecision({&net, 1}, TEST, compile);
 }
 
 TestSource TestSourceOf(const Arguments& arguments, std::string_view verb) {

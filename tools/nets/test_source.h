@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "graph/program.h"
 #include "proto/moka.pb.h"
 #include "proto/nets/net_file.h"
 #include "tools/cli/command_line.h"
@@ -23,11 +22,6 @@ struct TestSource {
 // best, else its last; none where it has no checkpoint yet. Errors: as FindNamedRun and FindCheckpoint; kNoInput where
 // there is no such run.
 TestSource SourceOfRun(const std::string& run, const std::filesystem::path& runs);
-
-// The arithmetic of a test: what a flag has asked for, else what the solver or the net says; `auto` is settled. Errors:
-// those of PrecisionOf and AutoPrecision.
-void SettleTestPrecision(bool is_asked, const SolverParameter& solver, const NetParameter& net,
-                         CompileOptions& compile);
 
 // A run, a model folder or --model FILE, with --weights. Errors: kUsage when there is none of them or no weights.
 TestSource TestSourceOf(const Arguments& arguments, std::string_view verb);

@@ -28,7 +28,7 @@ class BlobReader {
   virtual void Finish(const TestNet& net, const std::vector<OutputValue>& results, ReportContent& content) = 0;
 };
 
-// What of a net is read; `blobs` are to be watched.
+// The parts of a net that are read; `blobs` are to be watched.
 struct ReadBlobs {
   std::string detections = {};  // rows of DetectionEvaluate
   std::optional<ScoredBlobs> scores = {};

@@ -1,4 +1,4 @@
-// Which class the pixels of label maps were taken for.
+// A confusion matrix of the pixels of label maps.
 #pragma once
 
 #include <cstdint>

@@ -20,7 +20,7 @@ struct ReportMetric {
   std::optional<ShareInterval> interval = {};  // of a share of independent samples
 };
 
-// What is known of one class; what is not, or would be a share of nothing, is none.
+// One class, as far as it is known: a number that is not, or would be a share of nothing, is none.
 struct ReportClass {
   int64_t number = 0;
   std::string name = {};  // empty: it has none
@@ -46,7 +46,7 @@ struct ReportMistake {
   int64_t side = 0;          // the longer one, in pixels
 };
 
-// What the test was made over.
+// The test that a report is of.
 struct ReportPass {
   int64_t samples = 0;
   int64_t batch = 0;

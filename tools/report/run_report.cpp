@@ -15,6 +15,7 @@
 #include "proto/nets/model_card.h"
 #include "tools/cli/version.h"
 #include "tools/launch/command.h"
+#include "tools/measure/auto_precision.h"
 #include "tools/measure/machine.h"
 #include "tools/nets/checkpoint_source.h"
 #include "tools/nets/test_source.h"
@@ -103,7 +104,7 @@ void NameClasses(const std::vector<std::string>& names, ReportContent& content) 
   }
 }
 
-// What the last test of the training gave.
+// Adds the numbers of the training's last test.
 void AddLastTest(const fs::path& folder, ReportContent& content) {
   std::error_code code;
   if (!fs::exists(folder / "metrics.jsonl", code)) return;

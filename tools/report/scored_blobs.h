@@ -1,4 +1,4 @@
-// Which blobs of a test net say what it makes of a sample, and which what the sample is.
+// The blobs of a test net that say what it makes of a sample, and what the sample is.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ struct ScoredBlobs {
   std::set<int64_t> ignored = {};  // labels that count nowhere
 };
 
-// The blobs that a SegmentationEvaluate layer compares, else those of the loss that answers (tools/nets/deploy_net.h),
-// if that is a softmax over axis 1, else those of an Accuracy layer; none without such a layer. `net` is filtered for
-// TEST.
+// The blobs that an evaluator of classes (SegmentationEvaluate) compares, else those of the loss that answers
+// (tools/nets/deploy_net.h), if that is a softmax over axis 1, else those of an Accuracy layer; none without such a
+// layer. `net` is filtered for TEST.
 std::optional<ScoredBlobs> ScoredBlobsOf(const NetParameter& net);
 
 // The first top of the net's first layer of data, and that layer; null without one.

@@ -1,4 +1,4 @@
-// What a person at a terminal sees of a training.
+// The progress of a training as a person at a terminal sees it.
 #pragma once
 
 #include <fmt/format.h>

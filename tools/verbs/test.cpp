@@ -16,6 +16,7 @@
 #include "tools/cli/command_line.h"
 #include "tools/cli/print.h"
 #include "tools/cli/progress.h"
+#include "tools/measure/auto_precision.h"
 #include "tools/measure/calibration.h"
 #include "tools/nets/test_source.h"
 #include "tools/train/overrides.h"

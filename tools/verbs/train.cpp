@@ -34,6 +34,7 @@
 #include "tools/faults/silence.h"
 #include "tools/infer/tasks.h"
 #include "tools/measure/trace_files.h"
+#include "tools/report/training_report.h"
 #include "tools/train/first_training.h"
 #include "tools/train/process_ranks.h"
 #include "tools/train/program_options.h"
@@ -45,7 +46,6 @@
 #include "tools/train/team_setup.h"
 #include "tools/train/terminal_observer.h"
 #include "tools/train/train_setup.h"
-#include "tools/train/training_report.h"
 #include "tools/verbs/train.h"
 
 namespace moka {

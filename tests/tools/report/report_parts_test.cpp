@@ -164,7 +164,7 @@ TEST(ReportPageTest, RowsOfTheMatrixAreShares) {
   const std::string page = ReportPage(Hostile());
   EXPECT_THAT(page, HasSubstr("title=\"2 of 2\">100.0</td>"));
   EXPECT_THAT(page, HasSubstr("title=\"1 of 1\">100.0</td>"));
-  // Of the frequent confusions: one sample, all of its class.
+  // The one frequent confusion is of one sample, all of its class.
   EXPECT_THAT(page, HasSubstr("<td data-v=\"1\">1</td><td data-v=\"1\">1.0000</td>"));
 }
 

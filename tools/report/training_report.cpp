@@ -1,5 +1,5 @@
 // The run is read from its folder, as `moka report` reads it: no part of the training is used again.
-#include "tools/train/training_report.h"
+#include "tools/report/training_report.h"
 
 #include <exception>
 #include <optional>

@@ -48,23 +48,6 @@ float ValueOf(const google::protobuf::RepeatedField<float>& values, int64_t chan
   return values[static_cast<int>(channel) % values.size()];
 }
 
-// A sample [C,H,W] as it was before mean and scale.
-Image PictureOf(const TransformationParameter& t, const Shape& shape, const float* sample) {
-  Image image;
-  image.Resize(shape[3], shape[2], 3);
-  const int64_t plane = shape[2] * shape[3];
-  for (int64_t c = 0; c < 3; ++c) {
-    const int64_t from = shape[1] == 3 ? c : 0;
-    const float factor = ValueOf(t.std_value(), from, 1) / (t.scale() == 0 ? 1 : t.scale());
-    const float mean = ValueOf(t.mean_value(), from, 0);
-    for (int64_t i = 0; i < plane; ++i) {
-      const float value = std::clamp(std::round(sample[from * plane + i] * factor + mean), 0.0F, 255.0F);
-      image.pixels[static_cast<size_t>(i * 3 + c)] = static_cast<uint8_t>(value);
-    }
-  }
-  return image;
-}
-
 // Label 0 is left as it is; others get colours far from their neighbours'.
 void LayOver(const float* labels, Image& image) {
   for (int64_t i = 0; i < image.width * image.height; ++i) {
@@ -115,6 +98,22 @@ void DrawObjects(const LayerParameter& layer, const std::vector<OwnedTensor>& to
 
 }  // namespace
 
+Image PictureOfSample(const TransformationParameter& transform, const Shape& sample, std::span<const float> values) {
+  Image image;
+  image.Resize(sample[2], sample[1], 3);
+  const int64_t plane = sample[1] * sample[2];
+  for (int64_t c = 0; c < 3; ++c) {
+    const int64_t from = sample[0] == 3 ? c : 0;
+    const float factor = ValueOf(transform.std_value(), from, 1) / (transform.scale() == 0 ? 1 : transform.scale());
+    const float mean = ValueOf(transform.mean_value(), from, 0);
+    for (int64_t i = 0; i < plane; ++i) {
+      const float value = values[static_cast<size_t>(from * plane + i)] * factor + mean;
+      image.pixels[static_cast<size_t>(i * 3 + c)] = static_cast<uint8_t>(std::clamp(std::round(value), 0.0F, 255.0F));
+    }
+  }
+  return image;
+}
+
 Image PreviewLayer(const LayerParameter& layer, const PreviewOptions& options) {
   const PipelineOptions opening{.phase = options.phase, .seed = options.seed, .base_folder = options.base_folder};
   const int64_t records = std::min(options.records, OpenPipeline(ForPreview(layer, 1), opening)->epoch_size());
@@ -136,7 +135,9 @@ Image PreviewLayer(const LayerParameter& layer, const PreviewOptions& options) {
     pipeline->Seek(epoch * pipeline->epoch_size());
     pipeline->Next(tensors);
     for (int64_t n = 0; n < shape[0]; ++n) {
-      Image image = PictureOf(layer.transform_param(), shape, tops[0].as<float>().data() + n * shape.Count(1, 4));
+      const auto count = static_cast<size_t>(shape.Count(1, 4));
+      const std::span<const float> sample = tops[0].as<float>().subspan(static_cast<size_t>(n) * count, count);
+      Image image = PictureOfSample(layer.transform_param(), {shape[1], shape[2], shape[3]}, sample);
       for (size_t top = 1; top < tops.size(); ++top) {
         if (tops[top].type().shape != shape.With(1, 1)) continue;
         LayOver(tops[top].as<float>().data() + n * shape[2] * shape[3], image);

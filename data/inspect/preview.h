@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "core/types.h"
 #include "data/image/image.h"
 #include "proto/moka.pb.h"
 
@@ -23,6 +25,10 @@ struct PreviewOptions {
 // order, and a column is one batch, the first of its epoch; boxes are drawn, label pictures laid over their pictures in
 // colours. Errors: as OpenPipeline; kConfig for a layer whose first top is no picture of 1 or 3 channels.
 Image PreviewLayer(const LayerParameter& layer, const PreviewOptions& options);
+
+// A sample [C,H,W] of 1 or 3 channels in the colours before mean and scale; `mean_file`, which cannot be taken back
+// here, is left out.
+Image PictureOfSample(const TransformationParameter& transform, const Shape& sample, std::span<const float> values);
 
 // One under the other, each below its caption.
 struct CaptionedImage {

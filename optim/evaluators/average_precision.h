@@ -37,11 +37,14 @@ class DetectionScores {
   // The mean of the classes' precisions; 0 when no class was seen.
   double Mean(PrecisionRule rule) const;
 
- private:
   struct Class {
     int64_t objects = 0;
     std::vector<RankedDetection> detections;
   };
+  // Returns all that was added, by class.
+  const std::map<int64_t, Class>& classes() const { return classes_; }
+
+ private:
   std::map<int64_t, Class> classes_;
 };
 

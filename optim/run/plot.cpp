@@ -8,8 +8,10 @@
 #include <limits>
 #include <map>
 #include <string_view>
+#include <tuple>
 
 #include "core/file.h"
+#include "core/markup.h"
 #include "core/text.h"
 
 namespace moka {
@@ -24,7 +26,7 @@ constexpr double kMarginBottom = 56;
 
 std::string_view ColorOf(const std::vector<PlotSeries>& series, size_t i) {
   const size_t number = series[i].color < 0 ? i : static_cast<size_t>(series[i].color);
-  return kColors.at(number % kColors.size());
+  return PlotColor(number);
 }
 
 // Two decimals are a hundredth of a pixel; no trailing zeros.
@@ -35,20 +37,6 @@ std::string Pixel(double value) {
   s.erase(s.find_last_not_of('0') + 1);
   if (s.ends_with('.')) s.pop_back();
   return s == "-0" ? "0" : s;
-}
-
-std::string Escaped(std::string_view text) {
-  std::string out;
-  for (const char c : Printable(text)) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c;
-    }
-  }
-  return out;
 }
 
 // A tick's number: thousands as "20k", millions as "2M", small ones in full.
@@ -151,7 +139,7 @@ std::string PathData(const std::vector<std::pair<double, double>>& points, const
 }
 
 std::string Text(double x, double y, std::string_view style, std::string_view text) {
-  return StrCat("<text x=\"", Pixel(x), "\" y=\"", Pixel(y), "\" ", style, ">", Escaped(text), "</text>\n");
+  return StrCat("<text x=\"", Pixel(x), "\" y=\"", Pixel(y), "\" ", style, ">", MarkupText(text), "</text>\n");
 }
 
 std::string Line(double x0, double y0, double x1, double y1, std::string_view color) {
@@ -179,7 +167,7 @@ std::string DrawGrid(const PlotOptions& options, const Axis& x, const Axis& y) {
   svg += Text((x.from + x.to) / 2, options.height - 14, "text-anchor=\"middle\" fill=\"#374151\"", options.x_label);
   const double middle = (y.from + y.to) / 2;
   svg += StrCat("<text transform=\"translate(18 ", Pixel(middle), ") rotate(-90)\" text-anchor=\"middle\" ",
-                "fill=\"#374151\">", Escaped(options.y_label), "</text>\n");
+                "fill=\"#374151\">", MarkupText(options.y_label), "</text>\n");
   return svg;
 }
 
@@ -240,6 +228,8 @@ std::string CsvHeader(std::string text) {
 
 }  // namespace
 
+std::string_view PlotColor(size_t number) { return kColors.at(number % kColors.size()); }
+
 std::vector<double> AxisTicks(double low, double high, int count) {
   const double raw = (high - low) / std::max(count, 1);
   const double power = std::pow(10, std::floor(std::log10(raw)));
@@ -270,6 +260,8 @@ std::string LineChart(const PlotOptions& options, const std::vector<PlotSeries>&
   constexpr double kRoomY = 0.05;
   Axis x = FitAxis(xs, false, 0);
   Axis y = FitAxis(ys, options.log_y, kRoomY);
+  if (options.range_x) std::tie(x.low, x.high) = *options.range_x;
+  if (options.range_y) std::tie(y.low, y.high) = *options.range_y;
   x.from = kMarginLeft;
   x.to = options.width - kMarginRight;
   y.from = options.height - kMarginBottom;

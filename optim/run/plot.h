@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -33,7 +34,13 @@ struct PlotOptions {
   int width = 840;     // pixels
   int height = 480;
   std::optional<PlotLevel> level{};
+  // The ends of an axis, in place of those of the points. Requires of range_y: no log_y.
+  std::optional<std::pair<double, double>> range_x{};
+  std::optional<std::pair<double, double>> range_y{};
 };
+
+// The colour of the series with this number, as CSS and SVG write it.
+std::string_view PlotColor(size_t number);
 
 std::string LineChart(const PlotOptions& options, const std::vector<PlotSeries>& series);
 // x and one column a series, empty cells where a series has no point.

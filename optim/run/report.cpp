@@ -10,17 +10,12 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "optim/run/plot.h"
+#include "optim/run/run_charts.h"
 
 namespace moka {
 namespace {
 
 constexpr const char* kMetricsFile = "metrics.jsonl";
-
-// A metric that is a part of one: drawn in accuracy.svg.
-bool IsPart(const std::string& name) {
-  return name.find("acc") != std::string::npos || name.find("top") != std::string::npos ||
-         name.find("detection") != std::string::npos;
-}
 
 }  // namespace
 
@@ -159,43 +154,9 @@ void TrainReport::Plot() {
 }
 
 void TrainReport::DrawPlots() const {
-  std::error_code code;
-  if (!std::filesystem::exists(run_->path() / kMetricsFile, code)) return;
-  constexpr double kHalfLives = 40;  // of the smoothed curve, over its length: short runs are drawn as they are
-  std::vector<PlotSeries> losses;
-  std::vector<PlotSeries> parts;
-  std::vector<PlotSeries> rates;
-  std::map<std::string, PlotSeries> series;
-  for (const MetricLine& line : ReadMetrics(run_->path())) {
-    for (const auto& [name, value] : line.metrics) {
-      PlotSeries& s = series[StrCat(line.split, " ", name)];
-      s.markers = line.split != "train";
-      s.points.emplace_back(static_cast<double>(line.iteration), value);
-    }
+  for (const RunChart& chart : ChartsOfRun(run_->path())) {
+    WritePlot(run_->path() / "plots", chart.name, chart.options, chart.series);
   }
-  for (auto& [key, s] : series) {
-    s.name = key;
-    const double half_life = static_cast<double>(s.points.size()) / kHalfLives;
-    if (key == "train loss_scale") continue;
-    if (key == "train loss" && half_life >= 1) s.smoothing = half_life;
-    if (key == "train lr") {
-      s.name = "learning rate";
-      rates.push_back(s);
-    } else if (key.find("loss") != std::string::npos) {
-      losses.push_back(s);
-    } else if (IsPart(key)) {
-      parts.push_back(s);
-    }
-  }
-  const std::filesystem::path folder = run_->path() / "plots";
-  PlotOptions options{.title = run_->name() + ": loss", .x_label = "iteration", .y_label = "loss"};
-  if (!losses.empty()) WritePlot(folder, "loss", options, losses);
-  options.title = run_->name() + ": accuracy";
-  options.y_label = "accuracy";
-  if (!parts.empty()) WritePlot(folder, "accuracy", options, parts);
-  options.title = run_->name() + ": learning rate";
-  options.y_label = "learning rate";
-  if (!rates.empty()) WritePlot(folder, "lr", options, rates);
 }
 
 }  // namespace moka

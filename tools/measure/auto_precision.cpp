@@ -88,4 +88,10 @@ void SettlePrecision(std::span<const NetParameter> nets, Phase phase, CompileOpt
   options.has_precision = true;
 }
 
+void SettleTestPrecision(bool is_asked, const SolverParameter& solver, const NetParameter& net,
+                         CompileOptions& compile) {
+  if (!is_asked) compile.compute = PrecisionOf(solver, net, compile.compute);
+  if (compile.compute == Compute::kAuto) compile.compute = AutoPrecision({&net, 1}, TEST, compile);
+}
+
 }  // namespace moka

@@ -17,4 +17,9 @@ Compute AutoPrecision(std::span<const NetParameter> nets, Phase phase, const Com
 // The same for a net that is to be timed: where flag, solver or net say `auto`, both come to name what was chosen.
 void SettlePrecision(std::span<const NetParameter> nets, Phase phase, CompileOptions& compile, TimedOptions& options);
 
+// The arithmetic of a test: what a flag has asked for, else what the solver or the net says; `auto` is settled. Errors:
+// those of PrecisionOf and AutoPrecision.
+void SettleTestPrecision(bool is_asked, const SolverParameter& solver, const NetParameter& net,
+                         CompileOptions& compile);
+
 }  // namespace moka

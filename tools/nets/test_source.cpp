@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/text.h"
 #include "proto/nets/filter.h"
 #include "proto/nets/solver_file.h"
@@ -14,6 +15,18 @@
 namespace moka {
 
 namespace fs = std::filesystem;
+
+TestSource SourceOfRun(const std::string& run, const fs::path& runs) {
+  const std::optional<NamedRun> named = FindNamedRun(run, runs);
+  if (!named) throw NoRunError(run, runs);
+  TestSource source;
+  source.net = FindConfig(run, "net.prototxt", runs);
+  source.is_run = true;
+  source.solver = ReadSolver(named->folder / "config" / "solver.prototxt");
+  const bool has_weights = !ListFiles(named->folder / "checkpoints", ".safetensors").empty();
+  if (has_weights || !named->which.empty()) source.weights = FindCheckpoint(run, runs).string();
+  return source;
+}
 
 TestSource TestSourceOf(const Arguments& arguments, std::string_view verb) {
   TestSource source;

@@ -18,6 +18,11 @@ struct TestSource {
   SolverParameter solver;  // a run's: what is tested, and how detections are evaluated
 };
 
+// A run by its folder, its name in `runs` or RUN@WHICH: what was trained, and the weights of that checkpoint, else its
+// best, else its last; none where it has no checkpoint yet. Errors: as FindNamedRun and FindCheckpoint; kNoInput where
+// there is no such run.
+TestSource SourceOfRun(const std::string& run, const std::filesystem::path& runs);
+
 // A run, a model folder or --model FILE, with --weights. Errors: kUsage when there is none of them or no weights.
 TestSource TestSourceOf(const Arguments& arguments, std::string_view verb);
 

@@ -57,6 +57,7 @@ std::string RunName(const AccuracySetting& setting, int64_t seed) {
 std::vector<std::string> TrainWords(const AccuracyBench& bench, const AccuracySetting& setting, int64_t seed) {
   std::vector<std::string> words = {Self(),
                                     "train",
+                                    "--no-report",
                                     setting.model,
                                     StrCat("random_seed=", seed),
                                     StrCat("target_metric=", OverrideValue(bench.target.metric)),
@@ -67,7 +68,7 @@ std::vector<std::string> TrainWords(const AccuracyBench& bench, const AccuracySe
 
 // The words that go on with a run. What else was said of it is in its folder.
 std::vector<std::string> ResumeWords(const AccuracySetting& setting, const std::string& run) {
-  std::vector<std::string> words = {Self(), "train", "--resume=" + run};
+  std::vector<std::string> words = {Self(), "train", "--no-report", "--resume=" + run};
   for (const std::string& word : setting.words) {
     const bool is_in_the_run = word.starts_with("--precision=") || word.starts_with("--weights=");
     if (word.starts_with("--") && !is_in_the_run) words.push_back(word);

@@ -14,6 +14,7 @@
 #include "tools/launch/child.h"
 #include "tools/launch/command.h"
 #include "tools/nets/models_folder.h"
+#include "tools/report/run_report.h"
 
 namespace moka {
 namespace {
@@ -73,6 +74,7 @@ int RunQuickstart(const Arguments& arguments) {
   const fs::path picture = ListFiles(samples, ".png").at(0);
   if (const int ended = RunStep({"infer", run.string(), picture.string()}, flags); ended != 0) return ended;
   Print("\nthe curve:    {}\n", (run / "plots" / "accuracy.svg").string());
+  Print("the report:   {}\n", ReportPageOf(run).string());
   Print("the picture:  {} (its label comes first in the name)\n", picture.string());
   Print("next:         moka zoo list, moka help train\n");
   return 0;

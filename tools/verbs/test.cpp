@@ -9,7 +9,6 @@
 #include "core/size.h"
 #include "core/text.h"
 #include "core/trace.h"
-#include "optim/precision.h"
 #include "optim/run/report.h"
 #include "optim/step/test_net.h"
 #include "proto/nets/filter.h"
@@ -117,12 +116,7 @@ std::optional<Tested> TestOf(const Arguments& arguments, const TestSource& sourc
   options.precision_rule = RuleOf(arguments, source.solver);
   if (!LooksInside(arguments)) RefuseUnfed(param);
   CheckTestedClasses(source.net, arguments.overrides, param);
-  if (!arguments.Has("precision")) {
-    options.compile.compute = PrecisionOf(source.solver, param, options.compile.compute);
-  }
-  if (options.compile.compute == Compute::kAuto) {
-    options.compile.compute = AutoPrecision({&param, 1}, TEST, options.compile);
-  }
+  SettleTestPrecision(arguments.Has("precision"), source.solver, param, options.compile);
   TestNet net(param, options, store);
   RefuseWithoutEvaluation(arguments, net);
   RefuseUnreadBeforeLook(arguments, {"iterations", "json", "per-class", "progress", "trace"});

@@ -34,6 +34,7 @@
 #include "tools/faults/silence.h"
 #include "tools/infer/tasks.h"
 #include "tools/measure/trace_files.h"
+#include "tools/report/training_report.h"
 #include "tools/train/first_training.h"
 #include "tools/train/process_ranks.h"
 #include "tools/train/program_options.h"
@@ -43,6 +44,7 @@
 #include "tools/train/scheduler_time.h"
 #include "tools/train/shared_folder.h"
 #include "tools/train/team_setup.h"
+#include "tools/train/terminal_observer.h"
 #include "tools/train/train_setup.h"
 #include "tools/verbs/train.h"
 
@@ -59,40 +61,6 @@ SignalEffect EffectOf(const Arguments& arguments, const std::string& flag, const
   if (text == "none") return SignalEffect::kNone;
   throw Error(ErrorKind::kUsage, StrCat("--", flag, " wants stop, snapshot or none, found \"", Printable(text), "\""));
 }
-
-// A bar on a terminal; lines for tests and checkpoints everywhere.
-class TerminalObserver : public TrainObserver {
- public:
-  explicit TerminalObserver(ProgressMode mode) : mode_(mode) {}
-
-  void OnPhase(std::string_view phase) override { LogInfo(phase); }
-
-  void OnIteration(const TrainProgress& progress) override {
-    if (!bar_) bar_ = std::make_unique<ProgressBar>(mode_, "iter", progress.max_iteration);
-    bar_->Update(progress.iteration, fmt::format("loss {:.4g}{}  lr {:.3g}  {:.0f} img/s", progress.loss, accuracy_,
-                                                 progress.lr, progress.images_per_s));
-  }
-
-  void OnTest(const TestReport& test) override {
-    std::string values;
-    for (const OutputValue& output : test.outputs) {
-      values += fmt::format("  {} {:.4f}", output.name, output.value);
-      if (output.loss_weight == 0 && test.net == 0) accuracy_ = fmt::format("  {} {:.4f}", output.name, output.value);
-    }
-    LogInfo(fmt::format("test {} @ {}{}{}", test.net, test.iteration, values, test.is_best ? "  best so far" : ""));
-  }
-
-  void OnCheckpoint(const std::filesystem::path& path, bool is_best) override {
-    LogToFile(StrCat("Snapshotting to ", path.string(), is_best ? " (best)" : ""));
-  }
-
-  void Finish() { bar_.reset(); }
-
- private:
-  ProgressMode mode_;
-  std::unique_ptr<ProgressBar> bar_;
-  std::string accuracy_;
-};
 
 // `resumed_at`: the checkpoint's iteration; none where there was no checkpoint.
 void LogStart(const TrainSetup& setup, const RunFolder& run, std::optional<int64_t> resumed_at) {
@@ -169,9 +137,12 @@ class Training {
   // Whether ranks are threads of this process.
   bool is_shared() const { return !lanes_.empty(); }
   const std::string& lane(int rank) const { return lanes_.at(static_cast<size_t>(rank)); }
-  // Where the run lies; empty before it has begun.
-  const std::filesystem::path& run_path() const { return run_path_; }
-  void SetRunPath(const std::filesystem::path& path) { run_path_ = path; }
+  // Where the run lies, and how it was compiled; an empty path before it has begun, and on ranks beside the first.
+  const TrainedRun& trained() const { return trained_; }
+  void SetTrained(const std::filesystem::path& path, const CompileOptions& compile) {
+    trained_.path = path;
+    trained_.compile = compile;
+  }
   // The checkpoint to go on from, once for each rank: the last one gets it without a copy.
   std::optional<Checkpoint> TakeResume() {
     const std::lock_guard lock(mutex_);
@@ -183,7 +154,7 @@ class Training {
   TrainSetup setup_;
   std::optional<ScalingBaseline> baseline_;
   std::vector<std::string> lanes_;
-  std::filesystem::path run_path_;  // the first rank's alone to write
+  TrainedRun trained_;  // the first rank's alone to write
   std::mutex mutex_;
   int takers_ = 1;
 };
@@ -334,7 +305,7 @@ int TrainInRun(const Arguments& arguments, Training& training, Communicator* wor
   }
   ShareRun(world, training, found, run ? &*run : nullptr, *trainer);
   if (run) WriteRunKernels(*run, compile);
-  if (run) training.SetRunPath(run->path());
+  if (run) training.SetTrained(run->path(), compile);
   for (size_t i = 0; is_first && i < trainer->turns().size(); ++i) {
     LogNet(trainer->turns().net(i), trainer->turns().rule(i).name());
   }
@@ -382,8 +353,9 @@ int TrainInThreads(const Arguments& arguments, Training& training, const Process
   return code;
 }
 
-int TrainOnce(const Arguments& arguments, Communicator* world, std::filesystem::path* run_path) {
-  ParseProgressMode(arguments.Get("progress", "auto"));
+int TrainOnce(const Arguments& arguments, Communicator* world, TrainedRun* trained) {
+  const ProgressMode progress = ParseProgressMode(arguments.Get("progress", "auto"));
+  const bool is_reported = !arguments.Has("no-report");
   const SignalRequests signals(EffectOf(arguments, "sigint_effect", "stop"),
                                EffectOf(arguments, "sighup_effect", "snapshot"));
   Training training(arguments);
@@ -391,7 +363,10 @@ int TrainOnce(const Arguments& arguments, Communicator* world, std::filesystem::
     training.KeepThreads(arguments, 1);
     RequireSameFields(*world, FieldsOfSetup(training.setup(), arguments));
     (void)WithRanksOfRun(arguments, training.setup(), world->size());
-    return TrainRank(arguments, training, world);
+    const int code = TrainRank(arguments, training, world);
+    *trained = training.trained();
+    trained->Set(training.setup().solver, is_reported, progress);
+    return code;
   }
   const Arguments own = WithRanksOfRun(arguments, training.setup(), 0);
   const ProcessRanks ranks = RanksOfProcess(own, training.setup().solver);
@@ -399,39 +374,42 @@ int TrainOnce(const Arguments& arguments, Communicator* world, std::filesystem::
   const bool looks_inside = LooksInside(arguments) && !ExplainsComm(arguments);
   const int code = ranks.count > 1 && !looks_inside ? TrainInThreads(own, training, ranks)
                                                     : TrainRank(ArgumentsOfRank(own, ranks, 0), training, nullptr);
-  *run_path = training.run_path();
+  *trained = training.trained();
+  trained->Set(training.setup().solver, is_reported, progress);
   return code;
 }
 
-// The training, after the one that its solver wants before it.
-int Train(const Arguments& arguments, Communicator* world) {
-  std::filesystem::path run_path;
+// The training, after the one that its solver wants before it. `trained`: the run that is left to be reported.
+int Train(const Arguments& arguments, Communicator* world, TrainedRun* trained) {
   const std::optional<Arguments> first = FirstTrainingOf(arguments);
-  if (!first) return TrainOnce(arguments, world, &run_path);
+  if (!first) return TrainOnce(arguments, world, trained);
   if (world != nullptr) {
     throw Error(ErrorKind::kUsage, {},
                 StrCat("the solver wants ", first->Get("solver"), " trained before it, and ranks train one solver"),
                 "train that one first, and give this training --from RUN@last");
   }
-  const int code = TrainOnce(*first, nullptr, &run_path);
+  const int code = TrainOnce(*first, nullptr, trained);
+  const std::string last = StrCat(trained->path.string(), "@last");
   Arguments second = arguments;
-  second.options["from"] = StrCat(run_path.string(), "@last");
-  if (code == 0) return TrainOnce(second, nullptr, &run_path);
-  LogInfo(StrCat("then: --from ", run_path.string(), "@last in place of this first training"));
+  second.options["from"] = last;
+  if (code == 0) {
+    ReportTraining(*trained, code);
+    return TrainOnce(second, nullptr, trained);
+  }
+  LogInfo(StrCat("then: --from ", last, " in place of this first training"));
   return code;
 }
 
-int RunTrain(const Arguments& arguments) {
-  RefuseInt8InTraining(arguments);
-  if (IsLaunched()) RefuseRanksOfProcess(arguments);
-  if (!IsLaunched()) return Train(arguments, nullptr);
+// A rank of a world that a launcher started: with its end the world is closed.
+int TrainLaunched(const Arguments& arguments, TrainedRun* trained) {
+  RefuseRanksOfProcess(arguments);
   const std::unique_ptr<Communicator> world = WithFault(OpenWorld({.program = StrCat("moka ", Version(), " train")}));
-  if (world->size() == 1) return Train(arguments, nullptr);
+  if (world->size() == 1) return Train(arguments, nullptr, trained);
   if (!world->is_first()) SetStderrLevel(LogLevel::kError);
   try {
     RequireSameFields(*world, FieldsOfStart(arguments));
     const bool is_alone = LooksInside(arguments) && !ExplainsComm(arguments);
-    return Train(arguments, is_alone ? nullptr : world.get());
+    return Train(arguments, is_alone ? nullptr : world.get(), trained);
   } catch (Error& error) {
     world->Fail(error.what());
     // If another rank's words came first, they need not be repeated.
@@ -450,6 +428,14 @@ int RunTrain(const Arguments& arguments) {
     world->Fail(error.what());
     throw;
   }
+}
+
+int RunTrain(const Arguments& arguments) {
+  RefuseInt8InTraining(arguments);
+  TrainedRun trained;
+  const int code = IsLaunched() ? TrainLaunched(arguments, &trained) : Train(arguments, nullptr, &trained);
+  ReportTraining(trained, code);
+  return code;
 }
 
 }  // namespace
@@ -475,7 +461,8 @@ Verb TrainVerb() {
                   {"max-time", "TIME", "checkpoint and stop after 90m, 1.5h or 01:30:00 (exit 75; or at Slurm's end)"},
                   {"data-threads", "N", "decoding threads a data layer"},
                   {"baseline", "RUN", "a run of one rank, or fewer, that the scaling report compares with"},
-                  {"progress", "MODE", "auto, bar, lines or off"},
+                  {"progress", "MODE", "auto, bar, lines or off; --no-report: no test and report.html at the end"},
+                  {"no-report", "", ""},
                   {"ranks", "N", "train data-parallel by N ranks, threads of this process (also --device=gpu:0,gpu:1)"},
                   {"allow-outputs", "DIR", ""},
                   {"sigint_effect", "EFFECT", "stop (default), snapshot or none; --sighup_effect: snapshot by default"},

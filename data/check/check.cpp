@@ -26,12 +26,12 @@ class ThumbnailMaker : public RecordVisitor {
     constexpr int64_t kSide = 112;
     constexpr int kQuality = 72;
     const int64_t longer = std::max(seen.image->width, seen.image->height);
-    Image small = *seen.image;
+    Image small;
     if (longer > kSide) {
       const auto side = [&](int64_t pixels) { return std::max<int64_t>(1, pixels * kSide / longer); };
       ResizeImage(*seen.image, side(seen.image->width), side(seen.image->height), Interpolation::kArea, small);
     }
-    std::string file = EncodeJpeg(small, kQuality);
+    std::string file = EncodeJpeg(longer > kSide ? small : *seen.image, kQuality);
     const std::lock_guard lock(mutex_);
     made_[{source_, seen.item.index}] = std::move(file);
   }

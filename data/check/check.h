@@ -18,7 +18,7 @@ namespace moka {
 
 struct CheckOptions {
   std::filesystem::path classes = {};  // as ImportOptions has it
-  // What an import with --skip-bad leaves out is a warning.
+  // Files that an import with --skip-bad leaves out are warnings.
   bool skips_bad = false;
   int64_t workers = 0;  // threads; 0: ThreadCount()
   // Whether small copies of the pictures that findings show are made, by a second look at these alone.

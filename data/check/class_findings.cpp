@@ -85,16 +85,19 @@ void CompareNumbers(const SourceLook& first, const SourceLook& other, const std:
   findings.push_back(std::move(finding));
 }
 
-// Classes that the first source has no examples of.
-void CompareCounts(const SourceLook& first, const SourceLook& other, const Counts& counts, const Counts& other_counts,
-                   const std::vector<std::string>& names, std::vector<Finding>& findings) {
+using NamedCount = std::pair<std::string, int64_t>;
+
+// Classes that the first source has no examples of, by their names.
+void CompareCounts(const SourceLook& first, const SourceLook& other, const std::vector<NamedCount>& counts,
+                   const std::vector<NamedCount>& other_counts, std::vector<Finding>& findings) {
   Finding finding{.kind = "unlearnt_classes", .title = {}, .help = "no net can know them from the first source"};
-  for (const auto& [label, count] : other_counts) {
-    if (!counts.contains(label)) finding.examples.push_back({StrCat(ClassName(names, label), ": ", count)});
+  for (const auto& [name, count] : other_counts) {
+    const bool is_known = std::ranges::find(counts, name, &NamedCount::first) != counts.end();
+    if (!is_known) finding.examples.push_back({StrCat(name, ": ", count)});
   }
   if (finding.examples.empty()) return;
-  finding.title = StrCat(Counted(std::ssize(finding.examples), "class of ", "classes of "), other.source(),
-                         " have no examples in ", first.source());
+  finding.title = StrCat(other.source(), ": ", Counted(std::ssize(finding.examples), "class has", "classes have"),
+                         " no examples in ", first.source());
   findings.push_back(std::move(finding));
 }
 
@@ -130,8 +133,10 @@ void FindInClasses(const SourceLooks& looks, bool are_given, std::vector<Finding
     if (!are_given && !names.empty() && !other_names.empty()) {
       CompareNumbers(first, other, names, other_names, findings);
     }
-    CompareCounts(first, other, have_boxes ? first.boxes() : first.labels(),
-                  have_boxes ? other.boxes() : other.labels(), names, findings);
+    // A source without names is taken to have those of the other.
+    CompareCounts(
+        first, other, NamedCounts(have_boxes ? first.boxes() : first.labels(), names.empty() ? other_names : names),
+        NamedCounts(have_boxes ? other.boxes() : other.labels(), other_names.empty() ? names : other_names), findings);
   }
 }
 

@@ -109,7 +109,7 @@ void FindEqual(const SourceLooks& looks, const Contents& contents, const std::ve
   duplicates.Tell("picture is there more than once", "pictures are there more than once", findings);
 }
 
-// Of the first pictures of each content.
+// Searches among the first pictures of each content.
 void FindNear(const SourceLooks& looks, const Contents& contents, const Group& firsts, const std::vector<Group>& equal,
               std::vector<Finding>& findings) {
   Group pictures;

@@ -1,4 +1,4 @@
-// What the parts of a check find: each adds to `findings` what it knows of one source, or of all.
+// The parts of a check: each adds to `findings` what it knows of one source, or of all.
 #pragma once
 
 #include <memory>

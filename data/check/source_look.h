@@ -18,7 +18,7 @@
 
 namespace moka {
 
-// What is kept of a picture: some 200 bytes, whatever its size.
+// The facts that are kept of a picture: some 200 bytes, whatever its size.
 struct PictureRow {
   std::string name;
   std::array<uint64_t, 2> content = {};  // a hash of its file, or of its pixels where there is no file

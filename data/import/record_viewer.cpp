@@ -16,8 +16,7 @@ constexpr int64_t kCountedBytes = int64_t{1} << 20U;
 // Scratch that a worker keeps from one picture to the next.
 constexpr size_t kKeptBytes = size_t{8} << 20U;
 
-// What decoding of a picture takes for each of its pixels: samples of two bytes in some formats, and the result's
-// three.
+// Decoding takes so many bytes for each pixel: samples of two bytes in some formats, and the three of the result.
 constexpr int64_t kDecodingBytes = 6;
 
 // Holds bytes of a budget while it lives.

@@ -29,7 +29,7 @@ class MemoryBudget {
   int64_t taken_ = 0;  // guarded by mutex_
 };
 
-// What pictures under way take, in all workers. A thread takes of `files` before it takes of `pixels`, and gives back
+// The memory of pictures under way, in all workers. A thread takes of `files` before it takes of `pixels`, and gives back
 // in the other order, so that none waits for another in a circle.
 struct ViewingMemory {
   MemoryBudget files{int64_t{96} << 20U};

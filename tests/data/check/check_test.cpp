@@ -2,6 +2,8 @@
 #include "data/check/check.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -128,6 +130,7 @@ TEST_F(CheckTest, ComparesTheClassesOfSources) {
   EXPECT_THAT(Kinds(report), ElementsAre("numbers_differ", "unlearnt_classes"));
   EXPECT_EQ(report.exit_code, 65);
   EXPECT_EQ(FirstOf(report, "numbers_differ"), "class 0 is cat, and bird there");
+  EXPECT_EQ(FirstOf(report, "unlearnt_classes"), "bird: 1");
   Write("classes.txt", "cat\ndog\nbird\n");
   const CheckReport numbered = Check({Source("train"), Source("val")}, {.classes = At("classes.txt")});
   EXPECT_EQ(numbered.exit_code, 0);

@@ -64,7 +64,9 @@ PerceptualHash PerceptualHashOf(const Image& image) {
     int left = CellSum(small, row, 0, kHeight / kCells, kWidth / (kCells + 1));
     for (int64_t column = 0; column < kCells; ++column) {
       const int right = CellSum(small, row, column + 1, kHeight / kCells, kWidth / (kCells + 1));
-      hash.bits = hash.bits << 1U | (left < right ? 1U : 0U);
+      // Cells of one shade differ by rounding: a bit is of more than a level and a half.
+      constexpr int kNoise = static_cast<int>(kHeight / kCells * (kWidth / (kCells + 1))) * 3 / 2;
+      hash.bits = hash.bits << 1U | (right - left > kNoise ? 1U : 0U);
       left = right;
       constexpr int kPixels = static_cast<int>(kHeight / kCells * (kWidth / kCells));
       hash.cells.at(static_cast<size_t>(row * kCells + column)) =

@@ -1,7 +1,8 @@
 // A picture's look in few bytes, by which two files of one picture are known: sized anew, encoded anew, a little
 // brighter or darker. The 64 bits are a difference hash: the picture is averaged down to 9 x 8 grey cells, and each bit
-// says whether a cell is darker than its right neighbour (N. Krawetz, "Kind of Like That", The Hacker Factor Blog,
-// 2013). As drawings of few strokes share many of these bits by chance, the averages of 8 x 8 cells decide.
+// says whether a cell is darker than its right neighbour, by more than noise makes (N. Krawetz, "Kind of Like That",
+// The Hacker Factor Blog, 2013). As drawings of few strokes share many of these bits by chance, the averages of 8 x 8
+// cells decide.
 #pragma once
 
 #include <array>

@@ -19,8 +19,8 @@ int GrayAt(const Image& image, int64_t y, int64_t x) {
   constexpr int kBlue = 29;
   constexpr int kGreen = 150;
   constexpr int kRed = 77;
-  constexpr int kParts = 256;
-  return (kBlue * pixel[0] + kGreen * pixel[1] + kRed * pixel[2]) / kParts;
+  constexpr int kSum = 256;
+  return (kBlue * pixel[0] + kGreen * pixel[1] + kRed * pixel[2]) / kSum;
 }
 
 // Returns the sum of the grey values of one cell of so many columns and rows.
@@ -50,6 +50,16 @@ int MeanOf(const PerceptualHash& hash) {
   int sum = 0;
   for (const uint8_t cell : hash.cells) sum += cell;
   return sum / static_cast<int>(hash.cells.size());
+}
+
+// How far the cells lie from the shade that half of them do not exceed: a drawing's ground counts nothing.
+int ContrastOf(const PerceptualHash& hash) {
+  std::array<uint8_t, 64> cells = hash.cells;
+  std::ranges::nth_element(cells, cells.begin() + cells.size() / 2);
+  const int ground = cells.at(cells.size() / 2);
+  int contrast = 0;
+  for (const uint8_t cell : cells) contrast += std::abs(cell - ground);
+  return contrast;
 }
 
 }  // namespace
@@ -84,6 +94,7 @@ bool AreNear(const PerceptualHash& a, const PerceptualHash& b) {
   constexpr int kColor = 32;       // the same of one colour
   constexpr int kRounding = 32;    // half a level a cell
   constexpr int kParts = 12;       // of the contrast, that the cells may differ by
+  constexpr int kCell = 24;        // grey levels that one cell may differ by: strokes that lie elsewhere make more
   if (a.is_flat || b.is_flat || HammingDistance(a.bits, b.bits) > kNearBits) return false;
   for (size_t c = 0; c < a.mean_color.size(); ++c) {
     if (std::abs(a.mean_color.at(c) - b.mean_color.at(c)) > kColor) return false;
@@ -92,14 +103,12 @@ bool AreNear(const PerceptualHash& a, const PerceptualHash& b) {
   const int mean_b = MeanOf(b);
   if (std::abs(mean_a - mean_b) > kBrightness) return false;
   int difference = 0;
-  int contrast = 0;
   for (size_t i = 0; i < a.cells.size(); ++i) {
-    const int cell_a = a.cells.at(i) - mean_a;
-    const int cell_b = b.cells.at(i) - mean_b;
-    difference += std::abs(cell_a - cell_b);
-    contrast += std::min(std::abs(cell_a), std::abs(cell_b));
+    const int of_cell = std::abs((a.cells.at(i) - mean_a) - (b.cells.at(i) - mean_b));
+    if (of_cell > kCell) return false;
+    difference += of_cell;
   }
-  return difference <= kRounding + contrast / kParts;
+  return difference <= kRounding || difference <= kRounding + std::min(ContrastOf(a), ContrastOf(b)) / kParts;
 }
 
 }  // namespace moka

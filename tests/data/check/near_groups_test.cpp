@@ -28,7 +28,7 @@ Image Decoded(const std::string& file) {
   return image;
 }
 
-TEST(PerceptualHash, BitsSayWhichOfTwoNeighboursIsBrighter) {
+TEST(PerceptualHash, BitsSayWhichOfTwoCellsIsBrighter) {
   const PerceptualHash rising = PerceptualHashOf(Slope(true));
   const PerceptualHash falling = PerceptualHashOf(Slope(false));
   EXPECT_EQ(rising.bits, ~uint64_t{0});

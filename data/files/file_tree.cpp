@@ -114,6 +114,12 @@ std::string KindOfNoPicture(std::string_view name) {
 
 std::string StemOf(const std::string& name) { return fs::path(name).stem().string(); }
 
+int64_t BytesOfFile(const fs::path& path) {
+  std::error_code failed;
+  const uintmax_t bytes = fs::file_size(path, failed);
+  return failed ? 0 : static_cast<int64_t>(bytes);
+}
+
 std::vector<fs::path> SortedEntries(const fs::path& folder) { return EntriesOf(folder, IsVisible); }
 
 std::vector<fs::path> HiddenFoldersIn(const fs::path& folder) {

@@ -85,6 +85,8 @@ bool IsSystemFile(std::string_view name);
 std::string KindOfNoPicture(std::string_view name);
 // A file's name without its folders and its last extension.
 std::string StemOf(const std::string& name);
+// The bytes of a file; 0 where they cannot be seen: its reading says why.
+int64_t BytesOfFile(const std::filesystem::path& path);
 // Returns the entries of a folder, without hidden ones, in order. Errors: kNoInput.
 std::vector<std::filesystem::path> SortedEntries(const std::filesystem::path& folder);
 // The hidden folders in a folder, in order.

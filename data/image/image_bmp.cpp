@@ -10,7 +10,7 @@
 namespace moka {
 namespace {
 
-using Color = std::array<uint8_t, 3>;  // B,G,R
+using PaletteColor = std::array<uint8_t, 3>;  // B,G,R
 
 enum Compression : uint32_t { kPlain = 0, kRuns8 = 1, kRuns4 = 2, kMasks = 3, kMasksWithAlpha = 6 };
 
@@ -54,7 +54,7 @@ class BmpReader {
 
   void Read(Image& out) {
     const bool gray = bits_ <= 8 && std::all_of(palette_.begin(), palette_.begin() + (1 << bits_),
-                                                [](const Color& c) { return c[0] == c[1] && c[1] == c[2]; });
+                                                [](const PaletteColor& c) { return c[0] == c[1] && c[1] == c[2]; });
     out.Resize(width_, height_, gray ? 1 : 3);
     if (compression_ == kRuns8 || compression_ == kRuns4) {
       ReadRuns(out);
@@ -107,13 +107,13 @@ class BmpReader {
         continue;
       }
       for (int64_t x = 0; x < width_; ++x, to += out.channels) {
-        const Color color = PixelOf(from, static_cast<size_t>(x));
+        const PaletteColor color = PixelOf(from, static_cast<size_t>(x));
         std::copy_n(color.data(), out.channels, to);
       }
     }
   }
 
-  Color PixelOf(size_t row, size_t x) const {
+  PaletteColor PixelOf(size_t row, size_t x) const {
     if (bits_ <= 8) {
       const size_t bit = x * bits_;  // the leftmost pixel has a byte's highest bits
       return palette_[bytes_.At(row + bit / 8) >> (8 - bits_ - bit % 8) & ((1U << bits_) - 1)];
@@ -179,7 +179,7 @@ class BmpReader {
   uint32_t compression_ = kPlain;
   uint32_t pixels_at_ = 0;
   std::array<uint32_t, 3> masks_ = {0xFF, 0xFF00, 0xFF0000};  // B,G,R
-  std::array<Color, 256> palette_ = {};
+  std::array<PaletteColor, 256> palette_ = {};
 };
 
 }  // namespace

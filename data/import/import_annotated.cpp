@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "data/files/file_tree.h"
 #include "data/files/list_text.h"
 #include "data/import/import.h"
 #include "data/import/record_writer.h"
@@ -65,6 +66,7 @@ ImportItem ItemOf(const AnnotatedFile& file, AnnotationFormat format, const std:
   item.name = file.picture;
   item.label = kNoLabel;
   item.may_be_misdescribed = may_be_misdescribed;
+  item.file_bytes = BytesOfFile(root + file.picture);
   const auto objects = std::make_shared<std::optional<std::string>>();
   item.read = [=, picture = root + file.picture, path = root + file.annotation] {
     std::error_code ignored;

@@ -42,7 +42,7 @@ void AddObject(const CocoAnnotation& object, const PictureSize& size, bool has_m
   SampleBox* const box = AddBox(size, object.box, object.label, name, record, warnings);
   if (box == nullptr) return;
   if (IsOutsidePicture(object.box, size)) {
-    warnings.push_back(StrCat(name, " reaches outside the picture of ", size.width, " x ", size.height));
+    warnings.push_back(StrCat(name, " ", kReachesOutside, size.width, " x ", size.height));
   }
   if (object.is_crowd) box->set_crowd(true);
   AddPoints(object, size, *box);
@@ -109,7 +109,7 @@ ImportReport ImportCoco(const fs::path& annotations, const fs::path& pictures, c
                        .kind = RecordKind::kSample});
   for (const int64_t i : ImportOrder(count, options)) {
     const CocoPicture& picture = coco.pictures[static_cast<size_t>(i)];
-    ImportItem item{.name = picture.file};
+    ImportItem item{.name = picture.file, .file_bytes = tree.BytesOf(picture.file)};
     item.read = [&] {
       std::string file;
       std::vector<std::string> none;

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "data/files/file_tree.h"
 #include "data/files/list_text.h"
 #include "data/files/text_table.h"
 #include "data/import/import.h"
@@ -59,14 +60,9 @@ std::vector<std::vector<float>> ReadTargets(const Table& table, std::vector<std:
   return targets;
 }
 
-// Those that are there: a missing one is an error when it is read.
 int64_t BytesOf(const std::vector<fs::path>& pictures) {
   int64_t bytes = 0;
-  for (const fs::path& picture : pictures) {
-    std::error_code failed;
-    const uintmax_t size = fs::file_size(picture, failed);
-    if (!failed) bytes += static_cast<int64_t>(size);
-  }
+  for (const fs::path& picture : pictures) bytes += BytesOfFile(picture);
   return bytes;
 }
 
@@ -88,7 +84,7 @@ ImportReport ImportCsv(const fs::path& file, const fs::path& root, const fs::pat
                        .kind = RecordKind::kSample});
   for (const int64_t i : ImportOrder(count, options)) {
     const auto row = static_cast<size_t>(i);
-    ImportItem item{.name = table.rows[row][0]};
+    ImportItem item{.name = table.rows[row][0], .file_bytes = BytesOfFile(pictures[row])};
     item.read = [&path = pictures[row], &file, &root] {
       try {
         return ReadFile(path);

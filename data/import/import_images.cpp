@@ -35,19 +35,14 @@ struct File {
   int line = 0;  // of the list
 };
 
-// Files that cannot be seen count nothing: their reading will say why.
 int64_t TotalBytes(const std::vector<File>& files) {
   int64_t bytes = 0;
-  for (const File& file : files) {
-    std::error_code failed;
-    const uintmax_t size = fs::file_size(file.path, failed);
-    if (!failed) bytes += static_cast<int64_t>(size);
-  }
+  for (const File& file : files) bytes += BytesOfFile(file.path);
   return bytes;
 }
 
 ImportItem FileItem(const fs::path& path, int32_t label, std::string name) {
-  ImportItem item{.name = std::move(name), .label = label};
+  ImportItem item{.name = std::move(name), .label = label, .file_bytes = BytesOfFile(path)};
   item.read = [path] { return ReadFile(path); };
   return item;
 }
@@ -64,6 +59,7 @@ std::string ReadListed(const fs::path& path, const fs::path& list, const fs::pat
 
 ImportItem BytesItem(std::string bytes, int32_t label, std::string name) {
   ImportItem item{.name = std::move(name), .label = label};
+  item.held_bytes = static_cast<int64_t>(bytes.size());
   item.read = [bytes = std::move(bytes)] { return bytes; };
   return item;
 }
@@ -239,6 +235,7 @@ ImportReport ImportList(const fs::path& list, const fs::path& root, const fs::pa
   for (const int64_t i : ImportOrder(count, options)) {
     const File& file = files[static_cast<size_t>(i)];
     ImportItem item{.name = images[static_cast<size_t>(i)].path, .label = file.label};
+    item.file_bytes = BytesOfFile(file.path);
     item.read = [&file, &list, &root] { return ReadListed(file.path, list, root, file.line); };
     writer.Add(std::move(item));
   }

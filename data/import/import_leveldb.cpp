@@ -202,6 +202,7 @@ ImportReport ImportLevelDb(const fs::path& folder, const fs::path& out, const Im
     if (writer.SkipKept()) continue;
     ImportItem item{.name = std::string(NameInKey({records->key().data(), records->key().size()}))};
     item.kind = kind;
+    item.held_bytes = static_cast<int64_t>(records->value().size());
     item.record = [wire = records->value().ToString()] { return wire; };
     writer.Add(std::move(item));
   }

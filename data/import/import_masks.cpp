@@ -189,7 +189,7 @@ struct MaskSet {
 };
 
 ImportItem MaskItemOf(const Pair& pair, const MaskSet& set, ValuesMet& values_met) {
-  ImportItem item{.name = pair.picture};
+  ImportItem item{.name = pair.picture, .file_bytes = set.pictures.BytesOf(pair.picture)};
   item.read = [&] { return set.pictures.Read(pair.picture); };
   item.describe_sample = [&](const Image& image, SampleRecord& record, std::vector<std::string>& warnings) {
     if (pair.mask.empty()) {

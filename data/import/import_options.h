@@ -13,6 +13,8 @@
 
 namespace moka {
 
+class RecordVisitor;
+
 struct ImportOptions {
   // kSource keeps an image file's own bytes unless it must be resized or converted; all else, and kRaw, stores pixels;
   // kJpeg and kPng encode anew.
@@ -39,6 +41,8 @@ struct ImportOptions {
   // options goes on after them, or all begins anew.
   enum class Unfinished { kResume, kRestart } unfinished = Unfinished::kResume;
   int64_t batch_records = 0;  // of one commit; 0: those of about 32 MiB of the source, 256 to 16,384
+  // If given, it is shown what would become records, and nothing is written (record_visitor.h).
+  RecordVisitor* visitor = nullptr;
   std::function<void(int64_t done, int64_t total)> progress = {};  // total 0: not known
   std::function<bool()> wants_stop = {};  // asked at each record; true ends the import with kInterrupted
 };

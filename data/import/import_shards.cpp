@@ -12,7 +12,6 @@
 
 #include "core/checksum.h"
 #include "core/error.h"
-#include "core/log.h"
 #include "core/text.h"
 #include "core/utf8.h"
 #include "data/files/file_tree.h"
@@ -129,6 +128,7 @@ class ShardReader {
   std::function<void(const std::string& name, int64_t bytes)> seen = [](const std::string&, int64_t) {};
   std::function<bool()> is_full = [] { return false; };
   std::set<std::string> left_out = {};  // extensions
+  std::vector<std::string> warnings = {};
 
   void Visit(const std::vector<fs::path>& shards, Reading reading, const std::function<void(Group&&)>& visit) {
     for (const fs::path& shard : shards) {
@@ -146,7 +146,7 @@ class ShardReader {
       }
       if (!group.parts.empty() && !is_full()) visit(std::move(group));
       if (reading != Reading::kShort) continue;  // the first of two readings tells
-      for (const std::string& warning : tar.Warnings()) LogWarning(warning);
+      for (std::string& warning : tar.Warnings()) warnings.push_back(std::move(warning));
     }
   }
 
@@ -174,6 +174,7 @@ struct ShardSet {
   int64_t bytes = 0;
   uint32_t crc32c = 0;  // of the members' names and sizes, and of the short ones' bytes
   std::set<std::string> left_out;
+  std::vector<std::string> warnings;
 
   // Pictures with a class and nothing else.
   bool is_datums() const { return parts == std::set<ShardPart>{ShardPart::kPicture, ShardPart::kLabel}; }
@@ -203,6 +204,7 @@ ShardSet LookThroughShards(const std::vector<fs::path>& shards, const ImportOpti
   });
   if (set.samples == 0) throw Error(ErrorKind::kBadData, StrCat(shards.front().string(), ": no samples"));
   set.left_out = std::move(reader.left_out);
+  set.warnings = std::move(reader.warnings);
   return set;
 }
 
@@ -253,6 +255,7 @@ void DescribeGroup(const Group& group, const ShardSet& set, const Image& image, 
 ImportItem ItemOf(Group&& from, const ShardSet& set) {
   const auto group = std::make_shared<const Group>(std::move(from));
   ImportItem item{.name = group->name, .place = StrCat(group->shard, ": sample \"", Printable(group->name), "\"")};
+  for (const auto& [part, bytes] : group->parts) item.held_bytes += static_cast<int64_t>(bytes.size());
   item.read = [=] { return Needed(*group, ShardPart::kPicture); };
   if (!set.is_datums()) {
     item.describe_sample = [=, &set](const Image& image, SampleRecord& record, std::vector<std::string>&) {
@@ -306,6 +309,7 @@ ImportReport ImportShards(const std::string& pattern, const fs::path& out, const
     }
   }
   ImportReport report = set.is_datums() ? writer.Finish({}) : writer.FinishSamples(SchemaOf(set));
+  report.warnings.insert(report.warnings.end(), set.warnings.begin(), set.warnings.end());
   for (const std::string& extension : set.left_out) {
     report.warnings.push_back(
         StrCat("members ", extension.empty() ? "without an extension" : "." + extension, " are left out"));

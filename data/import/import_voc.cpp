@@ -179,7 +179,7 @@ Looked LookThroughVoc(const FileTree& tree, const std::vector<VocPicture>& pictu
 // The masks' classes are checked against so many names; 0: those of the masks are not known.
 ImportItem ItemOf(const FileTree& tree, const VocPicture& picture, const std::map<std::string, int32_t>& labels,
                   int mask_classes) {
-  ImportItem item{.name = picture.name};
+  ImportItem item{.name = picture.name, .file_bytes = tree.BytesOf(picture.picture)};
   item.read = [&] { return tree.Read(picture.picture); };
   item.describe_sample = [&, mask_classes](const Image& image, SampleRecord& record,
                                            std::vector<std::string>& warnings) {

@@ -98,7 +98,7 @@ ImportReport ImportYolo(const fs::path& pictures, const fs::path& boxes, const f
                        .kind = RecordKind::kSample});
   for (const int64_t i : ImportOrder(count, options)) {
     const YoloPicture& picture = found[static_cast<size_t>(i)];
-    ImportItem item{.name = picture.picture};
+    ImportItem item{.name = picture.picture, .file_bytes = picture_tree.BytesOf(picture.picture)};
     item.read = [&] { return picture_tree.Read(picture.picture); };
     item.describe_sample = [&](const Image& image, SampleRecord& record, std::vector<std::string>& warnings) {
       if (picture.boxes.empty()) return;

@@ -28,6 +28,9 @@ struct ImportItem {
   std::string name;
   std::string place = {};  // for messages, where the name alone does not say what is meant
   int32_t label = 0;
+  int64_t index = 0;       // in the source's order, which the writer gives
+  int64_t file_bytes = 0;  // that `read` will give, where that is known
+  int64_t held_bytes = 0;  // that the functions below own
   // One of these gives the picture. An image file is decoded once, so that a bad one is found here and not while
   // training. Errors of `read` make the item a bad one.
   std::function<std::string()> read = {};

@@ -27,6 +27,9 @@ constexpr size_t kItemsPerJob = 8;
 // Jobs ahead of the writer, at most: enough to stay busy while a batch goes to disk.
 constexpr size_t kJobsPerWorker = 32;
 constexpr int64_t kMadeBytes = int64_t{128} << 20U;
+// Bytes of the source that items under way hold: members of archives, which are read in order.
+constexpr int64_t kHeldBytes = int64_t{64} << 20U;
+constexpr int64_t kHeldBytesOfJob = kHeldBytes / 16;
 
 const char* NameOf(ImportOptions::Storage storage) {
   switch (storage) {
@@ -119,14 +122,15 @@ bool IsNamed(const std::string& text, std::string_view name) {
 
 RecordWriter::RecordWriter(const std::filesystem::path& out, const ImportOptions& options, const ImportSource& source)
     : options_(options),
-      total_(options.limit > 0 && source.items > 0 ? std::min(source.items, options.limit) : source.items),
-      writer_(out, WriterOptions(source, options, report_, labels_met_)),
-      kept_items_(writer_.entries()) {
-  report_.resumed_at = writer_.entries();
-  for (const LmdbWriter::Note& note : writer_.kept_notes()) {
-    const bool is_bad = note.kind == kSkipped;
-    (is_bad ? report_.skipped : report_.warnings).push_back(note.text);
-    if (is_bad) ++kept_items_;
+      total_(options.limit > 0 && source.items > 0 ? std::min(source.items, options.limit) : source.items) {
+  if (options.visitor == nullptr) {
+    writer_.emplace(out, WriterOptions(source, options, report_, labels_met_));
+    report_.resumed_at = kept_items_ = writer_->entries();
+    for (const LmdbWriter::Note& note : writer_->kept_notes()) {
+      const bool is_bad = note.kind == kSkipped;
+      (is_bad ? report_.skipped : report_.warnings).push_back(note.text);
+      if (is_bad) ++kept_items_;
+    }
   }
   if (options_.on_bad_record == ImportOptions::OnBadRecord::kStop && !report_.skipped.empty()) {
     throw Error(ErrorKind::kBadData, {}, report_.skipped.front(), "it was skipped before; say so again to go on");
@@ -154,6 +158,8 @@ RecordWriter::~RecordWriter() {
 
 void RecordWriter::Work() {
   RecordMaker maker(options_);
+  std::optional<RecordViewer> viewer;
+  if (options_.visitor != nullptr) viewer.emplace(*options_.visitor, viewing_memory_);
   std::unique_lock lock(mutex_);
   for (;;) {
     wake_workers_.wait(lock, [this] { return is_ending_ || !waiting_.empty(); });
@@ -162,7 +168,7 @@ void RecordWriter::Work() {
     waiting_.pop_front();
     lock.unlock();
     for (const ImportItem& item : job->items) {
-      job->made.push_back(maker.Make(item));
+      job->made.push_back(viewer ? viewer->View(item) : maker.Make(item));
       job->made_bytes += static_cast<int64_t>(job->made.back().wire.size());
     }
     lock.lock();
@@ -175,11 +181,11 @@ void RecordWriter::Work() {
 bool RecordWriter::full() {
   if (options_.limit == 0) return false;
   // The items under way may be bad ones: only what is written counts.
-  while (under_way_ > 0 && writer_.entries() + under_way_ >= options_.limit) {
+  while (under_way_ > 0 && done() + under_way_ >= options_.limit) {
     HandOver();
     WriteFirst();
   }
-  return writer_.entries() >= options_.limit;
+  return done() >= options_.limit;
 }
 
 bool RecordWriter::SkipKept() {
@@ -192,16 +198,20 @@ bool RecordWriter::SkipKept() {
 void RecordWriter::Add(ImportItem item) {
   if (SkipKept()) return;
   CheckStop();
+  item.index = added_++;
+  held_bytes_ += item.held_bytes;
+  next_->held_bytes += item.held_bytes;
   next_->items.push_back(std::move(item));
   ++under_way_;
-  if (next_->items.size() < kItemsPerJob) return;
+  if (next_->items.size() < kItemsPerJob && next_->held_bytes < kHeldBytesOfJob) return;
   HandOver();
-  bool is_ahead = false;
-  {
-    const std::lock_guard lock(mutex_);
-    is_ahead = jobs_.size() > kJobsPerWorker * workers_.size() || made_bytes_ > kMadeBytes;
-  }
-  if (is_ahead) WriteFirst();
+  while (IsAhead()) WriteFirst();
+}
+
+bool RecordWriter::IsAhead() {
+  if (held_bytes_ > kHeldBytes) return true;
+  const std::lock_guard lock(mutex_);
+  return jobs_.size() > kJobsPerWorker * workers_.size() || made_bytes_ > kMadeBytes;
 }
 
 void RecordWriter::HandOver() {
@@ -224,6 +234,7 @@ void RecordWriter::WriteFirst() {
     jobs_.pop_front();
     made_bytes_ -= job->made_bytes;
   }
+  held_bytes_ -= job->held_bytes;
   for (size_t i = 0; i < job->items.size(); ++i) Write(job->items[i], job->made[i]);
 }
 
@@ -231,8 +242,13 @@ void RecordWriter::Write(const ImportItem& item, MadeRecord& made) {
   CheckStop();
   --under_way_;
   if (made.failed) std::rethrow_exception(made.failed);
+  if (!writer_) {
+    ++viewed_;
+    TellProgress();
+    return;
+  }
   for (std::string& warning : made.warnings) {
-    writer_.AddNote(kWarning, warning);
+    writer_->AddNote(kWarning, warning);
     report_.warnings.push_back(std::move(warning));
   }
   if (made.bad) {
@@ -244,27 +260,28 @@ void RecordWriter::Write(const ImportItem& item, MadeRecord& made) {
   }
   if (item.kind == RecordKind::kDatum && !item.describe && !item.describe_sample) labels_met_.insert(item.label);
   if (!made.shape.empty()) report_.shapes.insert(std::move(made.shape));
-  writer_.Put(LmdbKey(writer_.entries(), item.name), made.wire);
+  writer_->Put(LmdbKey(writer_->entries(), item.name), made.wire);
+  TellProgress();
+}
+
+void RecordWriter::TellProgress() const {
   constexpr int64_t kProgressStep = 256;
-  if (options_.progress && (writer_.entries() % kProgressStep == 0 || writer_.entries() == total_)) {
-    options_.progress(writer_.entries(), total_);
-  }
+  if (options_.progress && (done() % kProgressStep == 0 || done() == total_)) options_.progress(done(), total_);
 }
 
 void RecordWriter::AddBad(std::string_view name, const Error& error) {
   if (options_.on_bad_record == ImportOptions::OnBadRecord::kStop) {
-    throw Error(error.kind(), {}, IsNamed(error.text(), name) ? error.text() : StrCat(name, ": ", error.text()),
-                error.hint());
+    throw Error(error.kind(), {}, NamedFault(name, error), error.hint());
   }
   report_.skipped.push_back(StrCat(name, ": ", error.text()));
-  writer_.AddNote(kSkipped, report_.skipped.back());
+  writer_->AddNote(kSkipped, report_.skipped.back());
 }
 
 void RecordWriter::CheckStop() const {
   if (!options_.wants_stop || !options_.wants_stop()) return;
-  const int64_t kept = writer_.committed();
+  const int64_t kept = writer_ ? writer_->committed() : 0;
   throw Error(ErrorKind::kInterrupted, {},
-              StrCat("interrupted after ", writer_.entries(), total_ > 0 ? StrCat(" of ", total_) : "", " records"),
+              StrCat("interrupted after ", done(), total_ > 0 ? StrCat(" of ", total_) : "", " records"),
               kept > 0 ? StrCat("the same command goes on after the ", kept, " records that are on disk")
                        : "none was on disk yet: the same command begins anew");
 }
@@ -272,12 +289,13 @@ void RecordWriter::CheckStop() const {
 void RecordWriter::WriteAll() {
   HandOver();
   while (under_way_ > 0) WriteFirst();
-  if (writer_.entries() == 0) {
+  report_.records = done();
+  if (!writer_) return;
+  if (done() == 0) {
     throw Error(ErrorKind::kBadData,
                 StrCat("nothing to import: ", report_.skipped.size(), " files were bad, none was good",
                        report_.skipped.empty() ? "" : StrCat("; the first is ", report_.skipped.front())));
   }
-  report_.records = writer_.entries();
   const auto has_channels = [&](std::string_view channels) {
     return std::ranges::any_of(report_.shapes, [&](const std::string& shape) { return shape.starts_with(channels); });
   };
@@ -307,9 +325,10 @@ void RecordWriter::CountClasses() {
 ImportReport RecordWriter::Finish(std::vector<std::string> labels) {
   WriteAll();
   report_.labels = std::move(labels);
+  if (!writer_) return std::move(report_);
   CountClasses();
-  if (!report_.labels.empty()) writer_.PutFile("labels.txt", Join(report_.labels, "\n") + "\n");
-  writer_.Finish();
+  if (!report_.labels.empty()) writer_->PutFile("labels.txt", Join(report_.labels, "\n") + "\n");
+  writer_->Finish();
   return std::move(report_);
 }
 
@@ -320,9 +339,17 @@ ImportReport RecordWriter::FinishSamples(const SampleSchema& schema) {
                       : schema.label_size() > 0      ? schema.label(0).class_name()
                                                      : schema.box_class();
   report_.labels.assign(names.begin(), names.end());
-  writer_.PutFile(kSchemaFile, ToText(schema));
-  writer_.Finish();
+  if (!writer_) {
+    options_.visitor->TakeSchema(schema);
+    return std::move(report_);
+  }
+  writer_->PutFile(kSchemaFile, ToText(schema));
+  writer_->Finish();
   return std::move(report_);
+}
+
+std::string NamedFault(std::string_view name, const Error& error) {
+  return IsNamed(error.text(), name) ? error.text() : StrCat(name, ": ", error.text());
 }
 
 void CheckImportStop(const ImportOptions& options) {

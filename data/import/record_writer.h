@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "data/files/left_out.h"
 #include "data/import/import.h"
 #include "data/import/record_maker.h"
+#include "data/import/record_viewer.h"
 #include "data/records/lmdb_writer.h"
 #include "data/records/record_source.h"
 
@@ -29,7 +31,8 @@ struct ImportSource {
 };
 
 // Items are given in order by one thread, which also writes; workers make the records in between. The bytes written do
-// not depend on the number of workers.
+// not depend on the number of workers. Where the options have a visitor, workers show it the items and nothing is
+// written.
 class RecordWriter {
  public:
   // Errors: those of LmdbWriter; kUsage for sizes out of range.
@@ -56,14 +59,19 @@ class RecordWriter {
     std::vector<ImportItem> items;
     std::vector<MadeRecord> made;
     int64_t made_bytes = 0;
+    int64_t held_bytes = 0;
     bool is_made = false;
   };
   void Work();
   void HandOver();
+  bool IsAhead();
+  void TellProgress() const;
   void WriteFirst();
   void Write(const ImportItem& item, MadeRecord& made);
   void AddBad(std::string_view name, const Error& error);
   void CheckStop() const;
+  // The records so far, or the items that the visitor was shown.
+  int64_t done() const { return writer_ ? writer_->entries() : viewed_; }
   void WriteAll();
   // Counts the classes that records have and warns where that is not all of them.
   void CountClasses();
@@ -71,10 +79,14 @@ class RecordWriter {
   ImportOptions options_;
   int64_t total_;
   ImportReport report_;
-  std::set<int32_t> labels_met_;  // of Datums
-  LeftOut in_part_;               // what pictures lost on their way to 8-bit pixels
-  LmdbWriter writer_;
-  int64_t kept_items_;                                   // not yet skipped
+  std::set<int32_t> labels_met_;      // of Datums
+  LeftOut in_part_;                   // what pictures lost on their way to 8-bit pixels
+  std::optional<LmdbWriter> writer_;  // none: a visitor looks
+  ViewingMemory viewing_memory_;
+  int64_t viewed_ = 0;
+  int64_t added_ = 0;
+  int64_t held_bytes_ = 0;                               // of items under way
+  int64_t kept_items_ = 0;                               // not yet skipped
   int64_t under_way_ = 0;                                // items added and not yet written
   std::unique_ptr<Job> next_ = std::make_unique<Job>();  // being filled
   std::mutex mutex_;
@@ -88,6 +100,8 @@ class RecordWriter {
   std::vector<std::thread> workers_;
 };
 
+// "name: what is wrong", or what is wrong where that says the name.
+std::string NamedFault(std::string_view name, const Error& error);
 // While a source is looked through. Errors: kInterrupted when the options' wants_stop says so.
 void CheckImportStop(const ImportOptions& options);
 // Returns a checksum of a list's names and labels, for ImportSource.

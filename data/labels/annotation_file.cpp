@@ -62,7 +62,7 @@ class ObjectWriter {
     const auto w = static_cast<double>(size.width);
     const auto h = static_cast<double>(size.height);
     if (std::min({c.xmin, c.ymin, c.xmax, c.ymax}) < 0 || std::max(c.xmin, c.xmax) > w || std::max(c.ymin, c.ymax) > h)
-      Warn(c, StrCat("reaches outside the picture of ", size.width, " x ", size.height));
+      Warn(c, StrCat(kReachesOutside, size.width, " x ", size.height));
     if (c.xmin > c.xmax || c.ymin > c.ymax) Warn(c, "has its corners swapped");
     found_.objects.push_back({label, c, difficult});
   }

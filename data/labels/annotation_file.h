@@ -50,6 +50,8 @@ struct AnnotatedObjects {
   PictureSize size;  // that the boxes are measured in: the one that the file states, or `picture` where it states none
   std::vector<AnnotatedObject> objects;  // in the file's order
 };
+// A warning says this of a box, between its name and the picture's size.
+inline constexpr std::string_view kReachesOutside = "reaches outside the picture of ";
 // Boxes that reach outside and sizes that are not the picture's are taken as they are and told in `warnings`. Errors:
 // kBadData saying what is wrong (the caller adds the file's name).
 AnnotatedObjects ReadObjects(std::string_view text, AnnotationFormat format,

@@ -28,7 +28,7 @@ SampleBox* AddBox(const PictureSize& size, const PixelBox& box, int32_t label, s
   const float xmax = part(box.xmax, size.width);
   const float ymax = part(box.ymax, size.height);
   if (xmin >= xmax || ymin >= ymax) {
-    warnings.push_back(StrCat(name, " has no area in the picture: it is left out"));
+    warnings.push_back(StrCat(name, " ", kHasNoArea));
     return nullptr;
   }
   SampleBox* const made = record.add_box();

@@ -15,6 +15,8 @@ namespace moka {
 
 // A schema of the version that is written, without anything.
 SampleSchema NewSchema();
+// A warning says this of a box that is left out.
+inline constexpr std::string_view kHasNoArea = "has no area in the picture: it is left out";
 // A box that was measured in a picture of that size; what reaches outside is cut. A box without area is left out,
 // which `warnings` tells, calling it `name`: then null is returned. Errors: kBadData for a label below 1.
 SampleBox* AddBox(const PictureSize& size, const PixelBox& box, int32_t label, std::string_view name,

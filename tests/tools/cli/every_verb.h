@@ -106,6 +106,7 @@ class EveryVerbTest : public CliTest {
         {"compute_image_mean", "db made_mean.binaryproto"},
         {"convert_annoset", "drawn/ drawn.txt made_annoset --anno_type=classification"},
         {"convert_imageset", "drawn/ drawn.txt made_imageset"},
+        {"data check", "db glyphs:20:2 --out made_check"},
         {"data export", "db made_pictures --limit 2"},
         {"data import", "glyphs:20:2 made_import"},
         {"data inspect", "db"},

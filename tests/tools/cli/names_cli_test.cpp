@@ -177,6 +177,8 @@ TEST_F(NamesTest, OfFiles) {
   Shown(StrCat("data import ", f, " ", f, "/imported"), {65});
   Shown(StrCat("data import ", f, " ", f, "/imported2 --skip-bad"), {65});
   Shown(StrCat("data import ", f, " ", f, "/imported3 --skip-bad --json"), {65});
+  Shown(StrCat("data check ", f), {65});
+  Shown(StrCat("data check ", f, " --skip-bad --json --out ", f, "/report"), {65});
   Shown(StrCat("data inspect ", f, "/db"));
   Shown(StrCat("data inspect ", f, "/db --json"));
   Shown(StrCat("data verify ", f, "/db"));

@@ -33,10 +33,10 @@ const std::string& Zeros(int window) {
 }
 
 const std::string kInfer = "infer --model deploy.prototxt --weights w.safetensors ";
-const std::vector<std::string> kPicture = {"data import list:in.txt o", kInfer + "@"};
+const std::vector<std::string> kPicture = {"data import list:in.txt o", "data check list:in.txt", kInfer + "@"};
 const std::vector<std::string> kWeights = {"model convert @ o.safetensors"};
-const std::vector<std::string> kJsons = {"data import coco:@,. o", kInfer + "p.png --int8 @", "trace @",
-                                         "simulate deploy.prototxt --topology t --times @"};
+const std::vector<std::string> kJsons = {"data import coco:@,. o", "data check coco:@,.", kInfer + "p.png --int8 @",
+                                         "trace @", "simulate deploy.prototxt --topology t --times @"};
 const std::vector<std::string> kTexts = {"data import list:@ o",
                                          "data import csv:@ o",
                                          "data table @ o --target y",
@@ -92,7 +92,8 @@ std::vector<Lie> PackedLies() {
        {"compare deploy.prototxt @"}},
       {"gzip bomb",
        [](const fs::path& f) { Put(f, Zeros(31)); },
-       {"data vocabulary @ o.txt", "data import cifar10:@ o", "data import tar:@ o", "data import shards:@ o"},
+       {"data vocabulary @ o.txt", "data import cifar10:@ o", "data import tar:@ o", "data import shards:@ o",
+        "data check tar:@", "data check shards:@"},
        ".tar.gz"},
       {"tar.gz of one large member",
        [](const fs::path& f) {
@@ -317,7 +318,7 @@ std::vector<Lie> DatabaseLies() {
   const std::vector<std::string> readers = {
       "data inspect @",   "data verify @",        "data mean @ m.binaryproto",
       "data shuffle @ o", "data import lmdb:@ o", "test --model db.prototxt --weights w.safetensors",
-      "data whiten @"};
+      "data whiten @",    "data check @"};
   return {
       {"a record of 4 GiB", database(0xFFFFFFFFULL, 1), readers},
       {"a record of 200 MiB of zeros", database(200 * kMiB, 1), {readers[2], readers[4], readers[5], readers[6]}},

@@ -1,6 +1,7 @@
 // Ops that move values and change none. Where a shape has the batch in it, it is left for the reader to fill in: a
 // Reshape says 0 for a dimension that stays and -1 for the one that follows from the others.
 #include <algorithm>
+#include <optional>
 
 #include "core/types.h"
 #include "graph/op.h"
@@ -34,9 +35,51 @@ void WriteReshape(OnnxNode& n) {
 
 void WriteTranspose(OnnxNode& n) { n.Give("Transpose", {n.In(0)}, {{"perm", n.attributes().Get<Ints>("perm")}}); }
 
+// The number that is everywhere in operand i; nothing for a value that is made otherwise.
+std::optional<double> FillOf(const OnnxNode& n, int i) {
+  const NodeId producer = n.onnx().graph().value(n.Input(i)).producer;
+  if (producer == kNoId) return std::nullopt;
+  const Node& node = n.onnx().graph().node(producer);
+  if (node.op->name != "full") return std::nullopt;
+  return node.attributes.Float("value");
+}
+
+// The operands [first, last) that are no padding: what comes before and after them holds one number everywhere.
+struct PaddedPart {
+  int first = 0;
+  int last = 0;
+  double fill = 0;
+};
+
+PaddedPart PaddedPartOf(const OnnxNode& n) {
+  PaddedPart part{.first = 0, .last = n.input_count(), .fill = 0};
+  std::optional<double> fill;
+  const auto is_padding = [&](int i) {
+    const std::optional<double> own = FillOf(n, i);
+    if (!own || (fill && *fill != *own)) return false;
+    fill = own;
+    return true;
+  };
+  while (part.first < part.last - 1 && is_padding(part.first)) ++part.first;
+  while (part.last > part.first + 1 && is_padding(part.last - 1)) --part.last;
+  part.fill = fill.value_or(0);
+  return part;
+}
+
+// Padding is written as such, which needs no values for each image of the batch.
 void WriteConcat(OnnxNode& n) {
   const int axis = CanonicalAxis(n.attributes().Int("axis"), n.x(0), "concat: axis");
-  n.Give("Concat", n.InputsFrom(0), {{"axis", int64_t{axis}}});
+  const PaddedPart part = PaddedPartOf(n);
+  std::vector<std::string> inner;
+  for (int i = part.first; i < part.last; ++i) inner.push_back(n.In(i));
+  const Attributes along{{"axis", int64_t{axis}}};
+  if (std::ssize(inner) == n.input_count()) return n.Give("Concat", inner, along);
+  const auto rank = static_cast<size_t>(n.y(0).rank());
+  Ints pads(2 * rank, 0);
+  for (int i = 0; i < part.first; ++i) pads[static_cast<size_t>(axis)] += n.x(i)[axis];
+  for (int i = part.last; i < n.input_count(); ++i) pads[rank + static_cast<size_t>(axis)] += n.x(i)[axis];
+  const std::string whole = inner.size() == 1 ? inner.front() : n.Add("Concat", inner, along);
+  n.Give("Pad", {whole, n.List(pads), n.onnx().Scalar(part.fill)}, {{"mode", std::string("constant")}});
 }
 
 void WriteSlice(OnnxNode& n) {

@@ -44,7 +44,9 @@ bool HaveOneStructure(const Graph& a, const Graph& b) {
   for (ValueId id = 0; id < a.value_count(); ++id) {
     if (a.value(id).name != b.value(id).name || a.shape(id).rank() != b.shape(id).rank()) return false;
   }
-  const auto is_same = [](const GraphOutput& x, const GraphOutput& y) { return x.name == y.name && x.value == y.value; };
+  const auto is_same = [](const GraphOutput& x, const GraphOutput& y) {
+    return x.name == y.name && x.value == y.value;
+  };
   return std::ranges::equal(a.outputs(), b.outputs(), is_same);
 }
 

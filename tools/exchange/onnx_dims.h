@@ -1,5 +1,5 @@
 // The dimensions of an exported tensor. A net is built for a number of images; whoever runs the file chooses another.
-// Which dimensions follow the batch is seen by building the net twice: those that differ do, and by how much an image.
+// The net is built twice to see which dimensions follow the batch: those that differ do, and by how much an image.
 #pragma once
 
 #include <cstdint>

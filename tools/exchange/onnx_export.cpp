@@ -1,5 +1,5 @@
-// The graph of ops is exported, not the net's layers: each op has one meaning, so that one row serves all layers that are
-// made of it, and shapes are known. Nodes are written in their order by the rows of tools/exchange/ops; a row that
+// The graph of ops is exported, not the net's layers: each op has one meaning, so that one row serves all layers that
+// are made of it, and shapes are known. Nodes are written in their order by the rows of tools/exchange/ops; a row that
 // refuses ends nothing, so that all refusals are told at once.
 #include "tools/exchange/onnx_export.h"
 
@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t kIrVersion = 8;  // readers of opset 11 to 22 know it
 
-// Of several values of one name (in-place layers) the last has it, and the others are called after their layers.
+// The last of several values of one name (in-place layers) has it, and the others are called after their layers.
 std::map<ValueId, std::string> NamesOf(const Graph& graph, const std::vector<NodeId>& order) {
   std::map<ValueId, std::string> names;
   std::set<std::string> taken;
@@ -61,8 +61,8 @@ class Refusals {
     std::vector<Error> errors;
     for (const Refusal& refusal : all_) {
       errors.emplace_back(ErrorKind::kBadData, refusal.place,
-                          StrCat("layer \"", LayersText(refusal.layer), "\" cannot be exported to ONNX: ",
-                                 Join(refusal.reasons, "; ")));
+                          StrCat("layer \"", LayersText(refusal.layer),
+                                 "\" cannot be exported to ONNX: ", Join(refusal.reasons, "; ")));
     }
     if (!errors.empty()) throw ErrorList(std::move(errors));
   }

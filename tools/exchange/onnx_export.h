@@ -21,7 +21,7 @@ inline constexpr int64_t kUsualOpset = 13;
 // The way of a picture's values, 0 to 255 with its channels in the order red, green, blue, to the net's input; nodes in
 // front of the net go it.
 struct OnnxPreparation {
-  std::string input;             // a graph input [N,C,H,W]
+  std::string input;  // a graph input [N,C,H,W]
   bool reverses_channels = false;
   OnnxTensor mean = {};    // subtracted; [1,C,1,1] or [1,C,H,W]
   OnnxTensor factor = {};  // multiplied with; [1,C,1,1]
@@ -41,7 +41,8 @@ struct OnnxOptions {
   std::string producer_version = {};
 };
 
-// Removes what a net for inference does not need and joins batch norms: what ExportOnnx expects. `store`: of the states.
+// Removes what a net for inference does not need and joins batch norms: what ExportOnnx expects. `store`: of the
+// states.
 void PrepareForExport(Graph& graph, const ParameterStore& store);
 
 // Errors: an ErrorList of kBadData with every layer that has no form in ONNX, at its place.

@@ -55,7 +55,7 @@ class OnnxGraph {
   int64_t opset_;
   OnnxModel model_;
   std::map<ValueId, std::string> names_;
-  std::map<ValueId, std::string> added_;    // constants
+  std::map<ValueId, std::string> added_;  // constants
   std::map<std::string, std::string> scalars_;
   std::set<std::string> taken_;
 };

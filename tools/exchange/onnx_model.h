@@ -38,9 +38,9 @@ inline constexpr int64_t kOnnxInlineBytes = int64_t{2000} << 20;
 // Where weights begin in a file of their own: a multiple of this, so that it can be mapped.
 inline constexpr int64_t kOnnxAlignment = 4096;
 
-// Writes the model whole or not at all. If its weights are too many, or `apart`, they go into FILE.data beside it, which
-// the model names without a folder, and which is there before the model is. Returns the names of the files written.
-// Errors: kCantCreate, kIo.
+// Writes the model whole or not at all. If its weights are too many, or `apart`, they go into FILE.data beside it,
+// which the model names without a folder, and which is there before the model is. Returns the names of the files
+// written. Errors: kCantCreate, kIo.
 std::vector<std::filesystem::path> WriteOnnxModel(const std::filesystem::path& file, OnnxModel model, bool apart);
 
 }  // namespace moka

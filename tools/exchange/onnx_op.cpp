@@ -35,8 +35,7 @@ std::string OnnxNode::Add(std::string_view type, const std::vector<std::string>&
 void OnnxNode::Give(std::string_view type, const std::vector<std::string>& inputs, const Attributes& attributes,
                     int output, int count) {
   std::vector<std::string> outputs;
-  for (int i = output; i < output + count; ++i)
-    outputs.push_back(onnx_.NameOf(node_.outputs[static_cast<size_t>(i)]));
+  for (int i = output; i < output + count; ++i) outputs.push_back(onnx_.NameOf(node_.outputs[static_cast<size_t>(i)]));
   onnx_.AddNode(type, NextName(type), inputs, outputs, attributes);
 }
 

@@ -1,8 +1,11 @@
 // moka export: a trained net as a file that other programs run.
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -89,7 +92,7 @@ struct Report {
 
 void PrintReport(const Report& report, bool as_json) {
   if (as_json) {
-    nlohmann::json json = {{"file", report.file.string()}, {"opset", report.opset},   {"nodes", report.nodes},
+    nlohmann::json json = {{"file", report.file.string()},    {"opset", report.opset},   {"nodes", report.nodes},
                            {"parameters", report.parameters}, {"inputs", report.inputs}, {"outputs", report.outputs}};
     json["written"] = nlohmann::json::array();
     for (const fs::path& file : report.written) json["written"].push_back(file.string());
@@ -109,6 +112,7 @@ int RunExport(const Arguments& arguments) {
                 "see moka export --help");
   }
   const InferSource source = InferSourceOf(arguments);
+  arguments.WillRead({"labels"});  // they are in every file that has some
   OnnxOptions options;
   options.opset = arguments.Int("opset", kUsualOpset, kFirstOpset, kLastOpset);
   options.producer_version = Version();

@@ -25,7 +25,7 @@ namespace {
 constexpr uint64_t kExportSeed = 1;  // of blobs before they are loaded
 constexpr int64_t kTwoBatches[] = {2, 3};
 
-// What a generator draws is given to the file from outside.
+// The numbers that a generator draws are given to the file from outside.
 void TakeNoiseFromOutside(NetParameter& net) {
   for (LayerParameter& layer : *net.mutable_layer()) {
     if (TraitsOf(layer).data != DataKind::kNoise) continue;
@@ -108,8 +108,7 @@ OnnxTensor MeanOf(const TransformationParameter& fields, const Shape& sample) {
     return mean;
   }
   const int count = fields.mean_value_size();
-  for (int c = 0; c < sample[0]; ++c)
-    mean.floats.push_back(count == 0 ? 0 : fields.mean_value(count == 1 ? 0 : c));
+  for (int c = 0; c < sample[0]; ++c) mean.floats.push_back(count == 0 ? 0 : fields.mean_value(count == 1 ? 0 : c));
   return mean;
 }
 

@@ -1,5 +1,5 @@
-// The net of a run or a model as `moka export` writes it: built for inference, with its weights, and how its pictures go
-// in.
+// The net of a run or a model as `moka export` writes it: built for inference, with its weights, and how its pictures
+// go in.
 #pragma once
 
 #include <cstdint>

@@ -11,8 +11,8 @@
 
 namespace moka {
 
-// Writes the results of one expression over the inputs of a node; what several of them need is written once. Comparisons
-// are 0 and 1 in an expression and bool in ONNX: they are cast where they are read as numbers.
+// Writes the results of one expression over the inputs of a node; what several of them need is written once.
+// Comparisons are 0 and 1 in an expression and bool in ONNX: they are cast where they are read as numbers.
 class ExpressionWriter {
  public:
   ExpressionWriter(OnnxNode& node, const Expression& expression) : n_(node), expression_(expression) {}

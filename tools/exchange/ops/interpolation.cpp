@@ -24,9 +24,8 @@ void WriteInterpolate(OnnxNode& n) {
     return n.Give("Resize", {n.In(0), "", "", n.List(size)}, attributes);
   }
   const std::string layer = n.node().origin.layer;
-  const std::string factors = n.onnx().AddTensor({.name = layer + "/factors",
-                                                  .dims = {4},
-                                                  .floats = {1, 1, FactorFor(x[2], size[0]), FactorFor(x[3], size[1])}});
+  const std::string factors = n.onnx().AddTensor(
+      {.name = layer + "/factors", .dims = {4}, .floats = {1, 1, FactorFor(x[2], size[0]), FactorFor(x[3], size[1])}});
   // Opset 11 has a region for another mode before the factors, which must be there.
   const std::string region =
       n.opset() >= 13 ? "" : n.onnx().AddTensor({.name = layer + "/region", .dims = {0}, .floats = {}});

@@ -23,7 +23,8 @@ void WriteBatchNorm(OnnxNode& n) {
   n.Give("BatchNormalization", {n.In(0), scale, shift, n.In(1), n.In(2)}, {{"epsilon", a.Float("eps")}});
 }
 
-// Both divide alpha by the size of the window. Over patches ONNX has no such op: x * (k + alpha * mean of squares)^-beta.
+// Both divide alpha by the size of the window. Over patches ONNX has no such op: x * (k + alpha * mean of
+// squares)^-beta.
 void WriteLrn(OnnxNode& n) {
   const Attributes& a = n.attributes();
   const int64_t size = a.Int("size");

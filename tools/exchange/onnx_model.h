@@ -24,7 +24,7 @@ struct OnnxTensor {
 };
 
 struct OnnxModel {
-  onnx::ModelProto proto;  // without initializers
+  onnx::ModelProto proto;  // without its constants
   std::vector<OnnxTensor> tensors;
 
   int64_t TensorBytes() const;

@@ -10,7 +10,9 @@ namespace {
 
 float FactorFor(int64_t from, int64_t to) {
   float factor = static_cast<float>(to) / static_cast<float>(from);
-  while (std::floor(static_cast<float>(from) * factor) < static_cast<float>(to)) factor = std::nextafter(factor, 1e30F);
+  // The exact product: readers differ in the type that they multiply in.
+  while (static_cast<double>(from) * static_cast<double>(factor) < static_cast<double>(to))
+    factor = std::nextafter(factor, 1e30F);
   return factor;
 }
 

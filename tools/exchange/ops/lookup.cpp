@@ -15,7 +15,7 @@ void WriteEmbed(OnnxNode& n) {
 
 void WriteCast(OnnxNode& n) { n.Give("Cast", {n.In(0)}, CastTo(n.onnx().graph().type(n.node().outputs[0]).dtype)); }
 
-// The place of the largest value along an axis, or of all values of an image: [N,1,1].
+// The place of the largest value along an axis, or of all values of an image: [N,1,1,..].
 void WriteArgmax(OnnxNode& n) {
   const Attributes& a = n.attributes();
   if (a.Int("top_k") != 1) n.Refuse("top_k above 1");
@@ -28,11 +28,13 @@ void WriteArgmax(OnnxNode& n) {
     if (n.opset() >= 18) return n.Give("ReduceMax", {n.In(0), n.List({axis})}, {{"keepdims", int64_t{1}}});
     return n.Give("ReduceMax", {n.In(0)}, {{"axes", Ints{axis}}, {"keepdims", int64_t{1}}});
   }
-  if (a.Bool("out_max_val") || n.y(0).rank() != 3) n.Refuse("places and values of all of an image");
+  if (a.Bool("out_max_val")) n.Refuse("places and values of all of an image");
   const std::string lines = n.Add("Flatten", {n.In(0)}, {{"axis", int64_t{1}}});
   const std::string place = n.Add("ArgMax", {lines}, {{"axis", int64_t{1}}, {"keepdims", int64_t{1}}});
   const std::string value = n.Add("Cast", {place}, CastTo(DType::kFloat32));
-  n.Give("Reshape", {value, n.List({-1, 1, 1})});
+  Ints dims(static_cast<size_t>(n.y(0).rank()), 1);
+  dims[0] = -1;
+  n.Give("Reshape", {value, n.List(dims)});
 }
 
 }  // namespace

@@ -234,6 +234,7 @@ TEST(StructureTest, LayerTypesAreNamedByTheirRowsOnly) {
       {"proto/upgrade/", "turns the spellings of older nets into today's types, below the rows"},
       {"proto/nets/solver_file.cpp", "AssistedExcitation learns how long the training is when its solver is read"},
       {"tools/bench/", "writes nets of its own"},
+      {"tools/exchange/", "names ops of ONNX, of which some are called as layers are"},
       {"tools/stranger/", "rows that a stranger would add to other rooms, and their examples"},
       {"tools/python/bindings/bindings.h", "the type of layers that Python itself makes"}};
   static const std::regex made(R"re(set_type\("\w+"\)|\.type = "\w+",|^  return \{"\w+Evaluate",)re");

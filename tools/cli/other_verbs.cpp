@@ -29,7 +29,7 @@ constexpr std::array kVerbMeanings = {
     Word{"eval", "moka test"},
     Word{"evaluate", "moka test"},
     Word{"score", "moka test"},
-    Word{"export", "moka model convert for weights and nets, moka data export for records"},
+    Word{"onnx", "moka export RUN --to onnx"},
     Word{"convert", "moka model convert"},
     Word{"summary", "moka model show"},
     Word{"info", "moka model show, or moka device for this machine"},

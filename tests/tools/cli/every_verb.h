@@ -121,6 +121,7 @@ class EveryVerbTest : public CliTest {
         {"device", ""},
         {"draw_net", "net.prototxt made_net.dot"},
         {"explain", "layer Pooling"},
+        {"export", "conv-0001 --to onnx --out made.onnx"},
         {"extract_features", "conv.caffemodel conv.prototxt ip made_features 1 lmdb"},
         {"frechet", "conv-0001 drawn drawn --blob ip"},
         {"generate", "noise-0001 --count 1 --out made_generated"},

@@ -106,6 +106,8 @@ TEST_F(NamesTest, OfLayersBlobsNetsAndClasses) {
                                   "infer hostile-0001 drawn --json",
                                   "time hostile.prototxt --iterations 1 --warmup 0",
                                   "time hostile.prototxt --iterations 1 --warmup 0 --json",
+                                  "export hostile-0001 --out hostile.onnx",
+                                  "export hostile-0001 --out hostile.onnx --json",
                                   "model show hostile.prototxt",
                                   "model check hostile.prototxt",
                                   "model check hostile.prototxt --json",
@@ -144,6 +146,7 @@ TEST_F(NamesTest, InErrorsAboutThem) {
   Shown(StrCat("train --", h), {64});
   Shown(StrCat("test hostile-0001@", h), {66});
   Shown(StrCat("infer conv-0001 ", f), {66});
+  Shown(StrCat("export ", f), {64, 66});
   Shown(StrCat("explain layer ", h), {64});
   Shown(StrCat("zoo info ", h), {64, 66});
   Shown(StrCat("data import ", f, " made_none"), {64, 66});
@@ -194,6 +197,7 @@ TEST_F(NamesTest, OfFiles) {
   Shown(StrCat("model check ", net, " --json"));
   Shown(StrCat("model draw ", net, " ", f, "/net.dot"));
   Shown(StrCat("model convert conv-0001@last ", f, "/w.caffemodel"));
+  Shown(StrCat("export conv-0001 --out ", f, "/w.onnx"));
   Shown(StrCat("compute_image_mean ", f, "/db ", f, "/mean2.binaryproto"));
   Shown(StrCat("convert_imageset ", f, "/ ", f, "/none.txt ", f, "/set"), {66});
   Shown(StrCat("time ", net, " --iterations 1 --warmup 0 --trace ", f, "/t.json"));

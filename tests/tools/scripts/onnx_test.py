@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+"""ONNX files of `moka export`, checked by ONNX's own checker and run by ONNX Runtime: every blob must be what `moka
+compare` computes, within 1e-4 of the largest value. Small nets hold the layers that have a form in ONNX; of the zoo
+there are nets that were trained for an iteration on drawn pictures.
+
+Usage: onnx_test.py SOURCE MOKA. Exits with 77, which says why, where Python has no onnx, onnxruntime or numpy.
+"""
+
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import numpy as np
+    import onnx
+    import onnxruntime
+except ImportError as missing:
+    print(f"skipped: {missing}; pip install onnx onnxruntime numpy")
+    sys.exit(77)
+
+SOURCE, MOKA = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
+del sys.argv[1:3]
+sys.path.insert(0, str(SOURCE / "tools/zoo"))
+from sweeping import made_data  # noqa: E402
+
+TOLERANCE = 1e-4
+BATCH = 3  # neither of the batches that the exporter looks at would show a batch that it left in the file: 2 would
+
+
+def layer(name, kind, bottoms, fields="", tops=None):
+    bottom = " ".join(f'bottom: "{b}"' for b in bottoms.split())
+    top = " ".join(f'top: "{t}"' for t in (tops or name).split())
+    return f'layer {{ name: "{name}" type: "{kind}" {bottom} {top} {fields} }}\n'
+
+
+def pooling(name, kind, kernel, stride, pad):
+    return layer(name, "Pooling", "data",
+                 f"pooling_param {{ pool: {kind} kernel_size: {kernel} stride: {stride} pad: {pad} }}")
+
+
+# name: (shape of a sample, layers, shapes of parameters).
+NETS = {
+    "convolutions": ((4, 9, 11), [
+        layer("conv", "Convolution", "data", "convolution_param { num_output: 6 kernel_size: 3 pad: 2 dilation: 2 group: 2 }"),
+        layer("bn", "BatchNorm", "conv", "batch_norm_param { eps: 0.001 }"),
+        layer("scale", "Scale", "bn", "scale_param { bias_term: true }"),
+        layer("relu", "ReLU", "scale", tops="scale"),
+        layer("alone", "BatchNorm", "conv"),
+        layer("slope", "PReLU", "alone"),
+        layer("up", "Deconvolution", "scale",
+              "convolution_param { num_output: 4 kernel_size: 4 stride: 2 pad: 1 group: 2 }"),
+        layer("bias", "Bias", "conv"),
+        layer("ip", "InnerProduct", "up", "inner_product_param { num_output: 5 }"),
+        layer("rows", "InnerProduct", "conv", "inner_product_param { num_output: 3 axis: 3 }"),
+        layer("prob", "Softmax", "ip")],
+        {"conv/0": (6, 2, 3, 3), "conv/1": (6,), "bn/0": (6,), "bn/1": (6,), "bn/2": (1,), "scale/0": (6,),
+         "scale/1": (6,), "alone/0": (6,), "alone/1": (6,), "alone/2": (1,), "slope/0": (6,), "up/0": (6, 2, 4, 4),
+         "up/1": (4,), "bias/0": (6,), "ip/0": (5, 4 * 18 * 22), "ip/1": (5,), "rows/0": (3, 11), "rows/1": (3,)}),
+    "pooling": ((2, 10, 7), [
+        pooling(f"{kind}_{kernel}_{stride}_{pad}".lower(), kind, kernel, stride, pad)
+        for kind in ("MAX", "AVE") for kernel, stride, pad in ((2, 2, 0), (3, 2, 0), (3, 2, 1), (3, 3, 2), (4, 3, 1))
+    ] + [
+        layer("whole_max", "Pooling", "data", "pooling_param { pool: MAX global_pooling: true }"),
+        layer("whole_mean", "Pooling", "data", "pooling_param { pool: AVE global_pooling: true }"),
+        layer("across", "LRN", "data", "lrn_param { local_size: 3 alpha: 0.5 beta: 0.75 k: 2 }"),
+        layer("within", "LRN", "data", "lrn_param { local_size: 3 alpha: 0.5 beta: 0.75 norm_region: WITHIN_CHANNEL }"),
+        layer("ip", "InnerProduct", "whole_mean", "inner_product_param { num_output: 2 }")],
+        {"ip/0": (2, 2), "ip/1": (2,)}),
+    "formulas": ((3, 4, 5), [
+        layer("relu", "ReLU", "data"), layer("leaky", "ReLU", "data", "relu_param { negative_slope: 0.1 }"),
+        layer("elu", "ELU", "data", "elu_param { alpha: 0.7 }"), layer("sigmoid", "Sigmoid", "data"),
+        layer("tanh", "TanH", "data"), layer("abs", "AbsVal", "data"), layer("bnll", "BNLL", "data"),
+        layer("swish", "Swish", "data", "swish_param { beta: 1.5 }"), layer("hard", "HardSwish", "data"),
+        layer("clip", "Clip", "data", "clip_param { min: -0.3 max: 0.4 }"),
+        layer("power", "Power", "data", "power_param { power: 2 scale: 0.5 shift: 0.25 }"),
+        layer("exp", "Exp", "data", "exp_param { base: 2 }"), layer("log", "Log", "exp"),
+        layer("threshold", "Threshold", "data", "threshold_param { threshold: 0.1 }"),
+        layer("sum", "Eltwise", "relu abs tanh", "eltwise_param { operation: SUM coeff: 1 coeff: -2 coeff: 0.5 }"),
+        layer("product", "Eltwise", "sigmoid tanh", "eltwise_param { operation: PROD }"),
+        layer("largest", "Eltwise", "data tanh clip", "eltwise_param { operation: MAX }"),
+        layer("mvn", "MVN", "data"), layer("dropout", "Dropout", "tanh"),
+        layer("ip", "InnerProduct", "data", "inner_product_param { num_output: 2 bias_term: false }")],
+        {"ip/0": (2, 60)}),
+    "moves": ((6, 4, 5), [
+        layer("slice", "Slice", "data", "slice_param { axis: 1 slice_point: 1 slice_point: 3 }", tops="a b c"),
+        layer("concat", "Concat", "c a b"),
+        layer("flat", "Flatten", "data"),
+        layer("reshape", "Reshape", "data", "reshape_param { shape { dim: 0 dim: 3 dim: -1 dim: 5 } }"),
+        layer("joined", "Reshape", "data", "reshape_param { shape { dim: -1 dim: 5 } }"),
+        layer("permute", "Permute", "data", "permute_param { order: 0 order: 2 order: 3 order: 1 }"),
+        layer("tile", "Tile", "data", "tile_param { axis: 1 tiles: 2 }"),
+        layer("pad", "Pad", "data", "pad_param { paddings: 0 paddings: 0 paddings: 1 paddings: 2 paddings: 0 paddings: 0 "
+                                    "paddings: 1 paddings: 0 }"),
+        layer("crop", "Crop", "pad data", "crop_param { axis: 1 offset: 1 offset: 0 offset: 1 }"),
+        layer("larger", "ResizeBilinear", "data",
+              'resize_bilinear_param { output_height: 9 output_width: 13 data_format: "NCHW" align_corners: true }'),
+        layer("channels", "Softmax", "data"), layer("sums", "Reduction", "data", "reduction_param { axis: 1 }"),
+        layer("highest", "ArgMax", "data", "argmax_param { axis: 1 }"),
+        layer("place", "ArgMax", "data"),
+        layer("ip", "InnerProduct", "flat", "inner_product_param { num_output: 2 }")],
+        {"ip/0": (2, 120), "ip/1": (2,)}),
+}
+
+
+def write_weights(path, shapes):
+    """A .safetensors file of random numbers; statistics are positive, as variances are."""
+    draw = np.random.default_rng(7)
+    header, data = {}, b""
+    for name, shape in shapes.items():
+        values = draw.uniform(0.5, 1.5, shape) if len(shape) == 1 else draw.uniform(-0.5, 0.5, shape)
+        raw = values.astype("<f4").tobytes()
+        header[name] = {"dtype": "F32", "shape": list(shape), "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def run(*words, cwd):
+    return subprocess.run([MOKA, *map(str, words)], cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
+
+
+class OnnxTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def moka(self, *words):
+        done = run(*words, cwd=self.folder)
+        self.assertEqual(done.returncode, 0, f"moka {words}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def values_by_runtime(self, file, batch, low=-1.0, high=1.0):
+        """Checks the file, runs it and returns what goes in, all that comes out, intermediate values too, and the names
+        of the outputs."""
+        onnx.checker.check_model(str(file), full_check=True)
+        model = onnx.load(str(file))
+        asked = {output.name for output in model.graph.output}
+        model.graph.output.extend(value for value in model.graph.value_info if value.name not in asked)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.log_severity_level = 3
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        draw = np.random.default_rng(1)
+        given = {}
+        for value in session.get_inputs():
+            self.assertEqual(value.shape[0], "N", "the batch is open")
+            given[value.name] = draw.uniform(low, high, [batch, *value.shape[1:]]).astype(np.float32)
+        names = [output.name for output in session.get_outputs()]
+        return given, dict(zip(names, session.run(None, given))), asked
+
+    def compare(self, net, weights, arrays, least):
+        """All blobs that both know agree; those of `least` are among them, or so many where it is a number."""
+        np.savez(self.folder / "blobs.npz", **{f"blob/{name}": value for name, value in arrays.items()})
+        told = self.moka("compare", net, "blobs.npz", "--weights", weights, "--tolerance", TOLERANCE)
+        equal = {line.split()[2] for line in told.splitlines() if line.startswith("equal")}
+        if isinstance(least, int):
+            self.assertGreaterEqual(len(equal), least, told)
+        else:
+            self.assertLessEqual(set(least), equal, told)
+
+    def test_small_nets_of_every_version(self):
+        for name, (sample, layers, parameters) in NETS.items():
+            dims = " ".join(f"dim: {d}" for d in (BATCH, *sample))
+            text = f'name: "{name}"\nlayer {{ name: "data" type: "Input" top: "data" input_param {{ shape {{ {dims} }} }} }}\n'
+            (self.folder / "net.prototxt").write_text(text + "".join(layers))
+            write_weights(self.folder / "w.safetensors", parameters)
+            for opset in (11, 13, 17, 18, 20, 22):
+                with self.subTest(net=name, opset=opset):
+                    self.moka("export", "net.prototxt", "--weights", "w.safetensors", "--to", "onnx", "--out", "net.onnx",
+                              "--opset", opset)
+                    given, made, outputs = self.values_by_runtime(self.folder / "net.onnx", BATCH)
+                    self.compare("net.prototxt", "w.safetensors", given | made, outputs)
+
+    def test_external_weights_are_found_beside_the_file(self):
+        sample, layers, parameters = NETS["convolutions"]
+        dims = " ".join(f"dim: {d}" for d in (BATCH, *sample))
+        text = f'layer {{ name: "data" type: "Input" top: "data" input_param {{ shape {{ {dims} }} }} }}\n'
+        (self.folder / "net.prototxt").write_text(text + "".join(layers))
+        write_weights(self.folder / "w.safetensors", parameters)
+        told = json.loads(self.moka("export", "net.prototxt", "--weights", "w.safetensors", "--external", "--json"))
+        self.assertEqual(told["written"], ["net.onnx", "net.onnx.data"])
+        onnx.checker.check_model(str(self.folder / "net.onnx"), full_check=True)
+        session = onnxruntime.InferenceSession(str(self.folder / "net.onnx"), providers=["CPUExecutionProvider"])
+        x = np.random.default_rng(2).uniform(-1, 1, (BATCH, *sample)).astype(np.float32)
+        made = dict(zip([o.name for o in session.get_outputs()], session.run(None, {"data": x})))
+        self.compare("net.prototxt", "w.safetensors", {"data": x} | made, made)
+
+    def test_pixels_go_in_as_they_are(self):
+        sample = (3, 4, 4)
+        dims = " ".join(f"dim: {d}" for d in (BATCH, *sample))
+        transform = "transform_param { mean_value: 104 mean_value: 117 mean_value: 123 scale: 0.017 }"
+        (self.folder / "net.prototxt").write_text(
+            f'layer {{ name: "data" type: "Input" top: "data" input_param {{ shape {{ {dims} }} }} {transform} }}\n' +
+            layer("ip", "InnerProduct", "data", "inner_product_param { num_output: 2 }"))
+        write_weights(self.folder / "w.safetensors", {"ip/0": (2, 48), "ip/1": (2,)})
+        self.moka("export", "net.prototxt", "--weights", "w.safetensors", "--with-preprocess")
+        given, made, _ = self.values_by_runtime(self.folder / "net.onnx", BATCH, 0, 255)
+        prepared = (given["data"][:, ::-1] - np.array([104, 117, 123], np.float32).reshape(1, 3, 1, 1)) * 0.017
+        self.compare("net.prototxt", "w.safetensors", {"data": prepared.astype(np.float32), "ip": made["ip"]}, 1)
+        told = {entry.key: entry.value for entry in onnx.load(str(self.folder / "net.onnx")).metadata_props}
+        self.assertEqual(json.loads(told["preprocessing"])["channels"], "BGR")
+
+    def test_zoo_nets(self):
+        for name, labels in (("lenet", (2,)), ("cifar10_resnet20", (2,)), ("cifar10_full", (2,)),
+                             ("mobilenet_v2", (2,))):
+            with self.subTest(net=name):
+                folder = SOURCE / "models" / name
+                text = (folder / "train_val.prototxt").read_text()
+                kind = "grey" if "data/mnist/" in text else "colour"
+                made_data.DataMaker(MOKA, self.folder, kind).make(text)
+                self.moka("train", folder, "layer[*].data_param.batch_size=2", "max_iter=1", "test_iter=[1]", "--run", name,
+                          "--device", "cpu", "--quiet")
+                self.moka("export", f"{name}-0001@last", "--to", "onnx", "--out", f"{name}.onnx")
+                given, made, _ = self.values_by_runtime(self.folder / f"{name}.onnx", 2)
+                arrays = given | made | {"label": np.zeros(labels, np.float32)}
+                self.compare(f"{name}-0001", f"{name}-0001@last", arrays, 5)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,37 @@
+// The net of a run or a model as `moka export` writes it: built for inference, with its weights, and how its pictures
+// go in.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "graph/parameter_store.h"
+#include "layers/net/net.h"
+#include "tools/exchange/onnx_export.h"
+#include "tools/infer/source.h"
+
+namespace moka {
+
+struct ExportedModel {
+  ParameterStore store;
+  std::optional<BuiltNet> net;
+  std::optional<BuiltNet> other;  // the same for another batch; none: the batch is fixed
+  int64_t batch = 0;
+  int64_t other_batch = 0;
+  // How pictures go in, as the file's metadata say it; null where the net's input is no picture, or nothing says it.
+  nlohmann::json preprocessing;
+  std::optional<OnnxPreparation> preparation;
+  int64_t parameters = 0;  // learned numbers and statistics
+
+  ExportedNet Net() const;
+};
+
+// `batch` 0: any number of images. Noise that a net draws becomes an input. Errors: those of reading and building the
+// net and of loading its weights; kConfig for a net that cannot be built for any number of images, or has no output.
+std::unique_ptr<ExportedModel> ModelForExport(const InferSource& source, int64_t batch);
+
+}  // namespace moka

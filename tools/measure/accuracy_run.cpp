@@ -16,6 +16,7 @@
 #include "core/text.h"
 #include "optim/run/run_folder.h"
 #include "optim/run/target.h"
+#include "tools/nets/run_json.h"
 
 namespace moka {
 namespace {
@@ -43,15 +44,6 @@ std::optional<double> NumberAt(const Json& object, const std::string& key) {
       ErrorKind::kBadData, {},
       StrCat(folder.string(), " ", what, ": the run was made by an older program, whose trainings had no clock"),
       "train it again with this one");
-}
-
-// A run's run.json or status.json.
-Json ObjectIn(const fs::path& file) {
-  const std::string text = ReadFile(file);
-  CheckJsonBounds(text, file.string());
-  Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object()) throw Error(ErrorKind::kBadData, StrCat(file.string(), " is no JSON object"));
-  return json;
 }
 
 struct WholeClock {
@@ -111,7 +103,7 @@ double SecondsBefore(const Json& run_json) {
   if (it == run_json.end() || !it->is_string()) return 0;
   const auto parent = it->get<std::string>();
   const fs::path folder = parent.substr(0, parent.rfind('@'));
-  const WholeClock clock = ClockOfStatus(ObjectIn(folder / "status.json"));
+  const WholeClock clock = ClockOfStatus(JsonObjectIn(folder / "status.json"));
   if (!clock.run_s) RefuseOlder(folder, "has no clock in status.json");
   return *clock.run_s;
 }
@@ -135,8 +127,8 @@ std::string_view NameOf(AccuracyEnd end) {
 const AccuracyPoint* LastPoint(const AccuracyRun& run) { return run.points.empty() ? nullptr : &run.points.back(); }
 
 void ReadRunOfMoka(const fs::path& folder, int exit_code, const AccuracyTarget& target, AccuracyRun& run) {
-  const Json run_json = ObjectIn(folder / "run.json");
-  const Json status = ObjectIn(folder / "status.json");
+  const Json run_json = JsonObjectIn(folder / "run.json");
+  const Json status = JsonObjectIn(folder / "status.json");
   const WholeClock clock = ClockOfStatus(status);
   const double before_s = SecondsBefore(run_json);
   const bool has_diverged = exit_code == static_cast<int>(ErrorKind::kDiverged);

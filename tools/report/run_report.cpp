@@ -11,13 +11,13 @@
 #include "data/records/class_names.h"
 #include "optim/precision.h"
 #include "optim/run/run_folder.h"
-#include "optim/run/run_records.h"
 #include "proto/nets/model_card.h"
 #include "tools/cli/version.h"
 #include "tools/launch/command.h"
 #include "tools/measure/auto_precision.h"
 #include "tools/measure/machine.h"
 #include "tools/nets/checkpoint_source.h"
+#include "tools/nets/run_json.h"
 #include "tools/nets/test_source.h"
 #include "tools/report/report_json.h"
 #include "tools/report/report_page.h"
@@ -43,7 +43,7 @@ std::string TextAt(const Json& object, const char* key) {
 }
 
 void AddFacts(const fs::path& folder, const CompileOptions& compile, ReportContent& content) {
-  const Json json = ReadRunJson(folder);
+  const Json json = JsonObjectIn(folder / "run.json");
   const auto add = [&](const char* name, const std::string& text) {
     if (!text.empty()) content.facts.emplace_back(name, text);
   };

@@ -269,6 +269,7 @@ class CommandChecker {
 
   // The script is there, and each of its flags stands in it or in a module beside it.
   void CheckScript(const Words& words) {
+    if (IsPlaceholder(fs::path(words[0]).stem())) return;
     ++scripts_;
     // A folder that is spoken of, or a program that is built of one source.
     if (fs::is_directory(words[0]) || fs::is_regular_file(words[0] + ".cpp")) return;

@@ -199,6 +199,8 @@ void ExpectExactPooling(const std::string& kind, int64_t side, int64_t kernel, i
   const std::string fields =
       StrCat("pooling_param { pool: ", kind, " kernel_size: ", kernel, " stride: ", stride, " pad: ", pad, " }");
   SCOPED_TRACE(StrCat(fields, " of ", side));
+  const int64_t last_begin = (side + 2 * pad - kernel + stride - 1) / stride * stride - pad;
+  if (pad == 0 && last_begin >= side) return;  // refused: a window without a value
   const auto built = Build(StrCat("dim: 1 dim: ", side, " dim: ", side), Layer("y", "Pooling", "data", fields));
   const Graph& graph = built->net->graph;
   RefTensor x{graph.type(0), {}};
@@ -294,7 +296,8 @@ TEST(OnnxExport, NetsThatCutTheirBatchAreExportedForOneBatch) {
 TEST(OnnxExport, ZeroChannelsOfAShortcutArePadding) {
   const OnnxModel model = Export("dim: 3 dim: 2 dim: 2", Layer("y", "Pad", "data",
                                                                "pad_param { paddings: 0 paddings: 0 "
-                                                               "paddings: 2 paddings: 1 }"));
+                                                               "paddings: 2 paddings: 1 paddings: 0 "
+                                                               "paddings: 0 paddings: 0 paddings: 0 }"));
   ASSERT_THAT(TypesIn(model), ElementsAre("Pad"));
   EXPECT_THAT(TensorOf(model, model.proto.graph().node(0).input(1))->ints, ElementsAre(0, 2, 0, 0, 0, 1, 0, 0));
   EXPECT_EQ(TextIn(model.proto.graph().output(0)), "y [N,6,2,2]");

@@ -110,9 +110,12 @@ void AddLastTest(const fs::path& folder, ReportContent& content) {
   if (!fs::exists(folder / "metrics.jsonl", code)) return;
   std::optional<MetricLine> last;
   for (MetricLine& line : ReadMetrics(folder)) {
-    if (line.split == "test") last = std::move(line);
+    if (line.split == "test" && !line.metrics.empty()) last = std::move(line);
   }
-  if (!last) return;
+  if (!last) {
+    content.notes.emplace_back("No test of the training gave a number, and nothing was tested for this page.");
+    return;
+  }
   for (const auto& [name, value] : last->metrics) content.metrics.push_back({.name = name, .value = value});
   content.notes.push_back(StrCat("The numbers are those of the training's last test, at iteration ", last->iteration,
                                  "; nothing was tested for this page."));

@@ -106,6 +106,7 @@ int RunCheck(const Arguments& arguments) {
   }
   if (is_strict && report.exit_code == 0 && report.Count(Severity::kWarning) > 0) {
     report.exit_code = static_cast<int>(ErrorKind::kBadData);
+    LogWarning(Counted(report.Count(Severity::kWarning), "warning", "warnings") + ", which --strict takes for errors");
   }
   if (!out.empty()) {
     WriteFileAtomically(out / "check.json", CheckJson(report));

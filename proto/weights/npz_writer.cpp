@@ -65,6 +65,12 @@ void WriteNpz(const fs::path& path, std::span<const NamedBlob> blobs) {
     if (seen.insert(name).second) continue;
     throw Error(ErrorKind::kBadData, StrCat("two blobs are named \"", Printable(name), "\""));
   }
+  // The library writes nothing before the archive is closed.
+  std::error_code code;
+  if (!path.parent_path().empty() && !fs::is_directory(path.parent_path(), code)) {
+    throw Error(ErrorKind::kCantCreate, StrCat("cannot create ", Printable(path.string()), ": there is no folder ",
+                                               Printable(path.parent_path().string())));
+  }
   CheckReplaceable(path);
   const TemporaryFile file(path);
   int status = 0;

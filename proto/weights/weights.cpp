@@ -132,7 +132,7 @@ std::string PythonText(const std::string& text) {
 
 // Counts, and warns or refuses. Errors: kBadData for a file without weights and for a layer with blobs that is there
 // twice.
-Weights Checked(Weights weights, const std::string& file, NonFinite non_finite) {
+Weights Checked(Weights weights, const std::string& file, BadNumbers bad_numbers) {
   if (weights.blobs.empty()) {
     throw Error(ErrorKind::kBadData, SourcePlace{.file = file}, "the file holds no weights");
   }
@@ -146,7 +146,7 @@ Weights Checked(Weights weights, const std::string& file, NonFinite non_finite) 
   weights.non_finite = CountNonFinite(weights.blobs, where);
   if (weights.non_finite > 0) {
     const std::string text = StrCat(weights.non_finite, " weights are NaN or infinite (", where, ")");
-    if (non_finite == NonFinite::kRefused) throw Error(ErrorKind::kBadData, SourcePlace{.file = file}, text);
+    if (bad_numbers == BadNumbers::kRefused) throw Error(ErrorKind::kBadData, SourcePlace{.file = file}, text);
     LogWarning(StrCat(file, ": ", text));
   }
   return weights;
@@ -191,31 +191,31 @@ void BlobToProto(const Shape& shape, std::span<const float> values, BlobProto* p
   proto->mutable_data()->Add(values.begin(), values.end());
 }
 
-Weights WeightsFromBytes(std::string_view bytes, const std::string& file, NonFinite non_finite) {
+Weights WeightsFromBytes(std::string_view bytes, const std::string& file, BadNumbers bad_numbers) {
   const Content content = RecognizeContent(bytes.substr(0, kHeadBytes));
   if (content == Content::kPickle) RefusePickle(file);
-  if (content == Content::kSafetensors) return Checked(ReadSafetensors(bytes, file), file, non_finite);
-  if (content == Content::kHdf5) return Checked(WeightsFromHdf5(Hdf5Reader(bytes, file), file), file, non_finite);
-  if (content == Content::kNumpyZip) return Checked(WeightsFromNpz(NpzFromBytes(bytes, file)), file, non_finite);
+  if (content == Content::kSafetensors) return Checked(ReadSafetensors(bytes, file), file, bad_numbers);
+  if (content == Content::kHdf5) return Checked(WeightsFromHdf5(Hdf5Reader(bytes, file), file), file, bad_numbers);
+  if (content == Content::kNumpyZip) return Checked(WeightsFromNpz(NpzFromBytes(bytes, file)), file, bad_numbers);
   Weights weights;
   ReadAs(Content::kNetBinary, bytes, file, kExpected, [&] {
     RefuseLarge(static_cast<int64_t>(bytes.size()), file);
     weights = ReadCaffemodel(bytes, file);
   });
-  return Checked(std::move(weights), file, non_finite);
+  return Checked(std::move(weights), file, bad_numbers);
 }
 
-Weights ReadWeights(const fs::path& path, NonFinite non_finite) {
+Weights ReadWeights(const fs::path& path, BadNumbers bad_numbers) {
   const std::string file = path.string();
   const Content content = RecognizeFile(path);
-  if (content == Content::kHdf5) return Checked(WeightsFromHdf5(Hdf5Reader(path), file), file, non_finite);
-  if (content == Content::kNumpyZip) return Checked(WeightsFromNpz(ReadNpz(path)), file, non_finite);
+  if (content == Content::kHdf5) return Checked(WeightsFromHdf5(Hdf5Reader(path), file), file, bad_numbers);
+  if (content == Content::kNumpyZip) return Checked(WeightsFromNpz(ReadNpz(path)), file, bad_numbers);
   // Said before gigabytes are read.
   std::error_code code;
   const auto bytes = static_cast<int64_t>(fs::is_regular_file(path, code) ? fs::file_size(path, code) : 0);
   if (content != Content::kSafetensors) RefuseLarge(bytes, file);
   if (bytes > kLargeBytes && IsOfAnotherKind(content)) RefuseByHead(path, file);
-  return WeightsFromBytes(ReadFile(path, kLimitBytes), file, non_finite);
+  return WeightsFromBytes(ReadFile(path, kLimitBytes), file, bad_numbers);
 }
 
 void WriteHdf5Weights(const fs::path& path, const NetParameter& net, std::span<const NamedBlob> blobs) {

@@ -64,16 +64,26 @@ void PrintImport(const ImportedWeights& imported, const Files& files, bool is_dr
   int64_t values = 0;
   for (const NamedBlob& blob : imported.blobs) values += std::ssize(blob.values);
   if (as_json) {
-    nlohmann::json json = {{"weights", files.weights.string()}, {"net", files.net.string()},
-                           {"module", imported.names.module},   {"tensors", imported.tensors},
-                           {"blobs", imported.blobs.size()},    {"values", values},
-                           {"fresh", imported.fresh},           {"swapped", imported.swapped},
-                           {"inputs", imported.inputs},         {"written", !is_dry}};
+    nlohmann::json json = {{"weights", files.weights.string()},
+                           {"net", files.net.string()},
+                           {"module", imported.names.module},
+                           {"tensors", imported.tensors},
+                           {"blobs", imported.blobs.size()},
+                           {"values", values},
+                           {"left_out", imported.left_out},
+                           {"fresh", imported.fresh},
+                           {"swapped", imported.swapped},
+                           {"inputs", imported.inputs},
+                           {"written", !is_dry}};
     return PrintJson(json);
   }
   const char* done = is_dry ? "would write" : "wrote";
   Print("{} {}: {} blobs, {} values, from {} tensors of {}\n", done, files.weights.string(), imported.blobs.size(),
         values, imported.tensors, imported.names.module);
+  if (!imported.left_out.empty()) {
+    Print("left out {} tensors of a part that the net lacks: {}, ...\n", imported.left_out.size(),
+          imported.left_out.front());
+  }
   if (imported.inputs.empty()) {
     Print("{} {}: the net\n", done, files.net.string());
     return;

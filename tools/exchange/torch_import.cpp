@@ -10,7 +10,9 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "data/pipeline/open_pipeline.h"
 #include "layers/net/net.h"
+#include "layers/shapes/data_guess.h"
 #include "proto/nets/net_file.h"
 #include "proto/weights/blob_name.h"
 #include "proto/weights/weights.h"
@@ -32,12 +34,18 @@ std::string SomeOf(const std::vector<std::string>& names) {
   return StrCat(Join(first, ", "), names.size() > kNamed ? StrCat(" and ", names.size() - kNamed, " more") : "");
 }
 
-// The net as it is deployed, without its data.
+// Data are asked for their shapes where the layer's fields leave them open.
+std::vector<TensorType> TypesOf(const LayerParameter& layer) {
+  const bool is_open = IsPipelineLayer(layer.type()) && !GuessTypes(layer).assumed.empty();
+  return is_open ? ProbeDataTypes(TEST, {})(layer) : GuessDataTypes()(layer);
+}
+
+// The net as it is deployed.
 BuiltNet BuiltForWeights(const NetParameter& net) {
   NetOptions options;
   options.state.set_phase(TEST);
   options.state.add_stage("deploy");
-  options.data_types = GuessDataTypes();
+  options.data_types = TypesOf;
   return BuildNet(net, options);
 }
 
@@ -168,12 +176,13 @@ ImportedWeights ImportTorchWeights(const fs::path& weights, const fs::path& net,
   RefuseOtherNet(result.names);
   result.net = ReadNet(net, {.overrides = overrides});
   const BuiltNet built = BuiltForWeights(result.net);
-  Weights read = ReadWeights(weights, NonFinite::kRefused);
+  Weights read = ReadWeights(weights, BadNumbers::kRefused);
   RefuseOwnNames(read, built.blobs, file);
   StripWrapper(result.names, file, read);
   const TorchMatch match = MatchTorch(result.names, read, built.blobs);
   if (!match.IsWhole()) RefuseStrangers(result.names, match, read, file);
   result.tensors = match.tensors;
+  result.left_out = match.left_out;
   FromTorch from = BlobsFromTorch(result.names, read, built.blobs);
   result.blobs = std::move(from.blobs);
   result.fresh = std::move(from.fresh);

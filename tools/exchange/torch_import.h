@@ -14,7 +14,8 @@ namespace moka {
 
 struct ImportedWeights {
   TorchNames names;
-  int64_t tensors = 0;  // of the file
+  int64_t tensors = 0;                // of the file
+  std::vector<std::string> left_out;  // tensors among them, of a part that the net lacks
   std::vector<NamedBlob> blobs;
   std::vector<std::string> fresh;    // layers that start anew (FromTorch)
   std::vector<std::string> swapped;  // blobs

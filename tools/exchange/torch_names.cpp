@@ -64,11 +64,15 @@ class TableReader {
       std::vector<float>& numbers = word == "@mean" ? names_.means : names_.deviations;
       for (size_t i = 1; i < columns_.size(); ++i) numbers.push_back(NumberAt(i));
       if (numbers.size() != 3) Fail(0, StrCat(word, " wants 3 numbers: of R, G and B"));
+    } else if (word == "@leaves_out") {
+      if (columns_.size() < 2) Fail(0, "@leaves_out wants beginnings of names");
+      names_.left_out.assign(columns_.begin() + 1, columns_.end());
     } else if (word == "@module" || word == "@differs") {
       if (columns_.size() != 2) Fail(0, StrCat(word, " wants one column more"));
       (word == "@module" ? names_.module : names_.difference) = columns_[1];
     } else {
-      Fail(0, StrCat("unknown word ", Printable(word)), DidYouMean(word, {"@module", "@mean", "@std", "@differs"}));
+      Fail(0, StrCat("unknown word ", Printable(word)),
+           DidYouMean(word, {"@module", "@mean", "@std", "@differs", "@leaves_out"}));
     }
   }
 

@@ -5,6 +5,7 @@
 //   @module   torchvision.models.resnet18
 //   @mean     0.485  0.456  0.406     of red, green and blue in 0..1, subtracted
 //   @std      0.229  0.224  0.225     divides then
+//   @leaves_out   aux_classifier.     tensors of names that begin so are of a part that the net lacks
 //   conv1.weight   conv1/0    rgb     its input channels are red, green and blue there, and blue, green and red here
 //   fc.bias        fc1000/1   classes   a value or row a class
 //   bn1.bias       scale_conv1/1
@@ -36,6 +37,7 @@ struct TorchNames {
   std::string difference = {};    // not empty: the module's weights are not the net's; there are no rows
   std::vector<float> means = {};  // of R, G, B in 0..1; empty: no row has the word rgb
   std::vector<float> deviations = {};
+  std::vector<std::string> left_out = {};  // beginnings of names
   std::vector<Row> rows = {};
 };
 

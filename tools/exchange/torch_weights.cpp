@@ -109,7 +109,10 @@ TorchMatch MatchTorch(const TorchNames& names, const Weights& weights, std::span
     match.other_shapes.push_back(DifferenceOf(row, shape, wanted));
   }
   for (const auto& [name, blob] : tensors) {
-    if (!rows.contains(name)) match.strangers.push_back(name);
+    if (rows.contains(name)) continue;
+    const bool is_left_out = std::ranges::any_of(
+        names.left_out, [&name = name](const std::string& beginning) { return name.starts_with(beginning); });
+    (is_left_out ? match.left_out : match.strangers).push_back(name);
   }
   return match;
 }

@@ -16,6 +16,7 @@ namespace moka {
 struct TorchMatch {
   int64_t tensors = 0;                    // of the file
   std::vector<std::string> strangers;     // tensors that the table lacks
+  std::vector<std::string> left_out;      // tensors of a part that the net lacks, as the table says
   std::vector<std::string> missing;       // tensors of the table that the file lacks, those of classes apart
   std::vector<std::string> other_shapes;  // "fc.weight is [512,1000], and fc1000/0 is [1000,512]: it is transposed"
 

@@ -202,6 +202,10 @@ TEST(TorchWeights, WhatDoesNotMatchIsCountedAndNamed) {
   EXPECT_EQ(match.tensors, 7);
   EXPECT_THAT(match.strangers, ElementsAre("norm.weight"));
   EXPECT_THAT(match.missing, ElementsAre("bn.weight"));
+  TorchNames lenient = names;
+  lenient.left_out = {"aux.", "norm."};
+  EXPECT_THAT(MatchTorch(lenient, file, net.blobs).strangers, IsEmpty());
+  EXPECT_THAT(MatchTorch(lenient, file, net.blobs).left_out, ElementsAre("norm.weight"));
   EXPECT_THAT(match.other_shapes, ElementsAre("conv.weight is [3,2,1,1], and conv/0 is [2,3,1,1]",
                                               "fc.weight is [8,3], and fc/0 is [3,8]: it is transposed"));
 }

@@ -35,6 +35,27 @@ bool IsText(std::string_view head) {
   return static_cast<size_t>(controls) <= head.size() / 256;
 }
 
+// A zip archive by the name of its first member, as NumPy and PyTorch write them.
+Content RecognizeZip(std::string_view head) {
+  constexpr size_t kNameLengthAt = 26;
+  constexpr size_t kNameAt = 30;
+  if (head.size() < kNameAt) return Content::kZip;
+  const auto byte = [&](size_t i) { return static_cast<size_t>(static_cast<unsigned char>(head[i])); };
+  const std::string_view name = head.substr(kNameAt, byte(kNameLengthAt) | byte(kNameLengthAt + 1) << 8U);
+  if (name.ends_with(".npy")) return Content::kNumpyZip;
+  return name.ends_with("/data.pkl") ? Content::kPickle : Content::kZip;
+}
+
+// A pickle of protocol 2 to 5 begins with PROTO and its number, then FRAME (4, 5), or LONG1, GLOBAL, EMPTY_DICT,
+// EMPTY_LIST, MARK, BINPUT or a text.
+bool IsPickle(std::string_view head) {
+  if (head.size() < 3 || head[0] != '\x80') return false;
+  if (head[1] == '\x04' || head[1] == '\x05') return head[2] == '\x95';
+  return (head[1] == '\x02' || head[1] == '\x03') &&
+         "\x8a"
+         "c}](Xq"sv.find(head[2]) != std::string_view::npos;
+}
+
 // Length of the varint at `i`, 0 if there is none.
 size_t VarintLength(std::string_view head, size_t i) {
   for (size_t n = 0; n < 10 && i + n < head.size(); ++n) {
@@ -70,12 +91,13 @@ Content RecognizeContent(std::string_view head) {
   if (head.starts_with("\x89HDF\r\n\x1a\n"sv)) return Content::kHdf5;
   if (head.starts_with("\x93NUMPY"sv)) return Content::kNumpy;
   if (head.starts_with("version https://git-lfs.github.com/spec/"sv)) return Content::kLfsPointer;
-  if (head.starts_with("PK\x03\x04"sv)) return Content::kZip;
+  if (head.starts_with("PK\x03\x04"sv)) return RecognizeZip(head);
   if (head.starts_with("\x1f\x8b"sv)) return Content::kGzip;
   if (head.starts_with("\x89PNG"sv) || head.starts_with("\xff\xd8\xff"sv)) return Content::kImage;
   if (head.starts_with("\xff\xfe"sv) || head.starts_with("\xfe\xff"sv)) return Content::kUtf16Text;
   if (head.size() >= 20 && head.substr(16, 4) == "\xde\xc0\xef\xbe"sv) return Content::kLmdb;
   if (IsSafetensors(head)) return Content::kSafetensors;
+  if (IsPickle(head)) return Content::kPickle;
   const std::string_view text = Trim(head);
   if (StartsWithIgnoringCase(text, "<!doctype html") || StartsWithIgnoringCase(text, "<html")) return Content::kHtml;
   if (head.find_first_not_of('\0') == std::string_view::npos) return Content::kZeros;
@@ -106,6 +128,8 @@ std::string_view Describe(Content content) {
     case Content::kSafetensors: return "a safetensors file";
     case Content::kHdf5: return "an HDF5 file";
     case Content::kNumpy: return "a NumPy array (.npy)";
+    case Content::kNumpyZip: return "arrays of NumPy (.npz)";
+    case Content::kPickle: return "a pickle of Python, as PyTorch writes it (.pt, .pth)";
     case Content::kLfsPointer: return "a Git LFS pointer (fetch the file itself with \"git lfs pull\")";
     case Content::kHtml: return "an HTML page (the download gave an error page)";
     case Content::kZip: return "a zip archive";

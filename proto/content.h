@@ -17,7 +17,9 @@ enum class Content {
   kBlob,         // .binaryproto
   kSafetensors,
   kHdf5,
-  kNumpy,  // .npy
+  kNumpy,     // .npy
+  kNumpyZip,  // .npz
+  kPickle,    // a checkpoint of PyTorch (.pt, .pth), or another pickle of Python
   kLfsPointer,
   kHtml,
   kZip,

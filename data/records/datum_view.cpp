@@ -136,6 +136,8 @@ std::string_view StoredKindOf(std::string_view value) {
   switch (content) {
     case Content::kHdf5:
     case Content::kNumpy:
+    case Content::kNumpyZip:
+    case Content::kPickle:
     case Content::kLfsPointer:
     case Content::kHtml:
     case Content::kZip:

@@ -13,6 +13,7 @@
 #include "graph/program.h"
 #include "proto/nets/filler.h"
 #include "proto/text/places.h"
+#include "proto/weights/blob_name.h"
 
 namespace moka {
 namespace {
@@ -152,8 +153,13 @@ WeightsLoaded LoadWeights(const Weights& weights, const std::string& file, std::
   }
   if (!errors.empty()) throw ErrorList(std::move(errors));
   if (result.loaded.empty()) {
-    throw Error(ErrorKind::kBadData, StrCat(file, ": none of its ", source.size(),
-                                            " layers has the name of one of the net's ", target.size()));
+    const auto torch = std::ranges::find_if(source, [](const auto& layer) { return IsTorchName(layer.first); });
+    throw Error(
+        ErrorKind::kBadData, {},
+        StrCat(file, ": none of its ", source.size(), " layers has the name of one of the net's ", target.size()),
+        torch == source.end() ? ""
+                              : StrCat("\"", Printable(torch->first), "\" is a name of PyTorch's: moka import ",
+                                       Printable(file), " --net NAME gives its weights the names of a net of models/"));
   }
   for (const std::string& layer : result.loaded) {
     for (const NamedBlob* from : source[layer]) {

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "optim/checkpoint/caffe_state.h"
+#include "proto/weights/npz.h"
 
 namespace moka {
 
@@ -14,11 +15,13 @@ WeightsFormat WeightsFormatOf(const fs::path& file, std::string_view others) {
   const std::string name = file.filename().string();
   const bool is_state = name.ends_with(".solverstate") || name.ends_with(".solverstate.h5");
   if (name.ends_with(".safetensors")) return WeightsFormat::kSafetensors;
+  if (name.ends_with(".npz")) return WeightsFormat::kNpz;
   if (name.ends_with(".caffemodel")) return WeightsFormat::kCaffemodel;
   if (IsHdf5Name(file) && !is_state) return WeightsFormat::kHdf5;
-  throw Error(ErrorKind::kUsage, StrCat("what ", Printable(file.string()),
-                                        " should be does not follow from its name: end it in .safetensors, .caffemodel",
-                                        others.empty() ? " or .caffemodel.h5" : ", .caffemodel.h5", others));
+  throw Error(ErrorKind::kUsage,
+              StrCat("what ", Printable(file.string()),
+                     " should be does not follow from its name: end it in .safetensors, .caffemodel, ",
+                     others.empty() ? ".caffemodel.h5 or .npz" : ".caffemodel.h5, .npz", others));
 }
 
 void CheckWeightsFile(const fs::path& file) {
@@ -38,6 +41,7 @@ void WriteWeightsFile(const fs::path& file, const NetParameter& net, std::span<c
   switch (WeightsFormatOf(file)) {
     case WeightsFormat::kCaffemodel: WriteCaffemodel(file, net, blobs); break;
     case WeightsFormat::kHdf5: WriteHdf5Weights(file, net, blobs); break;
+    case WeightsFormat::kNpz: WriteNpz(file, blobs); break;
     case WeightsFormat::kSafetensors: WriteSafetensors(file, blobs, metadata); break;
   }
 }

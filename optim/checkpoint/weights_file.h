@@ -1,4 +1,5 @@
-// Weights in a file of the format that its name says: .safetensors, .caffemodel, or Caffe's HDF5 (.caffemodel.h5).
+// Weights in a file of the format that its name says: .safetensors, .caffemodel, Caffe's HDF5 (.caffemodel.h5), or
+// NumPy's .npz.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace moka {
 
-enum class WeightsFormat : uint8_t { kSafetensors, kCaffemodel, kHdf5 };
+enum class WeightsFormat : uint8_t { kSafetensors, kCaffemodel, kHdf5, kNpz };
 
 // Errors: kUsage for a name that says none; `others` are endings that the caller knows beside these (", .solverstate").
 WeightsFormat WeightsFormatOf(const std::filesystem::path& file, std::string_view others = {});

@@ -22,7 +22,7 @@ struct NamedBlob {
 struct Weights {
   std::vector<NamedBlob> blobs;
   std::map<std::string, std::string> metadata{};  // safetensors' __metadata__; a caffemodel has only "name"
-  std::string format{};                           // "caffemodel", "hdf5" or "safetensors"
+  std::string format{};                           // "caffemodel", "hdf5", "npz" or "safetensors"
   // Read from a caffemodel: the net's name, and of each layer, in order, name, type, bottoms and tops.
   NetParameter net{};
   int64_t non_finite = 0;  // values that are NaN or infinite

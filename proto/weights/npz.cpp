@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "core/error.h"
 #include "core/half.h"
@@ -17,6 +18,7 @@
 #include "core/size.h"
 #include "core/text.h"
 #include "core/unpacking.h"
+#include "proto/weights/blob_name.h"
 #include "proto/weights/wide_numbers.h"
 
 namespace moka {
@@ -125,6 +127,19 @@ struct ZipCloser {
   void operator()(zip_file_t* file) const { zip_fclose(file); }
 };
 
+// A file without the directory at its end is cut, or no zip archive at all.
+[[noreturn]] void FailToOpen(int status, int64_t bytes, const std::string& path) {
+  if (status == ZIP_ER_NOZIP || status == ZIP_ER_INCONS) {
+    Fail(path, StrCat("not a .npz (it is no zip archive, or is cut short: it has ", bytes,
+                      " bytes and no directory at their end)"));
+  }
+  zip_error_t error;
+  zip_error_init_with_code(&error, status);
+  const std::string reason = Printable(zip_error_strerror(&error));
+  zip_error_fini(&error);
+  Fail(path, StrCat("not a .npz (a damaged zip archive: ", reason, ")"));
+}
+
 // Checks the size of all members together, as the archive's directory gives it.
 void CheckDirectory(zip_t* zip, int64_t bytes, const std::string& path) {
   Size unpacked = 0;
@@ -137,13 +152,43 @@ void CheckDirectory(zip_t* zip, int64_t bytes, const std::string& path) {
   CheckUnpackedBytes(path, bytes, unpacked.value());
 }
 
+// The size is what the directory claims: memory grows with what is really there.
 std::string ReadMember(zip_t* zip, zip_uint64_t index, int64_t bytes, const std::string& what) {
+  constexpr int64_t kStepBytes = int64_t{16} << 20;
   const std::unique_ptr<zip_file_t, ZipCloser> file(zip_fopen_index(zip, index, 0));
   if (file == nullptr) Fail(what, Printable(zip_strerror(zip)));
-  std::string content(static_cast<size_t>(bytes), '\0');
-  const zip_int64_t got = zip_fread(file.get(), content.data(), content.size());
-  if (got != bytes) Fail(what, StrCat("the zip ends inside it, after ", got, " of ", bytes, " bytes"));
+  std::string content;
+  for (int64_t have = 0; have < bytes;) {
+    content.resize(static_cast<size_t>(std::min(bytes, have + kStepBytes)));
+    const zip_int64_t got = zip_fread(file.get(), content.data() + have, content.size() - static_cast<size_t>(have));
+    if (got <= 0) Fail(what, StrCat("the zip ends inside it, after ", have, " of ", bytes, " bytes"));
+    have += got;
+  }
+  // The library holds the member to its checksum when it meets the end.
+  char more = 0;
+  const zip_int64_t got = zip_fread(file.get(), &more, 1);
+  if (got != 0) Fail(what, got > 0 ? "it is longer than the zip says" : Printable(zip_file_strerror(file.get())));
   return content;
+}
+
+std::map<std::string, NumpyArray> ArraysOf(zip_t* zip, int64_t bytes, const std::string& path) {
+  CheckDirectory(zip, bytes, path);
+  std::map<std::string, NumpyArray> arrays;
+  const zip_int64_t entries = zip_get_num_entries(zip, 0);
+  for (zip_int64_t i = 0; i < entries; ++i) {
+    zip_stat_t stat;
+    const auto index = static_cast<zip_uint64_t>(i);
+    if (zip_stat_index(zip, index, 0, &stat) != 0) Fail(path, Printable(zip_strerror(zip)));
+    std::string name = stat.name;
+    if (name.ends_with(".npy")) name.resize(name.size() - 4);
+    if (IsTorchCounter(name)) continue;
+    const std::string what = StrCat(path, ":", Printable(stat.name));
+    const std::string content = ReadMember(zip, index, static_cast<int64_t>(stat.size), what);
+    if (HoldsText(content)) continue;
+    NumpyArray array = ParseNpy(content, what);
+    if (!arrays.emplace(name, std::move(array)).second) Fail(what, "the array is there twice");
+  }
+  return arrays;
 }
 
 }  // namespace
@@ -191,23 +236,23 @@ std::map<std::string, NumpyArray> ReadNpz(const std::filesystem::path& path) {
   const std::unique_ptr<zip_t, ZipCloser> zip(zip_fdopen(file.fd(), 0, &status));
   const int64_t bytes = file.bytes();
   if (zip != nullptr) file.Release();
-  if (zip == nullptr) Fail(path.string(), "not a .npz (it is no zip archive)");
-  CheckDirectory(zip.get(), bytes, path.string());
-  std::map<std::string, NumpyArray> arrays;
-  const zip_int64_t entries = zip_get_num_entries(zip.get(), 0);
-  for (zip_int64_t i = 0; i < entries; ++i) {
-    zip_stat_t stat;
-    const auto index = static_cast<zip_uint64_t>(i);
-    if (zip_stat_index(zip.get(), index, 0, &stat) != 0) Fail(path.string(), Printable(zip_strerror(zip.get())));
-    std::string name = stat.name;
-    const std::string what = StrCat(path.string(), ":", Printable(name));
-    const std::string content = ReadMember(zip.get(), index, static_cast<int64_t>(stat.size), what);
-    if (HoldsText(content)) continue;
-    const NumpyArray array = ParseNpy(content, what);
-    if (name.ends_with(".npy")) name.resize(name.size() - 4);
-    arrays[name] = array;
+  if (zip == nullptr) FailToOpen(status, bytes, path.string());
+  return ArraysOf(zip.get(), bytes, path.string());
+}
+
+std::map<std::string, NumpyArray> NpzFromBytes(std::string_view bytes, const std::string& file) {
+  zip_error_t error;
+  zip_error_init(&error);
+  zip_source_t* source = zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error);
+  const std::unique_ptr<zip_t, ZipCloser> zip(source == nullptr ? nullptr
+                                                                : zip_open_from_source(source, ZIP_RDONLY, &error));
+  const int status = zip_error_code_zip(&error);
+  zip_error_fini(&error);
+  if (zip == nullptr) {
+    zip_source_free(source);
+    FailToOpen(status, std::ssize(bytes), file);
   }
-  return arrays;
+  return ArraysOf(zip.get(), std::ssize(bytes), file);
 }
 
 }  // namespace moka

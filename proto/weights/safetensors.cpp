@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -18,6 +17,7 @@
 #include "core/half.h"
 #include "core/size.h"
 #include "core/text.h"
+#include "proto/weights/blob_name.h"
 #include "proto/weights/wide_numbers.h"
 
 namespace moka {
@@ -208,20 +208,6 @@ bool ConvertValues(std::string_view dtype, std::string_view data, const std::str
   return dtype == "F16" || dtype == "BF16";
 }
 
-// "conv1/0" is blob 0 of conv1; a name without a number is blob 0 of its own.
-void SplitName(const std::string& name, NamedBlob& blob) {
-  blob.layer = name;
-  const size_t slash = name.rfind('/');
-  if (slash == std::string::npos || slash == 0) return;
-  int index = 0;
-  const auto [end, error] = std::from_chars(name.data() + slash + 1, name.data() + name.size(), index);
-  const bool canonical =
-      error == std::errc{} && end == name.data() + name.size() && std::to_string(index) == name.substr(slash + 1);
-  if (!canonical || index < 0) return;
-  blob.layer = name.substr(0, slash);
-  blob.index = index;
-}
-
 class SafetensorsReader {
  public:
   SafetensorsReader(std::string_view bytes, const std::string& file) : bytes_(bytes), file_(file) {}
@@ -232,7 +218,9 @@ class SafetensorsReader {
     Weights weights;
     weights.format = "safetensors";
     weights.metadata = std::move(header.metadata);
-    for (const Entry& entry : header.entries) weights.blobs.push_back(ReadTensor(entry));
+    for (const Entry& entry : header.entries) {
+      if (!IsTorchCounter(entry.name)) weights.blobs.push_back(ReadTensor(entry));
+    }
     return weights;
   }
 
@@ -306,7 +294,7 @@ class SafetensorsReader {
 
   NamedBlob ReadTensor(const Entry& entry) const {
     NamedBlob blob;
-    SplitName(entry.name, blob);
+    SplitBlobName(entry.name, blob);
     blob.shape = Shape(entry.shape);
     const std::string_view data =
         data_.substr(static_cast<size_t>(entry.offsets[0]), static_cast<size_t>(entry.offsets[1] - entry.offsets[0]));
@@ -331,12 +319,19 @@ Weights ReadSafetensors(std::string_view bytes, const std::string& file) {
 
 void WriteSafetensors(const std::filesystem::path& path, std::span<const NamedBlob> blobs,
                       const std::map<std::string, std::string>& metadata) {
+  WriteSafetensors(path, BlobNames(blobs), blobs, metadata);
+}
+
+void WriteSafetensors(const std::filesystem::path& path, std::span<const std::string> tensors,
+                      std::span<const NamedBlob> blobs, const std::map<std::string, std::string>& metadata) {
+  Require(tensors.size() == blobs.size(), "WriteSafetensors: a name a blob");
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   if (!metadata.empty()) header[std::string(kMetadata)] = metadata;
   Size offset = 0;
   std::set<std::string> names;
-  for (const NamedBlob& blob : blobs) {
-    const std::string name = StrCat(blob.layer, "/", blob.index);
+  for (size_t i = 0; i < blobs.size(); ++i) {
+    const NamedBlob& blob = blobs[i];
+    const std::string& name = tensors[i];
     if (!names.insert(name).second) throw Error(ErrorKind::kBadData, StrCat("two blobs are named \"", name, "\""));
     Require(blob.shape.Count() == static_cast<int64_t>(blob.values.size()),
             "WriteSafetensors: a blob's values fill its shape");

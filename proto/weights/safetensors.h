@@ -14,11 +14,14 @@
 
 namespace moka {
 
-// Errors: kBadData naming the tensor.
+// Counters of PyTorch (IsTorchCounter in blob_name.h) are passed over. Errors: kBadData naming the tensor.
 Weights ReadSafetensors(std::string_view bytes, const std::string& file);
 
 // Tensors "layer/index" of dtype F32, in the order given. Errors: kBadData on duplicate names.
 void WriteSafetensors(const std::filesystem::path& path, std::span<const NamedBlob> blobs,
                       const std::map<std::string, std::string>& metadata = {});
+// The same, with a name for each tensor.
+void WriteSafetensors(const std::filesystem::path& path, std::span<const std::string> tensors,
+                      std::span<const NamedBlob> blobs, const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace moka

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -16,6 +17,7 @@
 #include "proto/content.h"
 #include "proto/text/text_format.h"
 #include "proto/weights/blob_bytes.h"
+#include "proto/weights/blob_name.h"
 #include "proto/weights/caffemodel.h"
 #include "proto/weights/hdf5_file.h"
 #include "proto/weights/npz.h"
@@ -31,7 +33,7 @@ namespace fs = std::filesystem;
 constexpr int64_t kLimitBytes = int64_t{64} << 30;
 constexpr size_t kHeadBytes = 4096;
 constexpr int64_t kLargeBytes = int64_t{64} << 20;  // not read to say that it is an image
-constexpr std::string_view kExpected = "weights (.caffemodel, .caffemodel.h5 or .safetensors)";
+constexpr std::string_view kExpected = "weights (.caffemodel, .caffemodel.h5, .safetensors or .npz)";
 constexpr std::string_view kNetKey = "caffe_net";  // of safetensors' metadata
 constexpr std::string_view kGroup = "data";        // of Caffe's HDF5 layout
 constexpr std::string_view kDiffGroup = "diff";
@@ -91,8 +93,46 @@ Weights WeightsFromHdf5(const Hdf5Reader& reader, const std::string& file) {
   return weights;
 }
 
-// Counts and warns. Errors: kBadData for a file without weights and for a layer with blobs that is there twice.
-Weights Checked(Weights weights, const std::string& file) {
+// Arrays of NumPy by names as safetensors has them.
+Weights WeightsFromNpz(std::map<std::string, NumpyArray> arrays) {
+  Weights weights;
+  weights.format = "npz";
+  for (auto& [name, array] : arrays) {
+    NamedBlob& blob = weights.blobs.emplace_back();
+    SplitBlobName(name, blob);
+    blob.shape = array.shape;
+    blob.values = std::move(array.values);
+  }
+  return weights;
+}
+
+// A text as a literal of Python.
+std::string PythonText(const std::string& text) {
+  std::string quoted;
+  for (const char c : text) {
+    if (c == '\\' || c == '"') quoted += '\\';
+    quoted += c;
+  }
+  return StrCat("\"", Printable(quoted), "\"");
+}
+
+// To read a pickle is to run what it says: PyTorch itself converts it.
+[[noreturn]] void RefusePickle(const std::string& file) {
+  const std::string to = fs::path(file).replace_extension(".safetensors").string();
+  Error error(ErrorKind::kBadData, SourcePlace{.file = file},
+              StrCat("expected ", kExpected, ", but this is ", Describe(Content::kPickle), ", which is a program"),
+              "these three lines of Python convert it (to a file that moka import takes, where the net is PyTorch's):");
+  error.AddNote("import torch, safetensors.torch");
+  error.AddNote(StrCat("state = torch.load(", PythonText(file), ", map_location=\"cpu\", weights_only=True)"));
+  error.AddNote(
+      StrCat("safetensors.torch.save_file({k: v.clone() for k, v in state.get(\"state_dict\", state).items()}, ",
+             PythonText(to), ")"));
+  throw error;
+}
+
+// Counts, and warns or refuses. Errors: kBadData for a file without weights and for a layer with blobs that is there
+// twice.
+Weights Checked(Weights weights, const std::string& file, BadNumbers bad_numbers) {
   if (weights.blobs.empty()) {
     throw Error(ErrorKind::kBadData, SourcePlace{.file = file}, "the file holds no weights");
   }
@@ -105,7 +145,9 @@ Weights Checked(Weights weights, const std::string& file) {
   std::string where;
   weights.non_finite = CountNonFinite(weights.blobs, where);
   if (weights.non_finite > 0) {
-    LogWarning(StrCat(file, ": ", weights.non_finite, " weights are NaN or infinite (", where, ")"));
+    const std::string text = StrCat(weights.non_finite, " weights are NaN or infinite (", where, ")");
+    if (bad_numbers == BadNumbers::kRefused) throw Error(ErrorKind::kBadData, SourcePlace{.file = file}, text);
+    LogWarning(StrCat(file, ": ", text));
   }
   return weights;
 }
@@ -124,6 +166,7 @@ bool IsOfAnotherKind(Content content) {
     case Content::kUtf16Text:
     case Content::kHtml:
     case Content::kZip:
+    case Content::kPickle:
     case Content::kGzip:
     case Content::kImage:
     case Content::kLmdb:
@@ -148,28 +191,31 @@ void BlobToProto(const Shape& shape, std::span<const float> values, BlobProto* p
   proto->mutable_data()->Add(values.begin(), values.end());
 }
 
-Weights WeightsFromBytes(std::string_view bytes, const std::string& file) {
+Weights WeightsFromBytes(std::string_view bytes, const std::string& file, BadNumbers bad_numbers) {
   const Content content = RecognizeContent(bytes.substr(0, kHeadBytes));
-  if (content == Content::kSafetensors) return Checked(ReadSafetensors(bytes, file), file);
-  if (content == Content::kHdf5) return Checked(WeightsFromHdf5(Hdf5Reader(bytes, file), file), file);
+  if (content == Content::kPickle) RefusePickle(file);
+  if (content == Content::kSafetensors) return Checked(ReadSafetensors(bytes, file), file, bad_numbers);
+  if (content == Content::kHdf5) return Checked(WeightsFromHdf5(Hdf5Reader(bytes, file), file), file, bad_numbers);
+  if (content == Content::kNumpyZip) return Checked(WeightsFromNpz(NpzFromBytes(bytes, file)), file, bad_numbers);
   Weights weights;
   ReadAs(Content::kNetBinary, bytes, file, kExpected, [&] {
     RefuseLarge(static_cast<int64_t>(bytes.size()), file);
     weights = ReadCaffemodel(bytes, file);
   });
-  return Checked(std::move(weights), file);
+  return Checked(std::move(weights), file, bad_numbers);
 }
 
-Weights ReadWeights(const fs::path& path) {
+Weights ReadWeights(const fs::path& path, BadNumbers bad_numbers) {
   const std::string file = path.string();
   const Content content = RecognizeFile(path);
-  if (content == Content::kHdf5) return Checked(WeightsFromHdf5(Hdf5Reader(path), file), file);
+  if (content == Content::kHdf5) return Checked(WeightsFromHdf5(Hdf5Reader(path), file), file, bad_numbers);
+  if (content == Content::kNumpyZip) return Checked(WeightsFromNpz(ReadNpz(path)), file, bad_numbers);
   // Said before gigabytes are read.
   std::error_code code;
   const auto bytes = static_cast<int64_t>(fs::is_regular_file(path, code) ? fs::file_size(path, code) : 0);
   if (content != Content::kSafetensors) RefuseLarge(bytes, file);
   if (bytes > kLargeBytes && IsOfAnotherKind(content)) RefuseByHead(path, file);
-  return WeightsFromBytes(ReadFile(path, kLimitBytes), file);
+  return WeightsFromBytes(ReadFile(path, kLimitBytes), file, bad_numbers);
 }
 
 void WriteHdf5Weights(const fs::path& path, const NetParameter& net, std::span<const NamedBlob> blobs) {

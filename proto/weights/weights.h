@@ -1,4 +1,5 @@
-// Trained values in files: .caffemodel, .caffemodel.h5 and .safetensors, told apart by content, and .binaryproto means.
+// Trained values in files: .caffemodel, .caffemodel.h5, .safetensors and .npz, told apart by content, and .binaryproto
+// means.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +17,13 @@
 
 namespace moka {
 
+// What values that are NaN or infinite are: told in a warning that counts them, or an error that does.
+enum class BadNumbers : uint8_t { kWarned, kRefused };
+
 // Errors: kNoInput; kBadData naming the file, what it is if recognised, and the byte offset or the tensor; a
-// .caffemodel over protobuf's 2 GiB.
-Weights ReadWeights(const std::filesystem::path& path);
-Weights WeightsFromBytes(std::string_view bytes, const std::string& file);
+// .caffemodel over protobuf's 2 GiB; for a checkpoint of PyTorch, with the lines of Python that convert it.
+Weights ReadWeights(const std::filesystem::path& path, BadNumbers bad_numbers = BadNumbers::kWarned);
+Weights WeightsFromBytes(std::string_view bytes, const std::string& file, BadNumbers bad_numbers = BadNumbers::kWarned);
 
 // Caffe's HDF5 layout: float datasets data/LAYER/INDEX, and an empty group for a layer without blobs. A "/" in a
 // layer's name makes a group in a group. Errors: kBadData for a name HDF5 cannot hold.

@@ -1,9 +1,10 @@
 // Files that the program's verbs write and read back. The first byte says which: ranges of 8-bit inference, sizes of
-// records, a trace, the kernels of a run, what a zoo entry must come to.
+// records, a trace, the kernels of a run, a table of PyTorch's names, what a zoo entry must come to.
 #include "core/checksum.h"
 #include "core/text.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/input_file.h"
+#include "tools/exchange/torch_names.h"
 #include "tools/measure/calibration.h"
 #include "tools/measure/trace_files.h"
 #include "tools/train/record_sizes.h"
@@ -27,6 +28,7 @@ void ReadOne(char what, std::string_view text) {
   static InputFile expected(kExpectedFile);
   switch (what) {
     case 'q': ReadQuantization(file.Write(text)); return;
+    case 'n': TorchNamesFromText(text, "names"); return;
     case 't': JoinTraces({file.Write(text)}, {}); return;
     case 's':
       sizes.Write(text);

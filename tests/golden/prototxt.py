@@ -47,10 +47,15 @@ def _substitute(text, values):
     return re.sub(r"\$\{([^}]*)\}", value, text)
 
 
+def _is_repeated(field):
+    """Protobuf 7 has `is_repeated` and no `label` any more, Debian's has the reverse."""
+    return field.is_repeated if hasattr(field, "is_repeated") else field.label == FieldDescriptor.LABEL_REPEATED
+
+
 def _substitute_all(message, values):
     """Replaces ${x} in every string field of a message and of its parts."""
     for field, content in message.ListFields():
-        repeated = field.label == FieldDescriptor.LABEL_REPEATED
+        repeated = _is_repeated(field)
         if field.type == FieldDescriptor.TYPE_MESSAGE:
             for part in content if repeated else [content]:
                 _substitute_all(part, values)
@@ -79,7 +84,7 @@ def _set_path(message, path, text):
     for name in parents:
         message = getattr(message, name)
     field = message.DESCRIPTOR.fields_by_name[last]
-    if field.label == FieldDescriptor.LABEL_REPEATED:
+    if _is_repeated(field):
         del getattr(message, last)[:]
         getattr(message, last).append(_typed(field, text))
     else:

@@ -254,6 +254,17 @@ def he(depth, version, ends, **fields):
     return Model(lambda: resnet(depth, version), he_outputs(ends), is_he=True, **fields)
 
 
+def he_50(make):
+    return Model(make, he_outputs(("2c", "3d", "4f", "5c")), is_he=True)
+
+
+def densenet(depth):
+    return Model(getattr(torchvision.models, f"densenet{depth}"), {
+        "features.pool0": "pool1:pool1", "features.transition1": "transition2/pool:pool2",
+        "features.transition2": "transition3/pool:pool3", "features.transition3": "transition4/pool:pool4",
+        "features.norm5": "conv5/scale:conv5/bn", "": "fc:fc"})
+
+
 def own(make, outputs, **fields):
     return Model(make, outputs, source="tests/golden/zoo_modules.py", **fields)
 
@@ -293,10 +304,9 @@ MODELS = {
                                            "": "logits:logits"}, size=32),
     "clothing_resnet": own(clothing_resnet, {"1": "pool1:pool1", "2": "res1_relu:res1", "5": "res4_relu:res4",
                                              "": "fc:fc"}, size=112),
-    "densenet121": Model(torchvision.models.densenet121, {
-        "features.pool0": "pool1:pool1", "features.transition1": "transition2/pool:pool2",
-        "features.transition2": "transition3/pool:pool3", "features.transition3": "transition4/pool:pool4",
-        "features.norm5": "conv5/scale:conv5/bn", "": "fc:fc"}),
+    "densenet121": densenet(121),
+    "densenet169": densenet(169),
+    "densenet201": densenet(201),
     "googlenet": inception(normalised=False),
     "googlenet_bn": inception(normalised=True),
     "lenet": own(lenet, {"1": "pool1:pool1", "3": "pool2:pool2", "": "ip2:ip2"}, size=28, channels=1),
@@ -314,6 +324,7 @@ MODELS = {
     "resnet101_v15": he(101, "1.5", ("2c", "3d", "4b22", "5c")),
     "resnet152": he(152, "1", ("2c", "3b7", "4b35", "5c")),
     "resnet152_v15": he(152, "1.5", ("2c", "3b7", "4b35", "5c")),
+    "resnext50": he_50(torchvision.models.resnext50_32x4d),
     "squeezenet10": Model(torchvision.models.squeezenet1_0, {
         "features.2": "pool1:pool1", "features.6": "pool4:pool4", "features.11": "pool8:pool8",
         "features.12": "fire9/concat:fire9", "classifier": "pool10:pool10"}, size=227),
@@ -322,4 +333,5 @@ MODELS = {
         "features.12": "fire9/concat:fire9", "classifier": "pool10:pool10"}, size=227),
     "vgg16": vgg(16, (4, 9, 16, 23, 30)),
     "vgg19": vgg(19, (4, 9, 18, 27, 36)),
+    "wide_resnet50": he_50(torchvision.models.wide_resnet50_2),
 }

@@ -35,6 +35,8 @@ const ZooNet kDerived[] = {
     {"cifar10_resnet56", 32, 3, 853018, 853018},
     {"clothing_resnet", 96, 3, 1230058, 1230058},
     {"densenet121", 224, 3, 7978856, 7978856},
+    {"densenet169", 224, 3, 14149480, 14149480},
+    {"densenet201", 224, 3, 20013928, 20013928},
     {"googlenet_bn", 224, 3, 13385816, 7005832},
     {"mnist_fast", 28, 1, 57744, 57744},
     {"mnist_autoencoder", 28, 1, 2837314, 1418280, 2837314},
@@ -46,9 +48,11 @@ const ZooNet kDerived[] = {
     {"resnet18", 224, 3, 11689512, 11689512},
     {"resnet34", 224, 3, 21797672, 21797672},
     {"resnet50_v15", 224, 3, 25557032, 25557032},
+    {"resnext50", 224, 3, 25028904, 25028904},
     {"squeezenet10", 227, 3, 1248424, 1248424},
     {"squeezenet11", 227, 3, 1235496, 1235496},
     {"vgg19", 224, 3, 143667240, 143667240},
+    {"wide_resnet50", 224, 3, 68883240, 68883240},
 };
 
 BuiltNet Build(const ZooNet& zoo, const std::string& file, Phase phase, const std::string& stage = {}) {

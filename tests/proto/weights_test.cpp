@@ -176,7 +176,7 @@ TEST(Caffemodel, RefusesStructuresThatAreTooDeepOrNotOurs) {
 TEST(WrongKinds, AreNamed) {
   EXPECT_THAT(
       ErrorIn(""),
-      HasSubstr("w: expected weights (.caffemodel, .caffemodel.h5 or .safetensors), but this is an empty file"));
+      HasSubstr("w: expected weights (.caffemodel, .caffemodel.h5, .safetensors or .npz), but this is an empty file"));
   EXPECT_THAT(ErrorIn("name: 'net' layer { }"), HasSubstr("but this is a text file"));
   EXPECT_THAT(ErrorIn(std::string("\x89HDF\r\n\x1a\n\0\0", 10)), HasSubstr("w: the HDF5 file cannot be read: "));
   EXPECT_THAT(ErrorIn("version https://git-lfs.github.com/spec/v1\n"), HasSubstr("Git LFS pointer"));
@@ -190,6 +190,33 @@ TEST(WrongKinds, AreNamed) {
   empty.set_name("nothing");
   empty.add_layer()->set_name("l");
   EXPECT_THAT(ErrorIn(empty.SerializeAsString()), HasSubstr("the file holds no weights"));
+}
+
+// Checkpoints of PyTorch begin so: a zip whose first member is a pickle, or the pickle of a number before others.
+TEST(WrongKinds, APickleIsRefusedWithWhatConvertsIt) {
+  std::string zip("PK\x03\x04\x00\x00\x08\x08", 8);
+  zip.resize(26, '\0');
+  zip += std::string("\x10\x00\x00\x00", 4) + "archive/data.pkl";
+  for (const std::string& bytes : {zip, std::string("\x80\x02\x8a\nl\xfc\x9c", 7), std::string("\x80\x04\x95", 3)}) {
+    const std::vector<Error> errors = ErrorsOf([&] { WeightsFromBytes(bytes, "a \"b\".pth"); });
+    ASSERT_EQ(errors.size(), 1U);
+    EXPECT_EQ(errors[0].kind(), ErrorKind::kBadData);
+    EXPECT_THAT(errors[0].text(), HasSubstr("a pickle of Python, as PyTorch writes it"));
+    ASSERT_EQ(errors[0].notes().size(), 3U);
+    EXPECT_EQ(errors[0].notes()[0], "import torch, safetensors.torch");
+    EXPECT_THAT(errors[0].notes()[1], HasSubstr(R"(torch.load("a \"b\".pth", map_location="cpu", weights_only=True))"));
+    EXPECT_THAT(errors[0].notes()[2], testing::EndsWith(R"("a \"b\".safetensors"))"));
+  }
+}
+
+TEST(SafetensorsFormat, PassesOverTheCountersOfPyTorch) {
+  const Weights weights = WeightsFromBytes(
+      Safetensors(
+          R"({"bn1.num_batches_tracked":{"dtype":"I64","shape":[],"data_offsets":[0,8]},"bn1.bias":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}} )",
+          12),
+      "w");
+  ASSERT_EQ(weights.blobs.size(), 1U);
+  EXPECT_EQ(weights.blobs[0].layer, "bn1.bias");
 }
 
 TEST(SafetensorsFormat, ReadsOtherFloats) {

@@ -36,7 +36,6 @@ constexpr std::array kVerbMeanings = {
     Word{"show", "moka model show"},
     Word{"plot", "moka model draw; a run draws its curves itself, in plots/"},
     Word{"draw", "moka model draw"},
-    Word{"import", "moka data import"},
     Word{"create", "moka data import"},
     Word{"dataset", "moka data"},
     Word{"models", "moka zoo list"},

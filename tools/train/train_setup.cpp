@@ -27,6 +27,7 @@
 #include "proto/text/text_format.h"
 #include "tools/cli/device_choice.h"
 #include "tools/cli/version.h"
+#include "tools/exchange/torch_names.h"
 #include "tools/measure/auto_precision.h"
 #include "tools/nets/checkpoint_source.h"
 #include "tools/nets/models_folder.h"
@@ -102,14 +103,18 @@ void ResolveSolverWeights(SolverParameter& solver) {
   }
 }
 
-// Collects the card beside the solver, which says what the net is for, and the names of its classes, which inference
-// shows: they go into the run's config/ too.
+// Collects the card beside the solver, which says what the net is for, the names that PyTorch has for its weights, and
+// the names of its classes, which inference shows: they go into the run's config/ too.
 void CollectCardAndNames(const fs::path& folder, TrainSetup& setup) {
   std::error_code code;
   const fs::path card = folder / kModelCardFile;
   if (fs::exists(fs::symlink_status(card, code))) {
     (void)ReadModelCard(card);  // a mistake in it is told before the training, not after
     setup.net_files.emplace_back(kModelCardFile, ReadTextFile(card, "a model's card"));
+  }
+  const fs::path torch = folder / kTorchNamesFile;
+  if (fs::exists(fs::symlink_status(torch, code))) {
+    setup.net_files.emplace_back(kTorchNamesFile, ReadTextFile(torch, "a table of names"));
   }
   std::vector<std::string> names;
   if (fs::exists(fs::symlink_status(folder / "labels.txt", code))) {

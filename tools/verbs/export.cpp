@@ -1,10 +1,12 @@
 // moka export: a trained net as a file that other programs run.
+#include <array>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,12 +14,21 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "optim/checkpoint/net_weights.h"
+#include "optim/checkpoint/weights_file.h"
+#include "proto/nets/caffe_net.h"
+#include "proto/nets/net_file.h"
+#include "proto/weights/safetensors.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/print.h"
 #include "tools/cli/version.h"
 #include "tools/exchange/onnx_export.h"
+#include "tools/exchange/torch_import.h"
+#include "tools/exchange/torch_weights.h"
 #include "tools/infer/source.h"
 #include "tools/nets/checkpoint_source.h"
+#include "tools/nets/models_folder.h"
+#include "tools/nets/net_source.h"
 #include "tools/verbs/exported_model.h"
 
 namespace moka {
@@ -25,17 +36,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Errors: kUsage for a format that is not written, with where its weights come from instead.
-void CheckFormat(const std::string& format) {
-  if (format == "onnx") return;
-  const bool is_of_weights = format == "safetensors" || format == "caffe" || format == "npz" || format == "torch-names";
-  throw Error(ErrorKind::kUsage, {}, StrCat("--to ", Printable(format), ": there is one format, onnx"),
-              is_of_weights ? "moka model convert RUN FILE writes weights alone, as .safetensors, .caffemodel or .h5"
-                            : DidYouMean(format, {"onnx"}));
-}
-
-// NAME.onnx, where NAME is the run's, the model's folder's or the net's file's.
-fs::path DefaultFile(const Arguments& arguments, const InferSource& source) {
+// The file's name without its ending where --out does not say it: the run's, the model's folder's or the net's file's.
+std::string DefaultName(const Arguments& arguments, const InferSource& source) {
   const std::string word = arguments.Has("model") ? arguments.Get("model") : arguments.positionals.at(0);
   const std::optional<NamedRun> run = FindNamedRun(word, arguments.Get("runs", "runs"));
   std::error_code code;
@@ -47,11 +49,12 @@ fs::path DefaultFile(const Arguments& arguments, const InferSource& source) {
   } else if (source.net.extension() == ".prototxt" && source.card.has_name() && !fs::is_regular_file(word, code)) {
     name = source.card.name();
   }
-  return name + ".onnx";
+  return name;
 }
 
-std::map<std::string, std::string> MetadataOf(const InferSource& source, const ExportedModel& model) {
-  std::map<std::string, std::string> metadata = {{"net", model.net->param.name()},
+std::map<std::string, std::string> MetadataOf(const InferSource& source, const NetParameter& net,
+                                              const nlohmann::json& preprocessing) {
+  std::map<std::string, std::string> metadata = {{"net", net.name()},
                                                  {"weights", fs::path(source.weights).filename().string()}};
   const ModelCard& card = source.card;
   if (card.has_title()) metadata["title"] = card.title();
@@ -62,7 +65,7 @@ std::map<std::string, std::string> MetadataOf(const InferSource& source, const E
     return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   };
   if (!source.names.empty()) metadata["labels"] = text_of(source.names);
-  if (!model.preprocessing.is_null()) metadata["preprocessing"] = text_of(model.preprocessing);
+  if (!preprocessing.is_null()) metadata["preprocessing"] = text_of(preprocessing);
   return metadata;
 }
 
@@ -105,14 +108,7 @@ void PrintReport(const Report& report, bool as_json) {
         Join(report.inputs, ", "), Join(report.outputs, ", "));
 }
 
-int RunExport(const Arguments& arguments) {
-  CheckFormat(arguments.Get("to", "onnx"));
-  if (!arguments.Has("model") && arguments.positionals.empty()) {
-    throw Error(ErrorKind::kUsage, {}, "missing argument: a run, a model folder or a deploy prototxt",
-                "see moka export --help");
-  }
-  const InferSource source = InferSourceOf(arguments);
-  arguments.WillRead({"labels"});  // they are in every file that has some
+int ToOnnx(const Arguments& arguments, const InferSource& source, const fs::path& file) {
   OnnxOptions options;
   options.opset = arguments.Int("opset", kUsualOpset, kFirstOpset, kLastOpset);
   options.producer_version = Version();
@@ -121,11 +117,11 @@ int RunExport(const Arguments& arguments) {
   const bool is_apart = arguments.Has("external");
   const bool is_dry = arguments.Has("dry-run");
   const bool as_json = arguments.Has("json");
-  Report report{.file = arguments.Get("out", DefaultFile(arguments, source).string()), .opset = options.opset};
+  Report report{.file = file, .opset = options.opset};
   arguments.RefuseUnread();
 
   const std::unique_ptr<ExportedModel> model = ModelForExport(source, batch);
-  options.metadata = MetadataOf(source, *model);
+  options.metadata = MetadataOf(source, model->net->param, model->preprocessing);
   if (prepares && !model->preparation) {
     throw Error(ErrorKind::kUsage, {}, "--with-preprocess is for nets whose input is a picture of 1 or 3 channels",
                 "leave it out: the input goes in as it is");
@@ -141,33 +137,170 @@ int RunExport(const Arguments& arguments) {
   return 0;
 }
 
+struct WeightsReport {
+  fs::path file;
+  size_t tensors = 0;
+  int64_t values = 0;
+  std::string names;  // whose
+  std::string deploy = {};
+};
+
+int64_t ValuesOf(const std::vector<NamedBlob>& blobs) {
+  int64_t values = 0;
+  for (const NamedBlob& blob : blobs) values += std::ssize(blob.values);
+  return values;
+}
+
+void PrintWeights(const WeightsReport& report, bool is_dry, bool as_json) {
+  if (as_json) {
+    nlohmann::json json = {{"file", report.file.string()},
+                           {"tensors", report.tensors},
+                           {"values", report.values},
+                           {"names", report.names},
+                           {"written", !is_dry}};
+    if (!report.deploy.empty()) json["deploy"] = report.deploy;
+    return PrintJson(json);
+  }
+  const char* done = is_dry ? "would write" : "wrote";
+  Print("{} {}: {} tensors, {} values, by names of {}\n", done, report.file.string(), report.tensors, report.values,
+        report.names);
+  if (!report.deploy.empty()) Print("{} {}: the net\n", done, report.deploy);
+}
+
+// Weights by the net's own names; what a file of weights is follows from its name.
+int ToWeights(const Arguments& arguments, const InferSource& source, const fs::path& file) {
+  const std::string format = arguments.Get("to");
+  const bool is_dry = arguments.Has("dry-run");
+  const bool as_json = arguments.Has("json");
+  WeightsReport report{.file = file};
+  if (format == "caffe") report.deploy = arguments.Get("deploy");
+  arguments.RefuseUnread();
+  CheckWeightsFile(file);
+  const std::unique_ptr<ExportedWeights> weights = WeightsForExport(source);
+  const std::vector<NamedBlob> blobs = WeightsOf(weights->net->blobs, weights->store);
+  report.tensors = blobs.size();
+  report.values = ValuesOf(blobs);
+  report.names = weights->net->param.name();
+  std::map<std::string, std::string> metadata = MetadataOf(source, weights->net->param, weights->preprocessing);
+  AddNetToMetadata(weights->net->param, metadata);
+  if (!is_dry) WriteWeightsFile(file, weights->net->param, blobs, metadata);
+  if (!is_dry && !report.deploy.empty()) WriteFileAtomically(report.deploy, NetToText(CaffeNet(weights->net->param)));
+  PrintWeights(report, is_dry, as_json);
+  return 0;
+}
+
+// Safetensors by the names of a module of PyTorch.
+int ToTorchNames(const Arguments& arguments, const InferSource& source, const fs::path& file) {
+  const bool is_dry = arguments.Has("dry-run");
+  const bool as_json = arguments.Has("json");
+  const fs::path net =
+      arguments.Has("net") ? FindConfig(PathOfWord(arguments.Get("net")).string(), "train_val.prototxt") : source.net;
+  arguments.RefuseUnread();
+  const TorchNames names = TorchNamesFor(net, source.card.name());
+  RefuseOtherNet(names);
+  if (WeightsFormatOf(file) != WeightsFormat::kSafetensors)
+    throw Error(ErrorKind::kUsage, {},
+                StrCat("--to torch-names writes a .safetensors, not ", Printable(file.string())));
+  CheckWeightsFile(file);
+  const std::unique_ptr<ExportedWeights> weights = WeightsForExport(source);
+  const ToTorch torch = BlobsToTorch(names, WeightsOf(weights->net->blobs, weights->store), weights->net->blobs);
+  std::map<std::string, std::string> metadata =
+      MetadataOf(source, weights->net->param, TorchPreprocessingOf(weights->preprocessing));
+  metadata["format"] = "pt";
+  metadata["module"] = names.module;
+  if (!is_dry) WriteSafetensors(file, torch.tensors, torch.blobs, metadata);
+  PrintWeights({.file = file, .tensors = torch.blobs.size(), .values = ValuesOf(torch.blobs), .names = names.module},
+               is_dry, as_json);
+  return 0;
+}
+
+// A format: what the files are, and who writes them.
+struct ExportFormat {
+  std::string_view name;
+  std::string_view ending;
+  std::string_view is;
+  int (*write)(const Arguments&, const InferSource&, const fs::path& file);
+};
+
+constexpr std::array kFormats = {
+    ExportFormat{"onnx", ".onnx", "a net with its weights (the default)", ToOnnx},
+    ExportFormat{"safetensors", ".safetensors", "weights by LAYER/INDEX", ToWeights},
+    ExportFormat{"caffe", ".caffemodel", "weights for BVLC Caffe", ToWeights},
+    ExportFormat{"npz", ".npz", "arrays of NumPy by LAYER/INDEX", ToWeights},
+    ExportFormat{"torch-names", ".torch.safetensors", "weights by PyTorch's names", ToTorchNames},
+};
+
+// Errors: kUsage for a format that is not written.
+const ExportFormat& FormatOf(const std::string& name) {
+  std::vector<std::string> names;
+  for (const ExportFormat& format : kFormats) {
+    if (format.name == name) return format;
+    names.emplace_back(format.name);
+  }
+  throw Error(ErrorKind::kUsage, {}, StrCat("--to ", Printable(name), ": the formats are ", Join(names, ", ")),
+              DidYouMean(name, names));
+}
+
+// --out of another format's ending would be read as that by whoever is given the file.
+void CheckEnding(const ExportFormat& format, const fs::path& file) {
+  if (format.write != ToWeights) return;
+  const std::string name = file.filename().string();
+  const bool is_hdf5 = format.name == "caffe" && name.ends_with(".h5");
+  if (name.ends_with(format.ending) || is_hdf5) return;
+  throw Error(ErrorKind::kUsage, {},
+              StrCat("--to ", format.name, " writes a ", format.ending, ", and --out says ", Printable(file.string())));
+}
+
+int RunExport(const Arguments& arguments) {
+  const ExportFormat& format = FormatOf(arguments.Get("to", "onnx"));
+  if (!arguments.Has("model") && arguments.positionals.empty()) {
+    throw Error(ErrorKind::kUsage, {}, "missing argument: a run, a model folder or a deploy prototxt",
+                "see moka export --help");
+  }
+  const InferSource source = InferSourceOf(arguments);
+  arguments.WillRead({"labels"});  // they are in every file that has some
+  const fs::path file = arguments.Get("out", StrCat(DefaultName(arguments, source), format.ending));
+  CheckEnding(format, file);
+  return format.write(arguments, source, file);
+}
+
+std::string FormatsText() {
+  std::vector<std::string> texts;
+  for (const ExportFormat& format : kFormats) texts.push_back(StrCat(format.name, ": ", format.is));
+  return Join(texts, "; ");
+}
+
 }  // namespace
 
 Verb ExportVerb() {
   Verb verb;
   verb.name = "export";
-  verb.summary = "a trained net as an ONNX file, which other programs run";
-  verb.usage = "RUN|MODEL|DEPLOY.prototxt --to onnx [--flags]";
+  verb.summary = "a trained net, or its weights, as a file for other programs";
+  verb.usage = "RUN|MODEL|DEPLOY.prototxt --to FORMAT [--flags]";
   verb.examples = {"moka export runs/latest --to onnx",
                    "moka export models/lenet --weights lenet.caffemodel --to onnx --out lenet.onnx",
-                   "moka export lenet-0001@best --to onnx --opset 17 --with-preprocess"};
-  verb.options = {{"to", "FORMAT", "onnx (the default)"},
-                  {"out", "FILE", "where it goes (default: NAME.onnx here)"},
-                  {"opset", "N", "version of ONNX's ops, 11 to 22 (default 13)"},
-                  {"weights", "FILES", ".safetensors or .caffemodel (default: a run's best checkpoint)"},
-                  {"model", "FILE", "deploy or training prototxt; a run beside it gives its weights"},
-                  {"runs", "FOLDER", "where runs lie (default runs)"},
-                  {"batch", "N", "for this number of images alone (default: any number)"},
-                  {"with-preprocess", "", "the file takes pixels of 0 to 255, R,G,B or grey, and does the rest"},
-                  {"external", "", "weights go into FILE.data (they do above 2 GB in any case)"},
-                  {"labels", "FILE", "class names for the file, one a line (default: labels.txt beside the net)"},
-                  {"mean", "VALUES",
-                   "how pictures go in, over net and card: B,G,R or a file; --scale X, --resize HxW, --resize-short N"},
-                  {"scale", "X", ""},
-                  {"resize", "HxW", ""},
-                  {"resize-short", "N", ""},
-                  {"dry-run", "", "say what would be written, or why it cannot be"},
-                  {"json", "", "print as JSON"}};
+                   "moka export lenet-0001@best --to onnx --opset 17 --with-preprocess",
+                   "moka export resnet18-0001 --to torch-names"};
+  verb.options = {
+      {"to", "FORMAT", FormatsText()},
+      {"out", "FILE", "where it goes (default: NAME.onnx here, or another ending)"},
+      {"net", "MODEL", "the model of the zoo whose names.torch.tsv counts", '\0', "--to torch-names"},
+      {"deploy", "FILE", "the net as a prototxt too", '\0', "--to caffe"},
+      {"opset", "N", "version of ONNX's ops, 11 to 22 (default 13)", '\0', "--to onnx"},
+      {"weights", "FILES", ".safetensors, .caffemodel or .npz (default: a run's best checkpoint)"},
+      {"model", "FILE", "deploy or training prototxt; a run beside it gives its weights"},
+      {"runs", "FOLDER", "where runs lie (default runs)"},
+      {"batch", "N", "for this number of images alone (default: any number)", '\0', "--to onnx"},
+      {"with-preprocess", "", "the file takes pixels of 0 to 255, R,G,B or grey, and does the rest", '\0', "--to onnx"},
+      {"external", "", "weights go into FILE.data (they do above 2 GB in any case)", '\0', "--to onnx"},
+      {"labels", "FILE", "class names for the file, one a line (default: labels.txt beside the net)"},
+      {"mean", "VALUES",
+       "how pictures go in, over net and card: B,G,R or a file; --scale X, --resize HxW, --resize-short N"},
+      {"scale", "X", ""},
+      {"resize", "HxW", ""},
+      {"resize-short", "N", ""},
+      {"dry-run", "", "say what would be written, or why it cannot be"},
+      {"json", "", "print as JSON"}};
   verb.computes = false;
   verb.run = RunExport;
   verb.takes_fields = TakenFields::kOfNet;

@@ -144,17 +144,26 @@ nlohmann::json PreprocessingOf(const PictureWay& way, const std::string& input, 
   return json;
 }
 
-void ReadPictureWay(const InferSource& source, const NetParameter& net, const NetParameter& deploy,
-                    ExportedModel& model) {
+bool DrawsNoise(const NetParameter& net) {
+  return std::ranges::any_of(net.layer(),
+                             [](const LayerParameter& layer) { return TraitsOf(layer).data == DataKind::kNoise; });
+}
+
+// How pictures go into a net whose first input is one.
+struct PictureInputOf {
+  std::string input;
+  Shape sample;
+  PictureWay way;
+};
+
+std::optional<PictureInputOf> ReadPictureWay(const InferSource& source, const NetParameter& net,
+                                             const NetParameter& deploy, const BuiltNet& built) {
   const std::string input = ImageInput(deploy).top(0);
-  const auto top = model.net->tops.find(input);
-  if (top == model.net->tops.end()) return;
-  const Shape shape = model.net->data.empty() ? Shape{} : model.net->data.front().types.front().shape;
-  if (shape.rank() != 4 || (shape[1] != 1 && shape[1] != 3)) return;
+  if (!built.tops.contains(input)) return {};
+  const Shape shape = built.data.empty() ? Shape{} : built.data.front().types.front().shape;
+  if (shape.rank() != 4 || (shape[1] != 1 && shape[1] != 3)) return {};
   const Shape sample = shape.Erased(0);
-  const PictureWay way = PictureWayOf(source, net, deploy, sample);
-  model.preprocessing = PreprocessingOf(way, input, sample);
-  model.preparation = PreparationOf(way, input, sample);
+  return PictureInputOf{input, sample, PictureWayOf(source, net, deploy, sample)};
 }
 
 }  // namespace
@@ -171,8 +180,7 @@ ExportedNet ExportedModel::Net() const {
 std::unique_ptr<ExportedModel> ModelForExport(const InferSource& source, int64_t batch) {
   auto model = std::make_unique<ExportedModel>();
   NetParameter net = InferNet(source);
-  const auto draws = [](const LayerParameter& layer) { return TraitsOf(layer).data == DataKind::kNoise; };
-  const bool is_generator = std::ranges::any_of(net.layer(), draws);
+  const bool is_generator = DrawsNoise(net);
   TakeNoiseFromOutside(net);
   model->batch = batch > 0 ? batch : kTwoBatches[0];
   const Shape input = InputShapeOf(source, net, model->batch);
@@ -184,7 +192,12 @@ std::unique_ptr<ExportedModel> ModelForExport(const InferSource& source, int64_t
   AddBlobs(model->net->blobs, kExportSeed, model->store);
   LoadTrainedWeights(source.weights, model->net->blobs, model->store);
   for (const std::string& name : model->store.Names()) model->parameters += model->store.type(name).shape.Count();
-  if (!is_generator) ReadPictureWay(source, net, DeployNet(net, input), *model);
+  const std::optional<PictureInputOf> picture =
+      is_generator ? std::nullopt : ReadPictureWay(source, net, DeployNet(net, input), *model->net);
+  if (picture) {
+    model->preprocessing = PreprocessingOf(picture->way, picture->input, picture->sample);
+    model->preparation = PreparationOf(picture->way, picture->input, picture->sample);
+  }
   PrepareForExport(model->net->graph, model->store);
   if (model->other) PrepareForExport(model->other->graph, model->store);
   if (model->other && !HaveOneStructure(model->net->graph, model->other->graph)) {
@@ -194,6 +207,49 @@ std::unique_ptr<ExportedModel> ModelForExport(const InferSource& source, int64_t
                 "--batch N exports it for one number of images");
   }
   return model;
+}
+
+nlohmann::json TorchPreprocessingOf(const nlohmann::json& preprocessing) {
+  if (preprocessing.is_null()) return preprocessing;
+  nlohmann::json json = preprocessing;
+  const bool is_grey = preprocessing.at("channels") == "grey";
+  const bool is_bgr = preprocessing.at("channels") == "BGR";
+  const double scale = preprocessing.at("scale").get<double>();
+  // A number a channel of a field that may have one for all, or none; "mean" may be a text, of an image.
+  const auto numbers_of = [&](const char* field, double none) {
+    std::vector<double> numbers(is_grey ? 1 : 3, none);
+    if (!json.contains(field) || !json[field].is_array()) return numbers;
+    for (size_t c = 0; c < numbers.size(); ++c) numbers[c] = json[field][json[field].size() == 1 ? 0 : c].get<double>();
+    if (is_bgr) std::ranges::reverse(numbers);
+    return numbers;
+  };
+  constexpr double kLargestPixel = 255;
+  std::vector<double> means = numbers_of("mean", 0);
+  std::vector<double> deviations = numbers_of("std", 1);
+  for (double& mean : means) mean /= kLargestPixel;
+  for (double& deviation : deviations) deviation /= kLargestPixel * scale;
+  json["pixels"] = "0..1";
+  if (!is_grey) json["channels"] = "RGB";
+  json["formula"] = "(pixel - mean) / std";
+  if (!json.contains("mean") || json["mean"].is_array()) json["mean"] = means;
+  json["std"] = deviations;
+  json.erase("scale");
+  return json;
+}
+
+std::unique_ptr<ExportedWeights> WeightsForExport(const InferSource& source) {
+  auto weights = std::make_unique<ExportedWeights>();
+  NetParameter net = InferNet(source);
+  const bool is_generator = DrawsNoise(net);
+  TakeNoiseFromOutside(net);
+  const Shape input = InputShapeOf(source, net, 1);
+  weights->net.emplace(BuildFor(net, input, 1, true));
+  AddBlobs(weights->net->blobs, kExportSeed, weights->store);
+  LoadTrainedWeights(source.weights, weights->net->blobs, weights->store);
+  const std::optional<PictureInputOf> picture =
+      is_generator ? std::nullopt : ReadPictureWay(source, net, DeployNet(net, input), *weights->net);
+  if (picture) weights->preprocessing = PreprocessingOf(picture->way, picture->input, picture->sample);
+  return weights;
 }
 
 }  // namespace moka

@@ -30,6 +30,19 @@ struct ExportedModel {
   ExportedNet Net() const;
 };
 
+// The blobs of a net for inference, as a file of weights holds them. `net` has its layers in the order of its text.
+struct ExportedWeights {
+  ParameterStore store;
+  std::optional<BuiltNet> net;
+  nlohmann::json preprocessing;  // as above
+};
+
+// The same way of pictures as PyTorch's modules have it: pixels of 0 to 1, channels R, G, B.
+nlohmann::json TorchPreprocessingOf(const nlohmann::json& preprocessing);
+
+// Errors: those of reading and building the net and of loading its weights.
+std::unique_ptr<ExportedWeights> WeightsForExport(const InferSource& source);
+
 // `batch` 0: any number of images. Noise that a net draws becomes an input. Errors: those of reading and building the
 // net and of loading its weights; kConfig for a net that cannot be built for any number of images, or has no output.
 std::unique_ptr<ExportedModel> ModelForExport(const InferSource& source, int64_t batch);

@@ -245,7 +245,7 @@ Verb QuantiseVerb() {
                    "moka test runs/latest --int8 runs/latest/config/net.int8.json",
                    "moka quantise runs/latest --dry-run"};
   verb.options = {{"model", "FILE", "training prototxt (Caffe's spelling)"},
-                  {"weights", "FILES", ".safetensors or .caffemodel (default: a run's best checkpoint, or its last)"},
+                  {"weights", "FILES", ".safetensors, .caffemodel or .npz (default: a run's best checkpoint, or its last)"},
                   {"runs", "FOLDER", "where runs lie (default runs)"},
                   {"batches", "N", "batches of training data to measure (default: 16)"},
                   {"iterations", "N", "batches of test data to compare on (default: the data once)"},

@@ -150,6 +150,7 @@ TEST_F(CliTest, WordsOfOtherToolsHaveHints) {
   const std::string lenet = StrCat("train '", MOKA_SOURCE_DIR, "/models/lenet' ");
   for (const auto& [line, hint] :
        std::vector<std::pair<std::string, std::string>>{{"predict", "moka infer"},
+                                                        {"export", "moka export --help"},
                                                         {"val", "moka test"},
                                                         {lenet + "epochs=3", "max_epochs"},
                                                         {lenet + "lr=0.1", "base_lr"},

@@ -77,6 +77,7 @@ class EveryVerbTest : public CliTest {
                         "net: \"conv.prototxt\" base_lr: 0.01 lr_policy: \"fixed\" max_iter: 2 display: 1 test_iter: 1 "
                         "test_interval: 2 random_seed: 1\n");
     fs::create_directories(folder_ / "noise");
+    fs::create_directories(folder_ / "torch");
     WriteFileAtomically(folder_ / "noise/train_val.prototxt", kNoise);
     WriteFileAtomically(folder_ / "noise/solver.prototxt",
                         "net: \"train_val.prototxt\" base_lr: 0.01 lr_policy: \"fixed\" max_iter: 1 random_seed: 1\n");
@@ -92,6 +93,11 @@ class EveryVerbTest : public CliTest {
     Must("train conv_solver.prototxt --run conv --device cpu");
     Must("train noise --device cpu");
     Must("model convert conv-0001@last conv.caffemodel");
+    WriteFileAtomically(folder_ / "torch/train_val.prototxt", kConvolutions);
+    WriteFileAtomically(folder_ / "torch/names.torch.tsv",
+                        "@module\tConvolutions\nconv.weight\tconv/0\nconv.bias\tconv/1\nfc.weight\tip/0\tclasses\n"
+                        "fc.bias\tip/1\tclasses\n");
+    Must("export conv-0001 --to torch-names --net torch --out conv.torch.safetensors");
   }
 
   static const std::map<std::string, std::string>& Words() {
@@ -125,6 +131,7 @@ class EveryVerbTest : public CliTest {
         {"extract_features", "conv.caffemodel conv.prototxt ip made_features 1 lmdb"},
         {"frechet", "conv-0001 drawn drawn --blob ip"},
         {"generate", "noise-0001 --count 1 --out made_generated"},
+        {"import", "conv.torch.safetensors --net torch --out made_import.safetensors"},
         {"infer", "conv-0001 drawn"},
         {"launch", "-n 2 --nodes 1 --sbatch made.sbatch --dry-run -- train solver.prototxt"},
         {"model check", "net.prototxt"},

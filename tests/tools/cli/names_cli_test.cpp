@@ -108,6 +108,7 @@ TEST_F(NamesTest, OfLayersBlobsNetsAndClasses) {
                                   "time hostile.prototxt --iterations 1 --warmup 0 --json",
                                   "export hostile-0001 --out hostile.onnx",
                                   "export hostile-0001 --out hostile.onnx --json",
+                                  "export hostile-0001 --to npz --out hostile.npz",
                                   "model show hostile.prototxt",
                                   "model check hostile.prototxt",
                                   "model check hostile.prototxt --json",
@@ -147,6 +148,13 @@ TEST_F(NamesTest, InErrorsAboutThem) {
   Shown(StrCat("test hostile-0001@", h), {66});
   Shown(StrCat("infer conv-0001 ", f), {66});
   Shown(StrCat("export ", f), {64, 66});
+  Shown(StrCat("import ", f, " --net torch"), {66});
+  Shown(StrCat("import conv.torch.safetensors --net ", f), {66});
+  Shown(StrCat("export hostile-0001 --to ", h), {64});
+  WriteFileAtomically(folder_ / "torch" / "names.torch.tsv", StrCat("@module\t", kHostile, "\na\tb/0\n"));
+  Shown("import conv.torch.safetensors --net torch", {78});
+  WriteFileAtomically(folder_ / "torch" / "names.torch.tsv", StrCat("@module\tm\n", kHostileBytes, "\tb/0\n"));
+  Shown("import conv.torch.safetensors --net torch", {65, 78});
   Shown(StrCat("explain layer ", h), {64});
   Shown(StrCat("zoo info ", h), {64, 66});
   Shown(StrCat("data import ", f, " made_none"), {64, 66});

@@ -34,7 +34,9 @@ const std::string& Zeros(int window) {
 
 const std::string kInfer = "infer --model deploy.prototxt --weights w.safetensors ";
 const std::vector<std::string> kPicture = {"data import list:in.txt o", "data check list:in.txt", kInfer + "@"};
-const std::vector<std::string> kWeights = {"model convert @ o.safetensors"};
+const std::vector<std::string> kWeights = {"model convert @ o.safetensors", "import @ --net torch --out o.safetensors"};
+const std::vector<std::string> kArrays = {"compare deploy.prototxt @", "model convert @ o.safetensors",
+                                          "import @ --net torch --out o.safetensors"};
 const std::vector<std::string> kJsons = {"data import coco:@,. o", "data check coco:@,.", kInfer + "p.png --int8 @",
                                          "trace @", "simulate deploy.prototxt --topology t --times @"};
 const std::vector<std::string> kTexts = {"data import list:@ o",
@@ -71,25 +73,25 @@ std::vector<Lie> PackedLies() {
        [](const fs::path& f) {
          Put(f, Zip({{"a.npy", Zeros(-15), 512U << 20U}}));
        },
-       {"compare deploy.prototxt @"}},
+       kArrays},
       {"npz of one member a thousand times",
        [](const fs::path& f) {
          const std::string head = NpyHead("|u1", StrCat("(", 60 * kMiB, ",)"));
          Put(f, Zip({{"a.npy", Deflated(head, 60 * kMiB, -15), static_cast<uint32_t>(60 * kMiB + std::ssize(head))}},
                     1000));
        },
-       {"compare deploy.prototxt @"}},
+       kArrays},
       {"npz of a lying shape",
        [](const fs::path& f) {
          const std::string head = NpyHead("<f4", "(1000000000, 1000000)");
          Put(f, Zip({{"a.npy", Deflated(head, 10, -15), static_cast<uint32_t>(head.size() + 10)}}));
        },
-       {"compare deploy.prototxt @"}},
+       kArrays},
       {"npz that claims 4 GiB",
        [](const fs::path& f) {
          Put(f, Zip({{"a.npy", Deflated("", 10, -15), 0xFFFFFFF0U}}));
        },
-       {"compare deploy.prototxt @"}},
+       kArrays},
       {"gzip bomb",
        [](const fs::path& f) { Put(f, Zeros(31)); },
        {"data vocabulary @ o.txt", "data import cifar10:@ o", "data import tar:@ o", "data import shards:@ o",
@@ -390,6 +392,9 @@ class HostileData : public CliTest {
     put("labels.idx", Big(0x801, 4) + Big(10, 4) + std::string(10, '\0'));
     put("coco.json",
         R"({"images":[{"id":1,"file_name":"p.jpg"}],"categories":[{"id":1,"name":"a"}],"annotations":[{"id":1,"image_id":1,"category_id":1,"bbox":[0,0,1,1]}]})");
+    fs::create_directories(folder_ / "torch");
+    fs::copy(folder_ / "deploy.prototxt", folder_ / "torch/train_val.prototxt", fs::copy_options::overwrite_existing);
+    put("torch/names.torch.tsv", "@module\tm\nfc.weight\tip/0\nfc.bias\tip/1\n");
     NamedBlob weight{.layer = "ip", .index = 0, .shape = Shape({2, 4}), .values = std::vector<float>(8)};
     NamedBlob bias{.layer = "ip", .index = 1, .shape = Shape({2}), .values = std::vector<float>(2)};
     WriteSafetensors(folder_ / "w.safetensors", std::vector<NamedBlob>{weight, bias}, {});

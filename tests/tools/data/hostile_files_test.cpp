@@ -54,6 +54,8 @@ const std::vector<Input>& Inputs() {
       {infer + " p.png --mean @", {}, ".binaryproto"},
       {infer + " p.png --int8 @"},
       {"model convert @ o.safetensors"},
+      {"import @ --net torch --out o.safetensors"},
+      {"import w.safetensors --net @ --out o.safetensors"},
       {"model convert w.safetensors o.caffemodel --model @"},
       {"compare deploy.prototxt @"},
       {"compare @ b.npz"},
@@ -121,6 +123,9 @@ class HostileFiles : public CliTest {
           "net: 'train.prototxt' base_lr: 0.1 lr_policy: 'fixed' max_iter: 4 snapshot: 2 display: 1");
     fs::create_directories(folder_ / "ImageSets" / "Main");
     Write("ImageSets/Main/s.txt", "p\n");
+    fs::create_directories(folder_ / "torch");
+    fs::copy(folder_ / "deploy.prototxt", folder_ / "torch/train_val.prototxt", fs::copy_options::overwrite_existing);
+    Write("torch/names.torch.tsv", "@module\tm\nfc.weight\tip/0\nfc.bias\tip/1\n");
     Write("pairs.txt", "p.png p.xml\n");
     Write("p.txt", "p.png 0\n");
     Write("p", "p 1\n");

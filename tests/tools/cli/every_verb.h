@@ -92,6 +92,7 @@ class EveryVerbTest : public CliTest {
     Must("train conv_solver.prototxt --run conv --device cpu");
     Must("train noise --device cpu");
     Must("model convert conv-0001@last conv.caffemodel");
+    Must("export conv-0001 --to onnx --out made_import.onnx");
   }
 
   static const std::map<std::string, std::string>& Words() {
@@ -125,6 +126,7 @@ class EveryVerbTest : public CliTest {
         {"extract_features", "conv.caffemodel conv.prototxt ip made_features 1 lmdb"},
         {"frechet", "conv-0001 drawn drawn --blob ip"},
         {"generate", "noise-0001 --count 1 --out made_generated"},
+        {"import", "made_import.onnx --out made_net"},
         {"infer", "conv-0001 drawn"},
         {"launch", "-n 2 --nodes 1 --sbatch made.sbatch --dry-run -- train solver.prototxt"},
         {"model check", "net.prototxt"},
@@ -158,7 +160,8 @@ class EveryVerbTest : public CliTest {
         {"convert_imageset", "made_imageset*"}, {"data import", "made_import*"},
         {"data shuffle", "made_shuffle*"},      {"data split", "made_split"},
         {"data table", "made_table"},           {"extract_features", "made_features*"},
-        {"generate", "made_generated"}};
+        {"generate", "made_generated"},
+        {"import", "made_net"}};
     return undo;
   }
 

@@ -51,7 +51,7 @@ std::string NumberText(float value) {
   if (std::isnan(value)) throw Error(ErrorKind::kConfig, "it calculates with a constant that is no number");
   if (std::isinf(value)) return value > 0 ? "inf" : "(-inf)";
   std::array<char, 32> digits{};
-  const char* end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+  char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
   const std::string text(digits.data(), end);
   return value < 0 ? StrCat("(", text, ")") : text;
 }

@@ -29,13 +29,13 @@ struct OnnxFile {
   std::string name;  // for messages
   int64_t ir_version = 0;
   int64_t opset = 0;
-  std::string producer;
-  std::string graph_name;
-  std::vector<onnx::NodeProto> nodes;  // only those that outputs need
-  std::map<std::string, OnnxConstant> constants;
-  std::vector<OnnxPort> inputs;
-  std::vector<OnnxPort> outputs;
-  std::map<std::string, std::string> metadata;
+  std::string producer = {};
+  std::string graph_name = {};
+  std::vector<onnx::NodeProto> nodes = {};  // only those that outputs need
+  std::map<std::string, OnnxConstant> constants = {};
+  std::vector<OnnxPort> inputs = {};
+  std::vector<OnnxPort> outputs = {};
+  std::map<std::string, std::string> metadata = {};
   int64_t rounded = 0;  // constants of float64
 };
 

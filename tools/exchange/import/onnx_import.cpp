@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "layers/net/net.h"
 #include "tools/exchange/import/fold.h"
 #include "tools/exchange/import/onnx_import_op.h"
 #include "tools/exchange/import/onnx_patterns.h"
@@ -20,6 +21,8 @@ namespace {
 // Primes, so that hardly a dimension is the number of images by chance.
 constexpr int64_t kTwoBatches[] = {61, 67};
 constexpr size_t kMostNames = 200;
+constexpr size_t kMostReasons = 1000;
+constexpr int64_t kMostNodes = 50'000;  // each is built by itself
 
 // What cannot be imported, nodes of one reason together.
 class Refusals {
@@ -29,7 +32,7 @@ class Refusals {
     for (auto& [text, nodes] : all_) {
       if (text == reason) return nodes.push_back(NameOf(node));
     }
-    all_.emplace_back(reason, std::vector<std::string>{NameOf(node)});
+    if (all_.size() < kMostReasons) all_.emplace_back(reason, std::vector<std::string>{NameOf(node)});
   }
 
   // Errors: an ErrorList, if there is any.
@@ -89,6 +92,11 @@ Ints DimsOfInput(const OnnxFile& file, const OnnxPort& input, const ImportOption
     if (is_open) dims[i] = batch;
     if (dims[i] == 0) fail("has a dimension of 0");
   }
+  Size bytes = sizeof(float);
+  for (const int64_t dim : dims) {
+    if (bytes.value() > kMaxValueBytes / dim) fail("has more bytes than any memory");
+    bytes = bytes * dim;
+  }
   return dims;
 }
 
@@ -136,12 +144,13 @@ class Importer {
     const bool is_known = std::ranges::all_of(
         node.input(), [&](const std::string& input) { return input.empty() || values_.contains(input); });
     try {
-      if (is_known && FoldNode(node)) return;
+      if (is_known && FoldNode(node)) return CheckOutputs(node);
       if (row == nullptr) throw Error(ErrorKind::kConfig, "has no form in layers here");
       if (!is_known) return;  // what it reads is refused already
       CheckTypes(node, *row);
       ImportNode reading(node, file_.opset, values_, net_);
       row->read(reading);
+      CheckOutputs(node);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kConfig && error.kind() != ErrorKind::kBadData) throw;
       refusals.Add(node, error.text() == "has no form in layers here" ? error.text()
@@ -149,16 +158,23 @@ class Importer {
     }
   }
 
-  static void CheckTypes(const onnx::NodeProto& node, const OnnxImportOp& row, const ImportValues& values) {
+  // Each output that the node has is there now.
+  void CheckOutputs(const onnx::NodeProto& node) const {
+    for (const std::string& output : node.output()) {
+      if (!output.empty() && !values_.contains(output))
+        throw Error(ErrorKind::kConfig, StrCat("it gives \"", Printable(output), "\", which no layer does"));
+    }
+  }
+
+  void CheckTypes(const onnx::NodeProto& node, const OnnxImportOp& row) const {
     if (row.takes_whole) return;
     for (const std::string& input : node.input()) {
       if (input.empty()) continue;
-      const ImportValue& value = values.at(input);
+      const ImportValue& value = values_.at(input);
       if (value.is_whole && value.constant == nullptr)
         throw Error(ErrorKind::kConfig, StrCat("it calculates with the whole numbers of \"", Printable(input), "\""));
     }
   }
-  void CheckTypes(const onnx::NodeProto& node, const OnnxImportOp& row) const { CheckTypes(node, row, values_); }
 
   // Computes a node of constants, and shapes of any value. False for a node that is none, or that is not computed.
   bool FoldNode(const onnx::NodeProto& node) {
@@ -328,6 +344,10 @@ void CheckShapes(const OnnxFile& file, const ImportOptions& options) {
 ImportedNet ImportOnnx(OnnxFile file, const ImportOptions& options) {
   CheckShapes(file, options);
   SimplifyOnnx(file);
+  if (std::ssize(file.nodes) > kMostNodes) {
+    throw Error(ErrorKind::kBadData, SourcePlace{.file = file.name},
+                StrCat("the graph has ", file.nodes.size(), " nodes; the limit is ", kMostNodes));
+  }
   const bool is_open = HasOpenBatch(file, options) && !options.batch;
   Importer importer(file, true);
   importer.Run(options, options.batch.value_or(kTwoBatches[0]));

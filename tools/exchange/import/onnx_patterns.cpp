@@ -54,12 +54,11 @@ class Patterns {
   void Apply() {
     for (Node& node : file_.nodes) {
       if (!node.domain().empty() && node.domain() != "ai.onnx") continue;
-      const std::string& type = node.op_type();
-      if (type == "Mul") TryProducts(node);
-      if (type == "Add") TryLayerNorm(node);
-      if (type == "Add") TryBias(node);
-      if (type == "Gemm") TryFlatten(node);
-      if (type == "Cast") TryIndex(node);
+      try {
+        Try(node);
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::kConfig) throw;  // an attribute of a wrong type is told at its node, later
+      }
     }
     RemoveUnneeded();
   }
@@ -74,10 +73,17 @@ class Patterns {
     for (const OnnxPort& output : file_.outputs) readers_[output.name].push_back(nullptr);
   }
 
+  // Inputs that a node of the type has; what has others is left alone.
+  static bool HasInputs(const Node& node) {
+    static const std::set<std::string> two = {"Add", "Div", "MatMul", "Mul", "Pow", "Sub"};
+    const bool is_convolution = node.op_type() == "Conv" || node.op_type() == "ConvTranspose";
+    return two.contains(node.op_type()) ? node.input_size() == 2 : node.input_size() >= (is_convolution ? 2 : 1);
+  }
   // The node of this type that makes the value; null for another one.
   Node* Maker(const std::string& value, const std::string& type) const {
     const auto found = makers_.find(value);
     if (found == makers_.end() || found->second->op_type() != type || found->second->output_size() != 1) return nullptr;
+    if (!HasInputs(*found->second)) return nullptr;
     const std::string& domain = found->second->domain();
     return domain.empty() || domain == "ai.onnx" ? found->second : nullptr;
   }
@@ -119,6 +125,15 @@ class Patterns {
     attribute.set_name(name);
     attribute.set_type(onnx::AttributeProto::FLOAT);
     attribute.set_f(static_cast<float>(value));
+  }
+
+  void Try(Node& node) {
+    const std::string& type = node.op_type();
+    if (type == "Mul") TryProducts(node);
+    if (type == "Add") TryLayerNorm(node);
+    if (type == "Add") TryBias(node);
+    if (type == "Gemm") TryFlatten(node);
+    if (type == "Cast") TryIndex(node);
   }
 
   void TryProducts(Node& node) {
@@ -305,19 +320,30 @@ class Patterns {
 
   // InnerProduct flattens by itself.
   void TryFlatten(Node& node) {
-    const Node* flatten = node.input_size() > 0 ? OwnMaker(node.input(0), "Flatten") : nullptr;
+    if (node.input_size() < 2) return;
+    const Node* flatten = OwnMaker(node.input(0), "Flatten");
     if (flatten == nullptr || NodeAttributes(*flatten).Int("axis", 1) != 1) return;
     if (NodeAttributes(node).Int("transA", 0) != 0 || Constant(node.input(1)) == nullptr) return;
     node.set_input(0, flatten->input(0));
   }
 
+  // The type that a Cast makes; 0 where it does not say one.
+  static int64_t ToOf(const Node& node) {
+    for (const onnx::AttributeProto& attribute : node.attribute()) {
+      if (attribute.name() == "to") return attribute.i();
+    }
+    return 0;
+  }
+
   // Numbers of rows that are only looked up need no rounding.
   void TryIndex(Node& node) {
-    const int64_t to = NodeAttributes(node).Int("to", 0);
+    if (node.input_size() != 1 || node.output_size() != 1) return;
+    const int64_t to = ToOf(node);
     if (to != onnx::TensorProto::INT64 && to != onnx::TensorProto::INT32) return;
     for (const Node* reader : readers_[node.output(0)]) {
-      if (reader == nullptr || reader->op_type() != "Gather" || reader->input(1) != node.output(0)) return;
-      if (reader->input(0) == node.output(0)) return;
+      const bool looks_up = reader != nullptr && reader->op_type() == "Gather" && reader->input_size() == 2 &&
+                            reader->input(1) == node.output(0) && reader->input(0) != node.output(0);
+      if (!looks_up) return;
     }
     Become(node, "WholeNumbers", {node.input(0)});
   }

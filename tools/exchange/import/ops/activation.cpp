@@ -84,7 +84,7 @@ void ReadPRelu(ImportNode& n) {
     layer.mutable_prelu_param()->set_channel_shared(true);
     return n.Give(layer, {n.In(0)}, {{Shape{}, {*ScalarOf(slope)}}});
   }
-  const std::optional<OperandAxes> axes = slope == nullptr ? std::nullopt : OperandAxesOf(x, *slope);
+  const std::optional<OperandAxes> axes = slope == nullptr || slope->is_whole ? std::nullopt : OperandAxesOf(x, *slope);
   if (axes && axes->axis == 1 && axes->count == 1) return n.Give(layer, {n.In(0)}, {{axes->shape, slope->floats}});
   n.Give(FormulaOf("select(gt(x0,0),x0,x1*x0)"), {n.In(0), n.In(1)});
 }

@@ -25,6 +25,7 @@ LayerBlob Turned(const OnnxTensor& matrix, bool is_turned, float factor) {
 // One number for each of `outputs`, times a factor; nothing for a constant of another shape.
 std::optional<LayerBlob> BiasOf(const OnnxTensor& constant, int64_t outputs, float factor) {
   const int64_t count = CountOf(constant.dims);
+  if (constant.is_whole) return std::nullopt;
   const bool is_row = constant.dims.empty() || constant.dims.back() == count;
   if (!is_row || (count != 1 && count != outputs)) return std::nullopt;
   std::vector<float> values(static_cast<size_t>(outputs));

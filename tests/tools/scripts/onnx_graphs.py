@@ -179,6 +179,12 @@ def graphs():
     made["matmul of values"] = model([node("MatMul", "x b")], {"x": ("N", 2, 3, 6), "b": ("N", 2, 6, 4)}), {}
     made["matmul spread"] = model([node("MatMul", "x b")], {"x": (2, 2, 3, 6), "b": (2, 1, 6, 4)}), {}
 
+    made |= {f"einsum {equation}": (model([node("Einsum", "x b", equation=equation)], {"x": left, "b": right}), {})
+             for equation, left, right in (("bid,bjd->bij", ("N", 3, 5), ("N", 4, 5)), ("bhij, bjhd -> bihd", ("N", 2, 3, 4), ("N", 4, 2, 5)))}
+    held = {"a": floats(3, 4), "w": floats(4, 5), "i": ints(2, 0, 1)}
+    made["constants are multiplied"] = model([node("MatMul", "a w", "p"), node("Gather", "p i", "q"), node("Add", "x q")],
+                                             {"x": ("N", 3, 5)}, constants=held), {}
+
     statistics = {"s": floats(4, low=0.5, high=1), "b": floats(4), "m": floats(4), "v": floats(4, low=0.5, high=1)}
     made["batch norm"] = model([node("BatchNormalization", "x s b m v", epsilon=1e-3)], {"x": IMAGE}, constants=statistics), {}
     made["layer norm"] = model([node("LayerNormalization", "x s b", epsilon=1e-6)], {"x": IMAGE},

@@ -104,13 +104,25 @@ std::optional<Ints> ListOf(const Folded& f, size_t i, std::string_view attribute
   return std::nullopt;
 }
 
-std::optional<std::vector<OnnxTensor>> Fold(const Folded& node) {
+namespace {
+
+// Null if there is none.
+FoldFunction FunctionOf(const onnx::NodeProto& node) {
   for (const std::span<const FoldRow> rows : {FoldMoves(), FoldNumbers()}) {
     for (const FoldRow& row : rows) {
-      if (node.node.op_type() == row.type) return row.fold(node);
+      if (node.op_type() == row.type) return row.fold;
     }
   }
-  return std::nullopt;
+  return nullptr;
+}
+
+}  // namespace
+
+bool IsFolded(const onnx::NodeProto& node) { return FunctionOf(node) != nullptr; }
+
+std::optional<std::vector<OnnxTensor>> Fold(const Folded& node) {
+  const FoldFunction function = FunctionOf(node.node);
+  return function == nullptr ? std::nullopt : std::optional(function(node));
 }
 
 }  // namespace moka

@@ -50,6 +50,8 @@ std::span<const FoldRow> FoldNumbers();
 
 // Nothing for an op that is not computed here. Errors: kConfig for what ONNX does not allow.
 std::optional<std::vector<OnnxTensor>> Fold(const Folded& node);
+// Whether it would be computed, were its inputs constants.
+bool IsFolded(const onnx::NodeProto& node);
 
 // Shared by both files of rows.
 int64_t CountOf(const Ints& dims);

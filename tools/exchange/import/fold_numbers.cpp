@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/size.h"
 #include "core/text.h"
 #include "proto/onnx.pb.h"
 #include "tools/exchange/import/fold.h"
@@ -15,6 +16,8 @@ namespace moka {
 namespace {
 
 using Tensors = std::vector<OnnxTensor>;
+
+constexpr int64_t kStepsAnElement = 64;  // of a product's sum, as long as an element of the budget
 
 [[noreturn]] void Fail(const std::string& text) { throw Error(ErrorKind::kConfig, text); }
 
@@ -254,7 +257,33 @@ Tensors FoldReduceProd(const Folded& f) {
   return {WholeTensor(keeps ? Ints(x.dims.size(), 1) : Ints{}, {product})};
 }
 
+// [..,M,K] times [K,N].
+Tensors FoldMatMul(const Folded& f) {
+  const OnnxTensor& a = f.x(0);
+  const OnnxTensor& b = f.x(1);
+  const bool fits = !a.is_whole && !b.is_whole && !a.dims.empty() && b.dims.size() == 2 && a.dims.back() == b.dims[0];
+  if (!fits) Fail("its constants are no matrices that go together");
+  const int64_t inner = b.dims[0];
+  const int64_t columns = b.dims[1];
+  OnnxTensor y{.name = {}, .dims = a.dims};
+  y.dims.back() = columns;
+  const int64_t rows = inner == 0 ? 0 : CountOf(a.dims) / inner;
+  f.budget.Take((Size(rows) * columns * std::max<int64_t>(1, inner / kStepsAnElement)).value());
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) {
+      double sum = 0;
+      for (int64_t k = 0; k < inner; ++k) {
+        sum += static_cast<double>(a.floats[static_cast<size_t>(i * inner + k)]) *
+               static_cast<double>(b.floats[static_cast<size_t>(k * columns + j)]);
+      }
+      y.floats.push_back(static_cast<float>(sum));
+    }
+  }
+  return {std::move(y)};
+}
+
 constexpr FoldRow kNumbers[] = {{"Add", FoldAdd},
+                                {"MatMul", FoldMatMul},
                                 {"Sub", FoldSub},
                                 {"Mul", FoldMul},
                                 {"Div", FoldDiv},

@@ -145,7 +145,8 @@ class Importer {
         node.input(), [&](const std::string& input) { return input.empty() || values_.contains(input); });
     try {
       if (is_known && FoldNode(node)) return CheckOutputs(node);
-      if (row == nullptr) throw Error(ErrorKind::kConfig, "has no form in layers here");
+      if (row == nullptr && (is_known || !IsFolded(node)))
+        throw Error(ErrorKind::kConfig, "has no form in layers here");
       if (!is_known) return;  // what it reads is refused already
       CheckTypes(node, *row);
       ImportNode reading(node, file_.opset, values_, net_);

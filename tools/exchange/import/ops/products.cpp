@@ -1,5 +1,7 @@
 // Products of matrices: with constants they are InnerProduct, whose weights are [num_output, K]; else MatMul.
 #include <algorithm>
+#include <cctype>
+#include <map>
 #include <utility>
 
 #include "core/text.h"
@@ -117,8 +119,87 @@ void ReadMatMul(ImportNode& n) {
   n.Give(MatMulLayer(false, false, 1), {left, right});
 }
 
+// The labels of an equation of two operands: "bid,bjd->bij".
+struct Equation {
+  std::string left;
+  std::string right;
+  std::string result;
+};
+
+Equation EquationOf(const ImportNode& n) {
+  std::string text = n.attributes().Text("equation", "");
+  std::erase(text, ' ');
+  const size_t comma = text.find(',');
+  const size_t arrow = text.find("->");
+  const bool is_plain = comma != std::string::npos && arrow != std::string::npos && comma < arrow;
+  if (!is_plain || n.proto().input_size() != 2) n.Refuse(StrCat("its equation is \"", Printable(text), "\""));
+  Equation e{text.substr(0, comma), text.substr(comma + 1, arrow - comma - 1), text.substr(arrow + 2)};
+  for (const std::string* labels : {&e.left, &e.right, &e.result}) {
+    std::string sorted = *labels;
+    std::ranges::sort(sorted);
+    const bool are_letters =
+        std::ranges::all_of(sorted, [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; });
+    if (!are_letters || std::ranges::adjacent_find(sorted) != sorted.end())
+      n.Refuse(StrCat("its equation is \"", Printable(text), "\""));
+  }
+  if (e.left.size() != n.x(0).dims.size() || e.right.size() != n.x(1).dims.size())
+    n.Refuse("its equation has other axes than its inputs");
+  return e;
+}
+
+// The axes of a blob brought into the order of these labels, and joined into one axis a group.
+std::string Grouped(ImportNode& n, const std::string& blob, const std::string& labels,
+                    const std::vector<std::string>& groups) {
+  Ints perm;
+  Ints dims;
+  for (const std::string& group : groups) {
+    int64_t size = 1;
+    for (const char label : group) {
+      perm.push_back(static_cast<int64_t>(labels.find(label)));
+      size *= n.net().DimsOf(blob)[labels.find(label)];
+    }
+    dims.push_back(size);
+  }
+  if (perm.size() != labels.size()) n.Refuse("it sums one operand alone");
+  return Reshaped(n, Permuted(n, blob, perm), dims);
+}
+
+// Labels of both operands and the result number the matrices, those of one operand and the result are rows and columns,
+// those of both operands alone are summed.
+void ReadEinsum(ImportNode& n) {
+  const Equation e = EquationOf(n);
+  const auto in = [](const std::string& labels, char c) { return labels.find(c) != std::string::npos; };
+  std::string items;
+  std::string sums;
+  std::string rows;
+  std::string columns;
+  std::map<char, int64_t> sizes;
+  for (size_t i = 0; i < e.left.size(); ++i) {
+    const char c = e.left[i];
+    sizes[c] = n.x(0).dims[i];
+    (in(e.right, c) ? (in(e.result, c) ? items : sums) : rows) += c;
+  }
+  for (size_t i = 0; i < e.right.size(); ++i) {
+    const char c = e.right[i];
+    if (in(e.left, c) && sizes[c] != n.x(1).dims[i]) n.Refuse(StrCat("its operands differ along ", c));
+    sizes[c] = n.x(1).dims[i];
+    if (!in(e.left, c)) columns += c;
+  }
+  const std::string made = items + rows + columns;
+  Ints dims;
+  for (const char c : made) dims.push_back(sizes[c]);
+  Ints perm;
+  for (const char c : e.result) perm.push_back(static_cast<int64_t>(made.find(c)));
+  if (perm.size() != made.size() || !std::ranges::all_of(e.result, [&](char c) { return in(made, c); }))
+    n.Refuse("it sums one operand alone");
+  const std::string left = Grouped(n, n.In(0), e.left, {items, rows, sums});
+  const std::string right = Grouped(n, n.In(1), e.right, {items, sums, columns});
+  GivePermuted(n, Reshaped(n, n.Add(MatMulLayer(false, false, 1), {left, right}), dims), perm);
+}
+
 }  // namespace
 
+OnnxImportOp ImportEinsum() { return {.types = {"Einsum"}, .read = ReadEinsum}; }
 OnnxImportOp ImportGemm() { return {.types = {"Gemm"}, .read = ReadGemm}; }
 OnnxImportOp ImportMatMul() { return {.types = {"MatMul", "MatMulBias"}, .read = ReadMatMul}; }
 

@@ -132,7 +132,7 @@ class Importer {
  private:
   // Elements: as many as the file has, several times over, as constants are turned and cut, and some for shapes.
   static int64_t BudgetOf(const OnnxFile& file) {
-    constexpr int64_t kLeast = int64_t{1} << 24;
+    constexpr int64_t kLeast = int64_t{1} << 22;
     Size elements = kLeast;
     for (const auto& [name, constant] : file.constants) elements += Size(4) * CountOf(constant->dims);
     return elements.value();

@@ -21,7 +21,7 @@ constexpr double kNear = 1e-4;  // of constants that exporters write with few di
 
 // Computes what needs no input. What cannot be computed is told when the node is turned into layers.
 void FoldConstants(OnnxFile& file) {
-  constexpr int64_t kElements = int64_t{1} << 24;
+  constexpr int64_t kElements = int64_t{1} << 22;
   FoldBudget budget(kElements);
   for (const Node& node : file.nodes) {
     const bool is_main = node.domain().empty() || node.domain() == "ai.onnx";
@@ -138,7 +138,7 @@ class Patterns {
 
   void TryProducts(Node& node) {
     if (node.input_size() != 2) return;
-    if (!TrySwish(node) && !TryGelu(node)) TryShares(node);
+    if (!TrySwish(node) && !TryGelu(node) && !TryLrn(node)) TryShares(node);
   }
 
   // x * Sigmoid(x), x * Sigmoid(beta * x).
@@ -197,6 +197,46 @@ class Patterns {
       return true;
     }
     return false;
+  }
+
+  // x * (1 + alpha * the mean of squares around it)^-beta: what the exporter makes of an LRN within channels.
+  bool TryLrn(Node& node) {
+    for (int i = 0; i < 2; ++i) {
+      const std::string x = node.input(1 - i);
+      const Node* power = OwnMaker(node.input(i), "Pow");
+      const Node* sum = power == nullptr ? nullptr : OwnMaker(power->input(0), "Add");
+      const std::optional<std::string> scaled = sum == nullptr ? std::nullopt : Beside(*sum, 1);
+      const Node* product = scaled ? OwnMaker(*scaled, "Mul") : nullptr;
+      if (product == nullptr || !Number(power->input(1))) continue;
+      for (int j = 0; j < 2; ++j) {
+        const Node* mean = OwnMaker(product->input(j), "AveragePool");
+        const std::optional<double> alpha = Number(product->input(1 - j));
+        const Node* square = mean == nullptr || !alpha ? nullptr : OwnMaker(mean->input(0), "Mul");
+        if (square == nullptr || square->input(0) != x || square->input(1) != x) continue;
+        const std::optional<int64_t> size = SizeAround(*mean);
+        if (!size) continue;
+        const double beta = -*Number(power->input(1));
+        Become(node, "LrnWithinChannels", {x});
+        SetFloat(node, "alpha", *alpha);
+        SetFloat(node, "beta", beta);
+        onnx::AttributeProto& attribute = *node.add_attribute();
+        attribute.set_name("size");
+        attribute.set_type(onnx::AttributeProto::INT);
+        attribute.set_i(*size);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // The side of the square of pixels around each that a pooling takes the mean of, pads counted.
+  static std::optional<int64_t> SizeAround(const Node& pool) {
+    const NodeAttributes a(pool);
+    const Ints kernel = a.List("kernel_shape");
+    if (kernel.size() != 2 || kernel[0] < 1 || kernel[0] % 2 == 0 || kernel[1] != kernel[0]) return std::nullopt;
+    const bool is_around = a.List("pads") == Ints(4, kernel[0] / 2) && a.List("strides", {1, 1}) == Ints{1, 1} &&
+                           a.Int("count_include_pad", 0) != 0 && a.Int("ceil_mode", 0) == 0;
+    return is_around ? std::optional(kernel[0]) : std::nullopt;
   }
 
   // An AveragePool times a constant for each window: what Caffe's divisor is made of.

@@ -163,7 +163,12 @@ OnnxTensorReader::Beside& OnnxTensorReader::FileBeside(const std::string& name, 
                 "copy it there: the model is no use without it");
   }
   if (!IsBelow(real, root)) Fail(name, StrCat("lies in the file ", quoted, ", a link that leads out of the folder"));
-  return beside_.emplace(location, Beside{OpenFile::ForReading(real), real}).first->second;
+  try {
+    return beside_.emplace(location, Beside{OpenFile::ForReading(real), real}).first->second;
+  } catch (Error& error) {
+    error.SetPlace({.file = file_});
+    throw;
+  }
 }
 
 std::string OnnxTensorReader::BytesBeside(const onnx::TensorProto& tensor, const std::string& name, int64_t expected) {

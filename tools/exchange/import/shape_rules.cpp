@@ -33,8 +33,7 @@ Ints ReshapedDims(const Ints& dims, const Ints& wanted, bool zero_is_size) {
   const int64_t count = CountOf(dims);
   const int64_t rest = CountOf(out);
   if (open && rest > 0 && count % rest == 0) out[*open] = count / rest;
-  if (CountOf(out) != count)
-    Fail(StrCat("it gives ", count, " elements the shape [", Shape(wanted.empty() ? Ints{} : out).ToString(), "]"));
+  if (CountOf(out) != count) Fail(StrCat("it gives ", count, " elements the shape ", Shape(out).ToString()));
   return out;
 }
 

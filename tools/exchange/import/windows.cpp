@@ -12,9 +12,9 @@ namespace {
 constexpr int64_t kMostField = int64_t{1} << 30;
 
 Ints Checked(const ImportNode& node, const char* name, Ints values, size_t axes, int64_t least) {
-  if (values.size() != axes) node.Refuse(StrCat("its ", name, " has ", values.size(), " numbers for ", axes, " axes"));
+  if (values.size() != axes) node.Refuse(StrCat("its ", name, ": ", values.size(), " numbers for ", axes, " axes"));
   for (const int64_t value : values) {
-    if (value < least || value > kMostField) node.Refuse(StrCat("its ", name, " has the number ", value));
+    if (value < least || value > kMostField) node.Refuse(StrCat("its ", name, ": found ", value));
   }
   return values;
 }

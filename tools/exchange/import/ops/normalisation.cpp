@@ -60,6 +60,7 @@ void ReadLrn(ImportNode& n) {
   p.set_alpha(static_cast<float>(a.Float("alpha", 1e-4)));
   p.set_beta(static_cast<float>(a.Float("beta", 0.75)));
   p.set_k(static_cast<float>(a.Float("bias", 1)));
+  if (n.proto().op_type() != "LRN") p.set_norm_region(LRNParameter::WITHIN_CHANNEL);
   n.Give(layer, {n.In(0)});
 }
 
@@ -104,7 +105,7 @@ void ReadInstanceNorm(ImportNode& n) {
 OnnxImportOp ImportBatchNorm() { return {.types = {"BatchNormalization"}, .read = ReadBatchNorm}; }
 OnnxImportOp ImportLayerNorm() { return {.types = {"LayerNormalization"}, .read = ReadLayerNorm}; }
 OnnxImportOp ImportInstanceNorm() { return {.types = {"InstanceNormalization"}, .read = ReadInstanceNorm}; }
-OnnxImportOp ImportLrn() { return {.types = {"LRN"}, .read = ReadLrn}; }
+OnnxImportOp ImportLrn() { return {.types = {"LRN", "LrnWithinChannels"}, .read = ReadLrn}; }
 OnnxImportOp ImportSoftmax() { return {.types = {"Softmax", "LogSoftmax"}, .read = ReadSoftmax}; }
 
 }  // namespace moka

@@ -207,7 +207,8 @@ TEST(OnnxImport, AnOutputThatIsAnInputHasALayerOfItsOwn) {
 TEST(OnnxImport, CirclesAndStrangersAreNamed) {
   EXPECT_THAT(ErrorOf(Bytes(Node("Add", "x b", "a") + Node("Relu", "a", "b") + Node("Abs", "b", "y"))),
               HasSubstr("circle"));
-  EXPECT_THAT(ErrorOf(Bytes(Node("Add", "x w", "y") + Ones("ww", {4, 1, 1}))), HasSubstr("did you mean \"ww\"?"));
+  EXPECT_THAT(ErrorOf(Bytes(Node("Add", "x w", "y") + Ones("ww", {4, 1, 1}))),
+              HasSubstr("reads \"w\", which nothing makes; did you mean \"ww\""));
 }
 
 TEST(OnnxImport, ShapesMayBeGivenInPlaceOfTheFiles) {

@@ -121,7 +121,8 @@ void ReadBinary(ImportNode& n) {
     const std::optional<float> number = ScalarOf(constant);
     if (number && constant->dims.size() <= other.size() && GiveWithNumber(n, n.In(1 - i), *number, i == 0)) return;
     if (!number && GiveWithTensor(n, 1 - i, *constant)) return;
-    return GiveFormula(n);
+    const bool is_plain = !number && (n.proto().op_type() == "Add" || n.proto().op_type() == "Mul");
+    return is_plain ? n.Give(LayerOf(n.proto().op_type().c_str()), {n.In(0), n.In(1)}) : GiveFormula(n);
   }
   if (!GiveBlobs(n)) GiveFormula(n);
 }

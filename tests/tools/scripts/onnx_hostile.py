@@ -266,6 +266,8 @@ def files():
     add("no weight", with_nodes(node("Conv", "x")), "no input 1")
     add("an index outside", attribute("Gather", "x i", constants={"i": ints(99)}), "outside")
     add("parts that do not fill", attribute("Split", "x l", constants={"l": ints(1, 1)}, axis=1), "parts")
+    add("a constant that is narrower", model([node("Concat", "c x", axis=1)], {"x": (1, 3, 21)}, constants={"c": floats(1, 1, 5)}),
+        "differ")
     add("a resize of 2^40", attribute("Resize", "x   s", constants={"s": ints(1, 4, 2 ** 40, 7)}))
     add("a resize by infinity", attribute("Resize", "x  s", constants={"s": np.float32([1, 1, np.inf, 1])}))
     add("a bound of NaN", attribute("Clip", "x b", constants={"b": np.float32(np.nan)}), "no number")

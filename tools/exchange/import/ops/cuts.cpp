@@ -193,7 +193,12 @@ class ConstantParts {
 void ReadConcat(ImportNode& n) {
   const int64_t axis = AxisIn(n.attributes().Int("axis", 0), n.x(0).dims.size());
   bool has_constant = false;
-  for (int i = 0; i < n.proto().input_size(); ++i) has_constant = has_constant || n.x(i).constant != nullptr;
+  for (int i = 0; i < n.proto().input_size(); ++i) {
+    Ints dims = n.x(i).dims;
+    if (dims.size() == n.x(0).dims.size()) dims[static_cast<size_t>(axis)] = n.x(0).dims[static_cast<size_t>(axis)];
+    if (dims != n.x(0).dims) n.Refuse("its inputs differ along other axes than the one that joins them");
+    has_constant = has_constant || n.x(i).constant != nullptr;
+  }
   if (ConstantParts parts(n, axis); has_constant && parts.Fits()) return parts.Give();
   std::vector<std::string> bottoms;
   for (int i = 0; i < n.proto().input_size(); ++i) bottoms.push_back(n.In(i));

@@ -53,7 +53,7 @@ std::string List(const std::string& name, const std::string& values) {
   return StrCat("attribute { name: '", name, "' type: INTS ints: [", values, "] } ");
 }
 
-// An initializer of ones.
+// A constant of ones.
 std::string Ones(const std::string& name, const Ints& dims) {
   std::string text = StrCat("initializer { name: '", name, "' data_type: 1 ");
   for (const int64_t dim : dims) text += StrCat("dims: ", dim, " ");

@@ -103,7 +103,7 @@ void ReadConstants(onnx::GraphProto& graph, OnnxTensorReader& reader, Makers& ma
 void ReadPorts(const onnx::GraphProto& graph, Makers& makers, OnnxFile& out) {
   for (const onnx::ValueInfoProto& input : graph.input()) {
     CheckPort(input, "input", out.name);
-    if (out.constants.contains(input.name())) continue;  // an initializer that may be given: it has its value
+    if (out.constants.contains(input.name())) continue;  // it may be given, and has a value where it is not
     makers.Add(input.name(), "an input");
     out.inputs.push_back(PortOf(input));
   }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <map>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -67,10 +66,6 @@ class ImportNode {
             int count = 1);
   // Says that output `i` is this value.
   void GiveValue(int i, ImportValue value) { values_[node_.output(i)] = std::move(value); }
-  // A blob as a constant.
-  std::string Materialised(OnnxTensor tensor) {
-    return net_.AddConstant(std::make_shared<OnnxTensor>(std::move(tensor)), LayerName() + "/constant");
-  }
   // Output `i` holds whole numbers or truth values.
   void MarkWhole(int i) { values_.at(node_.output(i)).is_whole = true; }
   // Errors: kConfig with the reason.

@@ -10,6 +10,8 @@
 
 namespace moka {
 
+void RefuseFold(const std::string& why) { throw Error(ErrorKind::kConfig, why); }
+
 void FoldBudget::Take(int64_t elements) {
   if (elements > left_)
     throw Error(ErrorKind::kConfig, "constants that are computed of constants take too much memory");

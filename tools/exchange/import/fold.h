@@ -53,7 +53,10 @@ std::optional<std::vector<OnnxTensor>> Fold(const Folded& node);
 // Whether it would be computed, were its inputs constants.
 bool IsFolded(const onnx::NodeProto& node);
 
-// Shared by both files of rows.
+// Shared by both files of rows, and by the rules of shapes.
+
+// Errors: kConfig with the reason.
+[[noreturn]] void RefuseFold(const std::string& why);
 int64_t CountOf(const Ints& dims);
 // The steps in memory, of elements, along each axis of `dims` seen in the `rank` axes of a larger tensor: 0 where it is
 // repeated.

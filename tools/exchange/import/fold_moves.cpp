@@ -3,7 +3,6 @@
 #include <climits>
 #include <utility>
 
-#include "core/error.h"
 #include "core/text.h"
 #include "tools/exchange/import/fold.h"
 #include "tools/exchange/import/shape_rules.h"
@@ -13,19 +12,17 @@ namespace {
 
 using Tensors = std::vector<OnnxTensor>;
 
-[[noreturn]] void Fail(const std::string& text) { throw Error(ErrorKind::kConfig, text); }
-
 OnnxTensor Reshaped(const Folded& f, Ints dims) {
   OnnxTensor y = f.x(0);
   f.budget.Take(CountOf(y.dims));
-  if (CountOf(dims) != CountOf(y.dims)) Fail("it gives a tensor a shape of another number of elements");
+  if (CountOf(dims) != CountOf(y.dims)) RefuseFold("it gives a tensor a shape of another number of elements");
   y.dims = std::move(dims);
   return y;
 }
 
 // Input i, a list of whole numbers.
 const Ints& WholeAt(const Folded& f, size_t i) {
-  if (!f.x(i).is_whole) Fail(StrCat("its input ", i, " is no list of whole numbers"));
+  if (!f.x(i).is_whole) RefuseFold(StrCat("its input ", i, " is no list of whole numbers"));
   return f.x(i).ints;
 }
 
@@ -108,7 +105,7 @@ OnnxTensor Gathered(const OnnxTensor& x, const OnnxTensor& index, int64_t axis, 
   for (int64_t o = 0; o < outer; ++o) {
     for (const int64_t given : index.ints) {
       const int64_t row = given < 0 ? given + x.dims[a] : given;
-      if (row < 0 || row >= x.dims[a]) Fail(StrCat("index ", given, " of ", x.dims[a], " rows"));
+      if (row < 0 || row >= x.dims[a]) RefuseFold(StrCat("index ", given, " of ", x.dims[a], " rows"));
       const int64_t at = (o * x.dims[a] + row) * inner;
       if (x.is_whole) y.ints.insert(y.ints.end(), x.ints.begin() + at, x.ints.begin() + at + inner);
       if (!x.is_whole) y.floats.insert(y.floats.end(), x.floats.begin() + at, x.floats.begin() + at + inner);
@@ -131,10 +128,10 @@ Tensors FoldConcat(const Folded& f) {
   y.dims[a] = 0;
   for (size_t i = 0; i < f.in.size(); ++i) {
     Ints others = f.x(i).dims;
-    if (others.size() != x.dims.size() || f.x(i).is_whole != x.is_whole) Fail("its inputs do not go together");
+    if (others.size() != x.dims.size() || f.x(i).is_whole != x.is_whole) RefuseFold("its inputs do not go together");
     y.dims[a] += others[a];
     others[a] = x.dims[a];
-    if (others != x.dims) Fail("its inputs do not go together");
+    if (others != x.dims) RefuseFold("its inputs do not go together");
   }
   f.budget.Take(CountOf(y.dims));
   const int64_t outer = CountOf(Ints(x.dims.begin(), x.dims.begin() + axis));
@@ -171,7 +168,7 @@ Tensors FoldConstant(const Folded& f) {
     std::vector<float> list = a.Floats("value_floats");
     return {OnnxTensor{.name = {}, .dims = {std::ssize(list)}, .floats = std::move(list)}};
   }
-  Fail("it has no value that is a number");
+  RefuseFold("it has no value that is a number");
 }
 
 Tensors FoldConstantOfShape(const Folded& f) {
@@ -179,7 +176,7 @@ Tensors FoldConstantOfShape(const Folded& f) {
   const int64_t count = CountOf(dims);
   f.budget.Take(count);
   const OnnxTensor value = f.attributes().Tensor("value").value_or(OnnxTensor{.name = {}, .dims = {1}, .floats = {0}});
-  if (CountOf(value.dims) != 1) Fail("its value is more than one number");
+  if (CountOf(value.dims) != 1) RefuseFold("its value is more than one number");
   const auto n = static_cast<size_t>(count);
   if (value.is_whole) return {WholeTensor(dims, Ints(n, value.ints[0]))};
   return {OnnxTensor{.name = {}, .dims = dims, .floats = std::vector<float>(n, value.floats[0])}};
@@ -204,10 +201,10 @@ Tensors FoldSplit(const Folded& f) {
 Tensors FoldTile(const Folded& f) {
   OnnxTensor y = f.x(0);
   const Ints& repeats = WholeAt(f, 1);
-  if (repeats.size() != y.dims.size()) Fail("its repeats are not one an axis");
+  if (repeats.size() != y.dims.size()) RefuseFold("its repeats are not one an axis");
   for (size_t i = 0; i < repeats.size(); ++i) {
     if (repeats[i] == 1) continue;
-    if (repeats[i] < 0) Fail("it repeats a tensor a negative number of times");
+    if (repeats[i] < 0) RefuseFold("it repeats a tensor a negative number of times");
     // [.., d, ..] as [.., 1, d, ..] repeated along the new axis.
     Ints apart = y.dims;
     Ints steps = AllSteps(y.dims);
@@ -226,15 +223,15 @@ Tensors FoldScatterNd(const Folded& f) {
   OnnxTensor y = f.x(0);
   const OnnxTensor& index = f.x(1);
   const OnnxTensor& updates = f.x(2);
-  if (f.attributes().Text("reduction", "none") != "none") Fail("it adds what it scatters");
+  if (f.attributes().Text("reduction", "none") != "none") RefuseFold("it adds what it scatters");
   WholeAt(f, 1);
-  if (index.dims.empty() || updates.is_whole != y.is_whole) Fail("its inputs do not go together");
+  if (index.dims.empty() || updates.is_whole != y.is_whole) RefuseFold("its inputs do not go together");
   f.budget.Take(CountOf(y.dims));
   const int64_t axes = index.dims.back();
-  if (axes < 0 || axes > std::ssize(y.dims)) Fail("its indices have more numbers than there are axes");
+  if (axes < 0 || axes > std::ssize(y.dims)) RefuseFold("its indices have more numbers than there are axes");
   const int64_t part = CountOf(Ints(y.dims.begin() + axes, y.dims.end()));
   const int64_t rows = axes == 0 ? 0 : std::ssize(index.ints) / axes;
-  if (CountOf(updates.dims) != rows * part) Fail("its inputs do not go together");
+  if (CountOf(updates.dims) != rows * part) RefuseFold("its inputs do not go together");
   const Ints steps = AllSteps(y.dims);
   for (int64_t row = 0; row < rows; ++row) {
     int64_t at = 0;
@@ -242,7 +239,7 @@ Tensors FoldScatterNd(const Folded& f) {
       const auto axis = static_cast<size_t>(i);
       int64_t place = index.ints[static_cast<size_t>(row * axes + i)];
       if (place < 0) place += y.dims[axis];
-      if (place < 0 || place >= y.dims[axis]) Fail("an index lies outside its tensor");
+      if (place < 0 || place >= y.dims[axis]) RefuseFold("an index lies outside its tensor");
       at += place * steps[axis];
     }
     const auto write = [&](const auto& from, auto& to) {

@@ -6,7 +6,6 @@
 #include <limits>
 #include <utility>
 
-#include "core/error.h"
 #include "core/size.h"
 #include "core/text.h"
 #include "proto/onnx.pb.h"
@@ -18,8 +17,6 @@ namespace {
 using Tensors = std::vector<OnnxTensor>;
 
 constexpr int64_t kStepsAnElement = 64;  // of a product's sum, as long as an element of the budget
-
-[[noreturn]] void Fail(const std::string& text) { throw Error(ErrorKind::kConfig, text); }
 
 int64_t Wrapped(uint64_t value) { return static_cast<int64_t>(value); }
 uint64_t Bits(int64_t value) { return static_cast<uint64_t>(value); }
@@ -46,8 +43,8 @@ using OfInts = int64_t (*)(int64_t, int64_t);
 Tensors Binary(const Folded& f, OfFloats floats, OfInts ints, bool compares = false) {
   const OnnxTensor& a = f.x(0);
   const OnnxTensor& b = f.x(1);
-  if (a.is_whole != b.is_whole || f.in.size() != 2) Fail("its inputs are of different types");
-  if (a.is_whole ? ints == nullptr : floats == nullptr) Fail("its inputs are of a type that ONNX does not allow");
+  if (a.is_whole != b.is_whole || f.in.size() != 2) RefuseFold("its inputs are of different types");
+  if (a.is_whole ? ints == nullptr : floats == nullptr) RefuseFold("its inputs are of a type that ONNX does not allow");
   OnnxTensor y{.name = {}, .dims = BroadcastDims(a.dims, b.dims), .is_whole = a.is_whole || compares};
   f.budget.Take(3 * CountOf(y.dims));
   for (const auto& [i, j] : Pairs(f, y.dims)) {
@@ -78,7 +75,7 @@ Tensors FoldMul(const Folded& f) {
 }
 
 int64_t Quotient(int64_t a, int64_t b) {
-  if (b == 0) Fail("it divides by 0");
+  if (b == 0) RefuseFold("it divides by 0");
   return b == -1 ? Wrapped(-Bits(a)) : a / b;
 }
 
@@ -91,7 +88,7 @@ Tensors FoldDiv(const Folded& f) {
 Tensors FoldMod(const Folded& f) {
   if (f.attributes().Int("fmod", 0) != 0) return Binary(f, std::fmod, nullptr);
   return Binary(f, nullptr, [](int64_t a, int64_t b) {
-    if (b == 0) Fail("it divides by 0");
+    if (b == 0) RefuseFold("it divides by 0");
     const int64_t rest = b == -1 ? 0 : a % b;
     return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
   });
@@ -136,7 +133,7 @@ using OneInt = int64_t (*)(int64_t);
 
 Tensors Unary(const Folded& f, OneFloat floats, OneInt ints) {
   OnnxTensor y = f.x(0);
-  if (y.is_whole ? ints == nullptr : floats == nullptr) Fail("its input is of a type that ONNX does not allow");
+  if (y.is_whole ? ints == nullptr : floats == nullptr) RefuseFold("its input is of a type that ONNX does not allow");
   f.budget.Take(CountOf(y.dims));
   for (int64_t& value : y.ints) value = ints(value);
   for (float& value : y.floats) value = static_cast<float>(floats(value));
@@ -176,7 +173,7 @@ Tensors FoldRelu(const Folded& f) {
 int64_t Cut(float value) {
   constexpr double kLimit = 9.2e18;
   const auto wide = static_cast<double>(value);
-  if (!(wide > -kLimit && wide < kLimit)) Fail(StrCat("it makes a whole number of ", wide));
+  if (!(wide > -kLimit && wide < kLimit)) RefuseFold(StrCat("it makes a whole number of ", wide));
   return static_cast<int64_t>(wide);
 }
 
@@ -185,7 +182,7 @@ int64_t Narrowed(int64_t value, int type) {
     case onnx::TensorProto::INT64: return value;
     case onnx::TensorProto::INT32: return static_cast<int32_t>(value);
     case onnx::TensorProto::BOOL: return value != 0 ? 1 : 0;
-    default: Fail(StrCat("it casts a constant to type ", type));
+    default: RefuseFold(StrCat("it casts a constant to type ", type));
   }
 }
 
@@ -213,7 +210,7 @@ Tensors FoldWhere(const Folded& f) {
   const OnnxTensor& c = f.x(0);
   const OnnxTensor& a = f.x(1);
   const OnnxTensor& b = f.x(2);
-  if (!c.is_whole || a.is_whole != b.is_whole) Fail("its inputs are of types that ONNX does not allow");
+  if (!c.is_whole || a.is_whole != b.is_whole) RefuseFold("its inputs are of types that ONNX does not allow");
   OnnxTensor y{.name = {}, .dims = BroadcastDims(BroadcastDims(c.dims, a.dims), b.dims), .is_whole = a.is_whole};
   const auto spread = [&](const OnnxTensor& x) {
     return Taken(x, y.dims, StepsIn(x.dims, y.dims.size()), 0, f.budget);
@@ -231,14 +228,14 @@ Tensors FoldWhere(const Folded& f) {
 
 Tensors FoldRange(const Folded& f) {
   for (size_t i = 0; i < 3; ++i) {
-    if (!f.x(i).is_whole || CountOf(f.x(i).dims) != 1) Fail("its bounds are no whole numbers");
+    if (!f.x(i).is_whole || CountOf(f.x(i).dims) != 1) RefuseFold("its bounds are no whole numbers");
   }
   const int64_t begin = f.x(0).ints[0];
   const int64_t end = f.x(1).ints[0];
   const int64_t step = f.x(2).ints[0];
-  if (step == 0) Fail("its step is 0");
+  if (step == 0) RefuseFold("its step is 0");
   const double count = std::ceil((static_cast<double>(end) - static_cast<double>(begin)) / static_cast<double>(step));
-  if (count > 1e9) Fail("it has too many numbers");
+  if (count > 1e9) RefuseFold("it has too many numbers");
   const auto n = std::max<int64_t>(0, static_cast<int64_t>(count));
   f.budget.Take(n);
   Ints values;
@@ -250,7 +247,7 @@ Tensors FoldRange(const Folded& f) {
 Tensors FoldReduceProd(const Folded& f) {
   const OnnxTensor& x = f.x(0);
   const bool is_all = !ListOf(f, 1, "axes") || x.dims.size() == 1;
-  if (!x.is_whole || !is_all) Fail("it multiplies constants along some axes");
+  if (!x.is_whole || !is_all) RefuseFold("it multiplies constants along some axes");
   int64_t product = 1;
   for (const int64_t value : x.ints) product = Wrapped(Bits(product) * Bits(value));
   const bool keeps = f.attributes().Int("keepdims", 1) != 0;
@@ -262,7 +259,7 @@ Tensors FoldMatMul(const Folded& f) {
   const OnnxTensor& a = f.x(0);
   const OnnxTensor& b = f.x(1);
   const bool fits = !a.is_whole && !b.is_whole && !a.dims.empty() && b.dims.size() == 2 && a.dims.back() == b.dims[0];
-  if (!fits) Fail("its constants are no matrices that go together");
+  if (!fits) RefuseFold("its constants are no matrices that go together");
   const int64_t inner = b.dims[0];
   const int64_t columns = b.dims[1];
   OnnxTensor y{.name = {}, .dims = a.dims};

@@ -4,28 +4,21 @@
 #include <algorithm>
 #include <set>
 
-#include "core/error.h"
 #include "core/text.h"
 #include "tools/exchange/import/fold.h"
 
 namespace moka {
-namespace {
-
-[[noreturn]] void Fail(const std::string& text) { throw Error(ErrorKind::kConfig, text); }
-
-}  // namespace
-
 Ints ReshapedDims(const Ints& dims, const Ints& wanted, bool zero_is_size) {
-  if (wanted.size() > Shape::kMaxRank) Fail(StrCat("it gives a tensor ", wanted.size(), " dimensions"));
+  if (wanted.size() > Shape::kMaxRank) RefuseFold(StrCat("it gives a tensor ", wanted.size(), " dimensions"));
   Ints out;
   std::optional<size_t> open;
   for (size_t i = 0; i < wanted.size(); ++i) {
     int64_t dim = wanted[i];
-    if (dim < -1) Fail(StrCat("it wants a dimension of ", dim));
-    if (dim == -1 && open) Fail("it leaves two dimensions open");
+    if (dim < -1) RefuseFold(StrCat("it wants a dimension of ", dim));
+    if (dim == -1 && open) RefuseFold("it leaves two dimensions open");
     if (dim == -1) open = i;
     if (dim == 0 && !zero_is_size) {
-      if (i >= dims.size()) Fail("it copies a dimension that its input does not have");
+      if (i >= dims.size()) RefuseFold("it copies a dimension that its input does not have");
       dim = dims[i];
     }
     out.push_back(dim == -1 ? 1 : dim);
@@ -33,13 +26,13 @@ Ints ReshapedDims(const Ints& dims, const Ints& wanted, bool zero_is_size) {
   const int64_t count = CountOf(dims);
   const int64_t rest = CountOf(out);
   if (open && rest > 0 && count % rest == 0) out[*open] = count / rest;
-  if (CountOf(out) != count) Fail(StrCat("it gives ", count, " elements the shape ", Shape(out).ToString()));
+  if (CountOf(out) != count) RefuseFold(StrCat("it gives ", count, " elements the shape ", Shape(out).ToString()));
   return out;
 }
 
 Ints FlattenedDims(const Ints& dims, int64_t axis) {
   const auto rank = std::ssize(dims);
-  if (axis < -rank || axis > rank) Fail(StrCat("axis ", axis, " of ", rank, " axes"));
+  if (axis < -rank || axis > rank) RefuseFold(StrCat("axis ", axis, " of ", rank, " axes"));
   const auto middle = dims.begin() + (axis < 0 ? axis + rank : axis);
   return {CountOf(Ints(dims.begin(), middle)), CountOf(Ints(middle, dims.end()))};
 }
@@ -50,7 +43,7 @@ Ints SqueezedDims(const Ints& dims, const std::optional<Ints>& axes) {
   Ints out;
   for (size_t i = 0; i < dims.size(); ++i) {
     const bool goes = axes ? gone.contains(static_cast<int64_t>(i)) : dims[i] == 1;
-    if (goes && dims[i] != 1) Fail(StrCat("it removes an axis of ", dims[i], " elements"));
+    if (goes && dims[i] != 1) RefuseFold(StrCat("it removes an axis of ", dims[i], " elements"));
     if (!goes) out.push_back(dims[i]);
   }
   return out;
@@ -58,10 +51,10 @@ Ints SqueezedDims(const Ints& dims, const std::optional<Ints>& axes) {
 
 Ints UnsqueezedDims(const Ints& dims, const Ints& axes) {
   const size_t rank = dims.size() + axes.size();
-  if (rank > Shape::kMaxRank) Fail(StrCat("it gives a tensor ", rank, " dimensions"));
+  if (rank > Shape::kMaxRank) RefuseFold(StrCat("it gives a tensor ", rank, " dimensions"));
   std::set<int64_t> added;
   for (const int64_t axis : axes) {
-    if (!added.insert(AxisIn(axis, rank)).second) Fail(StrCat("it adds axis ", axis, " twice"));
+    if (!added.insert(AxisIn(axis, rank)).second) RefuseFold(StrCat("it adds axis ", axis, " twice"));
   }
   Ints out;
   size_t next = 0;
@@ -77,9 +70,9 @@ Ints PermOf(const NodeAttributes& attributes, size_t rank) {
   Ints sorted = perm;
   std::ranges::sort(sorted);
   for (size_t i = 0; i < sorted.size(); ++i) {
-    if (sorted[i] != static_cast<int64_t>(i)) Fail("its perm does not name each axis once");
+    if (sorted[i] != static_cast<int64_t>(i)) RefuseFold("its perm does not name each axis once");
   }
-  if (perm.size() != rank) Fail(StrCat("its perm is of ", perm.size(), " axes, its input has ", rank));
+  if (perm.size() != rank) RefuseFold(StrCat("its perm is of ", perm.size(), " axes, its input has ", rank));
   return perm;
 }
 
@@ -99,13 +92,13 @@ Ints SplitSizes(int64_t size, const std::optional<Ints>& sizes, int64_t count) {
     const int64_t part = (size + count - 1) / count;
     for (int64_t left = size; std::ssize(out) < count; left -= part) out.push_back(std::clamp<int64_t>(left, 0, part));
   }
-  if (std::ssize(out) != count || CountOf(Ints{size}) != size) Fail("its parts are not as many as its outputs");
+  if (std::ssize(out) != count || CountOf(Ints{size}) != size) RefuseFold("its parts are not as many as its outputs");
   int64_t sum = 0;
   for (const int64_t part : out) {
-    if (part < 0 || part > size - sum) Fail(StrCat("its parts do not fill an axis of ", size));
+    if (part < 0 || part > size - sum) RefuseFold(StrCat("its parts do not fill an axis of ", size));
     sum += part;
   }
-  if (sum != size) Fail(StrCat("its parts do not fill an axis of ", size));
+  if (sum != size) RefuseFold(StrCat("its parts do not fill an axis of ", size));
   return out;
 }
 
@@ -115,15 +108,15 @@ std::vector<SliceAxis> SlicesOf(const Ints& dims, const Ints& begins, const Ints
   }
   if (steps.empty()) steps.assign(begins.size(), 1);
   if (ends.size() != begins.size() || axes.size() != begins.size() || steps.size() != begins.size())
-    Fail("its beginnings, ends, axes and steps are of different numbers");
+    RefuseFold("its beginnings, ends, axes and steps are of different numbers");
   std::vector<SliceAxis> slices;
   std::set<int64_t> seen;
   for (size_t i = 0; i < begins.size(); ++i) {
     const int64_t axis = AxisIn(axes[i], dims.size());
-    if (!seen.insert(axis).second) Fail(StrCat("it cuts axis ", axis, " twice"));
+    if (!seen.insert(axis).second) RefuseFold(StrCat("it cuts axis ", axis, " twice"));
     const int64_t size = dims[static_cast<size_t>(axis)];
     const int64_t step = steps[i];
-    if (step == 0 || step == INT64_MIN) Fail("it cuts by steps of 0");
+    if (step == 0 || step == INT64_MIN) RefuseFold("it cuts by steps of 0");
     const auto inside = [&](int64_t at, int64_t low, int64_t high) {
       return std::clamp(at < 0 ? std::max(at, -size - 1) + size : std::min(at, size), low, high);
     };

@@ -38,9 +38,9 @@ Ints DimsOfText(const std::string& text) {
   return dims;
 }
 
-ImportOptions OptionsOf(const Arguments& arguments) {
+OnnxImportOptions OptionsOf(const Arguments& arguments) {
   constexpr int64_t kMostImages = 1 << 20;
-  ImportOptions options;
+  OnnxImportOptions options;
   if (arguments.Has("batch")) options.batch = arguments.Int("batch", 1, 1, kMostImages);
   if (!arguments.Has("shape")) return options;
   for (const std::string& part : Split(arguments.Get("shape"), ',')) {
@@ -52,7 +52,7 @@ ImportOptions OptionsOf(const Arguments& arguments) {
   return options;
 }
 
-// What a net's inputs and outputs are: "data [1,3,224,224]".
+// The net's inputs as people write them: "data [1,3,224,224]".
 std::vector<std::string> InputTexts(const ImportedNet& imported) {
   std::vector<std::string> texts;
   for (const LayerParameter& layer : imported.net.layer()) {
@@ -69,7 +69,7 @@ std::vector<std::string> InputTexts(const ImportedNet& imported) {
 
 int ImportOnnxFile(const Arguments& arguments) {
   const fs::path file = arguments.Word(0, "an ONNX file");
-  const ImportOptions options = OptionsOf(arguments);
+  const OnnxImportOptions options = OptionsOf(arguments);
   const fs::path folder = arguments.Get("out", file.stem().string());
   const bool is_dry = arguments.Has("dry-run");
   const bool as_json = arguments.Has("json");

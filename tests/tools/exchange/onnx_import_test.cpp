@@ -83,7 +83,7 @@ const LayerParameter& LayerOfType(const ImportedNet& imported, const std::string
   return imported.net.layer(0);
 }
 
-// What all errors of an import say, one a line.
+// Returns the texts of all errors of an import, one a line.
 std::string ErrorOf(const std::string& bytes) {
   try {
     ImportOnnx(FileOf(bytes), {});

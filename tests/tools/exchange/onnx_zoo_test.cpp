@@ -39,7 +39,7 @@ std::string Exported(const NetParameter& net, const std::vector<std::string>& ou
   return ReadFile(file, int64_t{1} << 31);
 }
 
-// What differs between the entry's net and the one that comes back; empty: nothing.
+// The difference between the entry's net and the one that comes back; empty: none.
 std::string DifferenceOf(const ZooEntry& entry, const fs::path& file) {
   const NetParameter test = MadeTest(entry);
   const NetParameter deployed = DeployedNet(entry, test);

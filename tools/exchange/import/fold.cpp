@@ -1,4 +1,4 @@
-// What the rows share, and the search for a row.
+// Functions that the rows share, and the search for a row.
 #include "tools/exchange/import/fold.h"
 
 #include <algorithm>

@@ -15,7 +15,7 @@
 
 namespace moka {
 
-// What has been computed may not grow without end: a hostile file repeats small constants until memory ends.
+// A limit of what is computed: a hostile file repeats small constants until memory ends.
 class FoldBudget {
  public:
   explicit FoldBudget(int64_t elements) : left_(elements) {}

@@ -77,7 +77,7 @@ void SetPictureInput(const nlohmann::json& json, PictureInput& input) {
   input.set_resize_width(side(json["resize"][1]));
 }
 
-// What the file says of itself, as models/ has it.
+// The card of the file by what it says of itself.
 ModelCard CardOf(const Metadata& metadata, const std::string& name) {
   ModelCard card;
   card.set_name(name);

@@ -24,7 +24,7 @@ constexpr size_t kMostNames = 200;
 constexpr size_t kMostReasons = 1000;
 constexpr int64_t kMostNodes = 50'000;  // each is built by itself
 
-// What cannot be imported, nodes of one reason together.
+// The nodes that cannot be imported, those of one reason together.
 class Refusals {
  public:
   void Add(const onnx::NodeProto& node, const std::string& why) {
@@ -70,7 +70,7 @@ bool IsReadType(int type) {
 }
 
 // The shape of an input for a number of images.
-Ints DimsOfInput(const OnnxFile& file, const OnnxPort& input, const ImportOptions& options, int64_t batch) {
+Ints DimsOfInput(const OnnxFile& file, const OnnxPort& input, const OnnxImportOptions& options, int64_t batch) {
   auto given = options.shapes.find(input.name);
   if (given == options.shapes.end() && file.inputs.size() == 1) given = options.shapes.find("");
   Ints dims = given == options.shapes.end() ? input.dims : given->second;
@@ -100,7 +100,7 @@ Ints DimsOfInput(const OnnxFile& file, const OnnxPort& input, const ImportOption
   return dims;
 }
 
-bool HasOpenBatch(const OnnxFile& file, const ImportOptions& options) {
+bool HasOpenBatch(const OnnxFile& file, const OnnxImportOptions& options) {
   return std::ranges::any_of(file.inputs, [&](const OnnxPort& input) {
     const bool is_given = options.shapes.contains(input.name) || options.shapes.contains("");
     return !is_given && !input.dims.empty() && input.dims[0] < 0;
@@ -112,7 +112,7 @@ class Importer {
  public:
   Importer(const OnnxFile& file, bool keeps_values) : file_(file), net_(keeps_values), budget_(BudgetOf(file)) {}
 
-  void Run(const ImportOptions& options, int64_t batch) {
+  void Run(const OnnxImportOptions& options, int64_t batch) {
     for (const OnnxPort& input : file_.inputs) {
       const Ints dims = DimsOfInput(file_, input, options, batch);
       values_[input.name] = {
@@ -247,7 +247,7 @@ class Importer {
     net_.SilenceUnread(names);
   }
 
-  // What the file says of an output's shape is what came out.
+  // The shape that the file says an output has must be the one that came out.
   void CheckOutput(const OnnxPort& output, const std::string& blob) const {
     if (!output.has_shape) return;
     const Ints& dims = net_.DimsOf(blob);
@@ -326,7 +326,7 @@ class Opener {
   std::string file_;
 };
 
-void CheckShapes(const OnnxFile& file, const ImportOptions& options) {
+void CheckShapes(const OnnxFile& file, const OnnxImportOptions& options) {
   std::vector<std::string> names;
   for (const OnnxPort& input : file.inputs) names.push_back(input.name);
   for (const auto& [name, dims] : options.shapes) {
@@ -342,7 +342,7 @@ void CheckShapes(const OnnxFile& file, const ImportOptions& options) {
 
 }  // namespace
 
-ImportedNet ImportOnnx(OnnxFile file, const ImportOptions& options) {
+ImportedNet ImportOnnx(OnnxFile file, const OnnxImportOptions& options) {
   CheckShapes(file, options);
   SimplifyOnnx(file);
   if (std::ssize(file.nodes) > kMostNodes) {

@@ -12,7 +12,7 @@
 
 namespace moka {
 
-struct ImportOptions {
+struct OnnxImportOptions {
   std::optional<int64_t> batch = {};        // in place of an open first dimension
   std::map<std::string, Ints> shapes = {};  // of inputs, in place of what the file says; "" is the only input's
 };
@@ -27,6 +27,6 @@ struct ImportedNet {
 
 // Errors: an ErrorList of kBadData with every op that has no form in layers, each with its nodes; kUsage for shapes of
 // inputs that are not there; kConfig for inputs whose shape is open.
-ImportedNet ImportOnnx(OnnxFile file, const ImportOptions& options);
+ImportedNet ImportOnnx(OnnxFile file, const OnnxImportOptions& options);
 
 }  // namespace moka

@@ -257,7 +257,7 @@ class Patterns {
     }
   }
 
-  // What exporters before opset 17 make of a layer norm:
+  // The steps that exporters before opset 17 make of a layer norm:
   //   d = x - mean(x);  y = d / sqrt(mean(d^2) + eps) * scale + shift.
   void TryLayerNorm(Node& node) {
     if (node.input_size() != 2) return;
@@ -279,7 +279,7 @@ class Patterns {
     }
   }
 
-  // Of d / sqrt(mean(d^2) + eps); sets x.
+  // Returns eps of d / sqrt(mean(d^2) + eps); sets x.
   std::optional<double> EpsOf(const Node& quotient, std::string& x) const {
     const Node* difference = Maker(quotient.input(0), "Sub");
     const Node* root = OwnMaker(quotient.input(1), "Sqrt");

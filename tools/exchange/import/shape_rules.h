@@ -1,4 +1,4 @@
-// What ONNX says of the shapes of ops that only move values: for constants that are computed and for layers alike.
+// ONNX's rules of the shapes of ops that only move values: for constants that are computed and for layers alike.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ Ints UnsqueezedDims(const Ints& dims, const Ints& axes);
 Ints PermOf(const NodeAttributes& attributes, size_t rank);
 // The dimensions that Shape gives, from its attribute start to end.
 Ints ShapeSlice(const Ints& dims, const NodeAttributes& attributes);
-// Of an axis of `size`: the sizes given, or equal parts with the last one smaller.
+// The parts of an axis of `size`: the sizes given, or equal parts with the last one smaller.
 Ints SplitSizes(int64_t size, const std::optional<Ints>& sizes, int64_t count);
 
 struct SliceAxis {

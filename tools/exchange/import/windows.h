@@ -16,8 +16,8 @@ struct Windows {
   Ints end;
 };
 
-// Of the node whose first input is [N,C,spatial..]; `kernel` is what the attribute must say, or empty. Errors: kConfig
-// for lists of another length and numbers that no layer takes.
+// The windows of the node whose first input is [N,C,spatial..]; `kernel` is what the attribute must say, or empty.
+// Errors: kConfig for lists of another length and numbers that no layer takes.
 Windows WindowsOf(const ImportNode& node, Ints kernel);
 
 bool AreAll(const Ints& values, int64_t value);

@@ -98,6 +98,7 @@ class EveryVerbTest : public CliTest {
                         "@module\tConvolutions\nconv.weight\tconv/0\nconv.bias\tconv/1\nfc.weight\tip/0\tclasses\n"
                         "fc.bias\tip/1\tclasses\n");
     Must("export conv-0001 --to torch-names --net torch --out conv.torch.safetensors");
+    Must("export conv-0001 --to onnx --out made_import.onnx");
   }
 
   static const std::map<std::string, std::string>& Words() {
@@ -131,7 +132,7 @@ class EveryVerbTest : public CliTest {
         {"extract_features", "conv.caffemodel conv.prototxt ip made_features 1 lmdb"},
         {"frechet", "conv-0001 drawn drawn --blob ip"},
         {"generate", "noise-0001 --count 1 --out made_generated"},
-        {"import", "conv.torch.safetensors --net torch --out made_import.safetensors"},
+        {"import", "made_import.onnx --out made_net"},
         {"infer", "conv-0001 drawn"},
         {"launch", "-n 2 --nodes 1 --sbatch made.sbatch --dry-run -- train solver.prototxt"},
         {"model check", "net.prototxt"},
@@ -165,7 +166,8 @@ class EveryVerbTest : public CliTest {
         {"convert_imageset", "made_imageset*"}, {"data import", "made_import*"},
         {"data shuffle", "made_shuffle*"},      {"data split", "made_split"},
         {"data table", "made_table"},           {"extract_features", "made_features*"},
-        {"generate", "made_generated"}};
+        {"generate", "made_generated"},
+        {"import", "made_net"}};
     return undo;
   }
 

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "data/files/file_tree.h"
 #include "data/records/class_names.h"
+#include "tools/new/fine_tune.h"
 #include "tools/new/recipe.h"
 #include "tools/new/templates.h"
 
@@ -129,8 +131,9 @@ std::string TrainCutOf(const Sides& sides, bool is_mirrored) {
 void AddSides(const Sides& sides, bool is_mirrored, bool is_mixed, Values& values) {
   const std::string force = is_mixed ? " force_color: true" : "";
   const std::string resized = sides.is_one_size ? "" : StrCat("resize_short: ", sides.test, " ");
-  values["train_cut"] = TrainCutOf(sides, is_mirrored) + force;
-  values["test_cut"] = StrCat(resized, "crop_size: ", sides.test, force);
+  const std::string colors = StrCat("\n    ", values.at("mean"), "\n    ", values.at("std"));
+  values["train_transform"] = StrCat(TrainCutOf(sides, is_mirrored), force, colors);
+  values["test_transform"] = StrCat(resized, "crop_size: ", sides.test, force, colors);
   values["test_side"] = StrCat(sides.test);
   values["max_side"] = StrCat(sides.stored);
   values["test_why"] = sides.train == sides.test
@@ -172,17 +175,29 @@ std::string ClassRows(const NewData& data, const std::vector<std::string>& names
   return rows;
 }
 
-const char* StemSection(const Sides& sides) { return sides.is_small ? "small_pictures" : "photographs"; }
+// The sections between the data and the losses.
+std::vector<std::string> NetSections(const Sides& sides, const std::optional<StartNet>& start) {
+  if (start) return {"started"};
+  return {sides.is_small ? "small_pictures" : "photographs", "body"};
+}
 
-std::string TrainNet(const Values& values, const NewData& data, const Sides& sides) {
+std::string TrainNet(const Values& values, const NewData& data, const std::vector<std::string>& net) {
   std::vector<std::string> sections = {"head", "blocks", "data"};
+  if (net.front() == "started") std::erase(sections, "blocks");
   if (data.parts.size() > 2) sections.emplace_back("held_out");
-  sections.insert(sections.end(), {StemSection(sides), "body", "losses"});
+  sections.insert(sections.end(), net.begin(), net.end());
+  sections.emplace_back("losses");
   return Filled(SectionsOf(ClassifyTemplate(), sections), values);
 }
 
 Values WithWidth(Values values, int64_t width) {
   for (const int64_t stage : {1, 2, 3, 4}) values[StrCat("w", stage)] = StrCat(width << (stage - 1));
+  if (values.at("layers").empty()) {
+    values["net_words"] = fmt::format(
+        "A residual net: a 3x3 convolution, four stages of one basic block ({} to {} channels), the mean over all\n"
+        "# places, a product.",
+        width, width * 8);
+  }
   return values;
 }
 
@@ -195,39 +210,121 @@ std::vector<int64_t> WidthsFor(int64_t pictures, const std::string& size) {
   return {64, 48, 32, 24, 16};
 }
 
+// What differs between a training from nothing and one from another net's weights.
+void AddScratch(Values& values) {
+  values["input"] = "data";
+  values["scores"] = "fc";
+  values["layers"] = "";
+  values["start"] = "";
+  values["base_lr"] = "0.05";
+  values["first_lr"] = "0.01";
+  values["rate_words"] = "that of models/clothing_resnet, found for batches of 32";
+  values["decay"] = "0.002";
+  values["decay_words"] = "strong, since few pictures are learned from for many epochs";
+  values["color_words"] = StrCat("Mean and deviation (", values.at("channels"), ", 0 to 255) are those of the ",
+                                 values.at("train"), " pictures of the training.");
+}
+
+void AddStart(const StartNet& start, bool has_grey, bool has_color, Values& values) {
+  // Colours are what the first net had.
+  const std::string force = has_grey && start.channels == 3    ? "\n    force_color: true"
+                            : has_color && start.channels == 1 ? "\n    force_gray: true"
+                                                               : "";
+  const auto forced = [&](const std::string& fields) {
+    return fields.find("force_") == std::string::npos ? fields + force : fields;
+  };
+  values["input"] = start.input;
+  values["scores"] = start.scores;
+  values["layers"] = start.layers;
+  values["classifier"] = start.classifier;
+  values["train_transform"] = forced(start.train_transform);
+  values["test_transform"] = forced(start.test_transform);
+  values["test_side"] = StrCat(start.test_side);
+  values["depth"] = StrCat(start.channels);
+  values["start_file"] = StrCat("start", start.weights.extension().string());
+  values["base_lr"] = "0.02";
+  values["first_lr"] = "0.002";
+  values["rate_words"] = "of the new classifier; all other layers have lr_mult 0.1, a tenth of it";
+  values["decay"] = "0.0005";
+  values["decay_words"] = "little: the weights are good already";
+  values["color_words"] = "Mean and deviation are those that the first net was trained with.";
+  values["net_words"] =
+      StrCat("The net of ", Printable(start.word), " with a classifier of its own, \"", start.classifier, "\".");
+  values["size_words"] =
+      StrCat(start.train_side, " pixels in trainings and ", start.test_side, " in tests, as the first net has them.");
+  values["augment_words"] = "What the first net's training changes, too.";
+}
+
+// Trains the classifier alone first, where pictures are few.
+void AddHead(int64_t pictures, const Choice& choice, NewModel& model, Values& values) {
+  constexpr int64_t kFew = 2000;
+  constexpr int64_t kHeadEpochs = 5;
+  if (pictures >= kFew) {
+    values["start"] = StrCat("weights: ", Quoted(values.at("start_file")), "  # what training starts from\n");
+    return;
+  }
+  values["start"] = "first_solver: \"solver_head.prototxt\"  # trains the classifier alone first: few pictures\n";
+  values["head_epochs"] = StrCat(kHeadEpochs);
+  values["head_iter"] = StrCat(std::max<int64_t>(1, kHeadEpochs * pictures / choice.length.batch));
+  model.files["solver_head.prototxt"] = Filled(SectionOf(ClassifyTemplate(), "head_solver"), values);
+}
+
+Search SearchOf(const NewData& data, const NewOptions& options, bool has_start) {
+  const int64_t pictures = data.train().size();
+  Search search;
+  search.widths = has_start ? std::vector<int64_t>{0} : WidthsFor(pictures, options.budget.name);
+  search.pictures = pictures;
+  search.batch = std::clamp<int64_t>(pictures / 4, 4, kBatch);
+  search.samples = has_start ? 30'000 : 100'000;
+  search.least_epochs = has_start ? 5 : 20;
+  search.most_epochs = has_start ? 60 : 240;
+  return search;
+}
+
 NewModel DeriveClassifier(const NewData& data, const NewOptions& options) {
   const std::vector<std::string> names = ClassNames(data);
   RefuseFewPictures(data, names);
   const NewPart& train = data.train();
-  const Sides sides = SidesOf(train, options.budget.name);
+  std::optional<StartNet> start;
+  if (options.from) start = MakeStart(*options.from, options.from_word, options.name, std::ssize(names));
+  Sides sides = SidesOf(train, options.budget.name);
+  if (start) sides.stored = 2 * start->train_side;
   const ColorFacts colors = train.facts->ColorsOf(train.pictures);
   const bool is_grey = colors.mean.size() == 1;
   const bool has_grey = std::ranges::any_of(train.pictures, [&](int64_t i) { return train.row(i).channels == 1; });
-  const int64_t batch = std::clamp<int64_t>(train.size() / 4, 4, kBatch);
+  Search search = SearchOf(data, options, start.has_value());
   Values values = CommonValues(data, options);
-  AddSides(sides, !(is_grey && sides.is_small), !is_grey && has_grey, values);
   AddColors(colors, values);
+  AddSides(sides, !(is_grey && sides.is_small), !is_grey && has_grey, values);
   AddTestBatches(data, 64, values);
+  AddScratch(values);
+  if (start) AddStart(*start, has_grey, !is_grey, values);
   values["classes"] = StrCat(names.size());
   values["class_rows"] = ClassRows(data, names);
-  values["batch"] = StrCat(batch);
-  Search search;
-  search.widths = WidthsFor(train.size(), options.budget.name);
-  search.pictures = train.size();
-  search.batch = batch;
-  search.samples = 100'000;
-  search.least_epochs = 20;
-  search.most_epochs = 240;
-  search.shapes = {{"data", Shape{batch, std::ssize(colors.mean), sides.train, sides.train}}, {"label", Shape{batch}}};
-  search.train_net = [&](int64_t width) { return TrainNet(WithWidth(values, width), data, sides); };
+  values["batch"] = StrCat(search.batch);
+  const int64_t side = start ? start->train_side : sides.train;
+  const int64_t channels = start ? start->channels : std::ssize(colors.mean);
+  search.shapes = {{values.at("input"), Shape{search.batch, channels, side, side}}, {"label", Shape{search.batch}}};
+  const std::vector<std::string> net = NetSections(sides, start);
+  search.train_net = [&](int64_t width) { return TrainNet(WithWidth(values, width), data, net); };
   const Choice choice = Choose(search, options);
   values = WithWidth(values, choice.width);
   AddLength(choice, search, values);
+  values["net_choice"] =
+      start ? StrCat("That of ", Printable(start->word)) : StrCat("Width ", choice.width, ", ", choice.remark);
+  values["summary"] =
+      fmt::format("SGD with momentum 0.9, batch {}, decay {}, a line to {} and a cosine to 0 over {} epochs",
+                  search.batch, values.at("decay"), values.at("base_lr"), choice.length.epochs);
   NewModel model;
-  model.files =
-      ModelFiles(ClassifyTemplate(), {"head", "blocks", "input", StemSection(sides), "body", "scores"}, values);
-  model.files["train_val.prototxt"] = TrainNet(values, data, sides);
+  if (start) AddHead(train.size(), choice, model, values);
+  std::vector<std::string> deploy = {"head", "blocks", "input"};
+  if (start) std::erase(deploy, "blocks");
+  deploy.insert(deploy.end(), net.begin(), net.end());
+  deploy.emplace_back("scores");
+  model.files.merge(ModelFiles(ClassifyTemplate(), deploy, values));
+  model.files["train_val.prototxt"] = TrainNet(values, data, net);
   model.files["labels.txt"] = Join(names, "\n") + "\n";
+  if (start) model.copies.emplace_back(start->weights, values.at("start_file"));
   model.storage = PixelStorage(data, sides.stored);
   model.lines = {fmt::format("{} classes: {}", names.size(), CountsText(names, train.facts->labels())),
                  PartsText(data)};
@@ -242,7 +339,8 @@ NewTask ClassifyNewTask() {
           .source = "FOLDER/CLASS/PICTURE, or FOLDER/train and FOLDER/val of such",
           .find = FindClassFolders,
           .number = NumberFolders,
-          .derive = DeriveClassifier};
+          .derive = DeriveClassifier,
+          .takes_start = true};
 }
 
 }  // namespace moka

@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/check/database_look.h"
 #include "data/files/file_tree.h"
 #include "data/import/import.h"
 
@@ -45,11 +46,14 @@ void RefuseFaults(const PictureFacts& facts) {
 }
 
 std::shared_ptr<PictureFacts> LookAt(const PartSource& source, const fs::path& classes, const LookOptions& options) {
+  if (IsDatabase(source.source)) {
+    throw Error(ErrorKind::kUsage, {}, StrCat(Printable(source.source), " is a database, not a folder of pictures"),
+                StrCat("lmdb:", Printable(source.source), " takes its records"));
+  }
   auto facts = std::make_shared<PictureFacts>(source.source);
   ImportOptions look;
   look.visitor = facts.get();
   look.classes = classes;
-  look.shuffle_seed = kRecordOrderSeed;  // as the import has them
   look.on_bad_record = ImportOptions::OnBadRecord::kSkip;
   look.progress = options.progress;
   look.wants_stop = options.wants_stop;
@@ -179,9 +183,9 @@ NewData LookAtParts(std::vector<PartSource> sources, const LookOptions& options)
 void ImportParts(const NewData& data, const fs::path& folder, const ImportOptions& made) {
   for (const NewPart& part : data.parts) {
     ImportOptions options = made;
-    options.classes = data.classes;
+    // The first source numbers its classes by itself, which the others follow.
+    if (part.facts != data.train().facts) options.classes = data.classes;
     options.chosen = part.chosen;
-    options.shuffle_seed = kRecordOrderSeed;
     Import(part.source, folder / part.name, options);
   }
 }

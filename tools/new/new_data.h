@@ -54,9 +54,6 @@ struct LookOptions {
   std::function<bool()> wants_stop = {};
 };
 
-// The order in which records lie in a database, which look and import share.
-inline constexpr uint64_t kRecordOrderSeed = 1;
-
 // The parts that the folders of a folder are called as ("train", "val" or "valid" or "validation", "test"), in that
 // order, of those that look like one; empty where there is no training part. Errors: kBadData for two of one part.
 std::vector<PartSource> PartFolders(const std::filesystem::path& folder, bool (*is_part)(const std::filesystem::path&));

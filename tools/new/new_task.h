@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "data/import/import_options.h"
 #include "graph/program.h"
+#include "tools/nets/test_source.h"
 #include "tools/new/new_data.h"
 
 namespace moka {
@@ -24,14 +26,18 @@ NewBudget BudgetNamed(const std::string& name);
 
 struct NewOptions {
   std::string name;                 // of the model: the last part of --out
+  std::string folder;               // --out as it was typed
   std::filesystem::path databases;  // where train and val will lie, absolute
   NewBudget budget;
-  CompileOptions compile;  // as a training would have them
+  CompileOptions compile;               // as a training would have them
+  std::optional<TestSource> from = {};  // the net that is fine-tuned
+  std::string from_word = {};           // as --from says it
 };
 
 // The files of a model's folder, and how its databases are made.
 struct NewModel {
-  std::map<std::string, std::string> files;  // by name
+  std::map<std::string, std::string> files;                           // by name
+  std::vector<std::pair<std::filesystem::path, std::string>> copies;  // files, and their names in the folder
   ImportOptions storage;
   std::vector<std::string> lines;  // for whoever typed the command: what was chosen, and why
 };
@@ -47,6 +53,7 @@ struct NewTask {
                                   std::vector<PartSource>& sources) = nullptr;
   // Errors: kBadData for data that no net can be trained on.
   NewModel (*derive)(const NewData& data, const NewOptions& options) = nullptr;
+  bool takes_start = false;  // NewOptions::from
 };
 
 // The rows of this build in no order that matters (tools/cmake/moka_rows.cmake).

@@ -125,8 +125,9 @@ Choice Choose(const Search& search, const NewOptions& options) {
     choice.step_ms = StepMsOf(search.train_net(width), search, options);
     choice.length = LengthOf(wanted, search);
     choice.minutes = choice.step_ms * static_cast<double>(choice.length.iterations) / kMsPerMinute;
-    LogInfo(fmt::format("width {}: {:.0f} ms a step of {} here, {:.1f} minutes for {} epochs", width, choice.step_ms,
-                        search.batch, choice.minutes, wanted));
+    LogInfo(fmt::format("{}: {:.0f} ms a step of {} here, {:.1f} minutes for {} epochs",
+                        width > 0 ? StrCat("width ", width) : "the net", choice.step_ms, search.batch, choice.minutes,
+                        wanted));
     if (choice.minutes <= options.budget.minutes) {
       choice.remark =
           width == search.widths.front()

@@ -25,7 +25,7 @@ Values CommonValues(const NewData& data, const NewOptions& options) {
   values["name"] = Quoted(options.name);
   values["net_name"] = Quoted(options.name);
   values["quoted_title"] = Quoted(options.name);
-  values["folder"] = options.databases.parent_path().string();
+  values["folder"] = Printable(options.folder);
   values["source"] = Printable(data.train().source);
   values["split_words"] = SplitWords(data);
   values["remark"] = PartsText(data) + ".";
@@ -100,8 +100,9 @@ std::map<std::string, std::string> ModelFiles(std::string_view text, const std::
 }
 
 void AddChoiceLines(const Choice& choice, const Search& search, NewModel& model) {
-  model.lines.push_back(fmt::format("net: width {}, {:.0f} ms a step of {} pictures here ({})", choice.width,
-                                    choice.step_ms, search.batch, choice.remark));
+  const std::string width = choice.width > 0 ? fmt::format("width {}", choice.width) : "the given one";
+  model.lines.push_back(fmt::format("net: {}, {:.0f} ms a step of {} pictures here ({})", width, choice.step_ms,
+                                    search.batch, choice.remark));
   model.lines.push_back(fmt::format("training: {} epochs, {} steps, about {} here", choice.length.epochs,
                                     choice.length.iterations, MinutesText(choice.minutes)));
 }

@@ -15,9 +15,11 @@
 #include "tools/cli/print.h"
 #include "tools/cli/progress.h"
 #include "tools/launch/command.h"
+#include "tools/new/fine_tune.h"
 #include "tools/new/new_data.h"
 #include "tools/new/new_task.h"
 #include "tools/train/program_options.h"
+#include "tools/train/train_setup.h"
 
 namespace moka {
 namespace {
@@ -113,8 +115,16 @@ int RunNew(const Arguments& arguments) {
   NewOptions options;
   options.budget = BudgetNamed(arguments.Get("size", "medium"));
   options.name = fs::absolute(out).lexically_normal().filename().string();
+  options.folder = out.string();
   options.databases = (fs::absolute(out) / kDatabases).lexically_normal();
   options.compile = CompileOptionsOf(arguments);
+  if (arguments.Has("from")) {
+    options.from_word = arguments.Get("from");
+    if (!task.takes_start) {
+      throw Error(ErrorKind::kUsage, StrCat("--from has no use here: moka new ", task.name, " starts from nothing"));
+    }
+    options.from = FindStart(options.from_word, RunsFolder(arguments));
+  }
   LookOptions look;
   const bool has_shares = arguments.Has("parts");
   look.shares = SharesOf(arguments);
@@ -124,6 +134,10 @@ int RunNew(const Arguments& arguments) {
   const std::vector<PartSource> sources = task.find(source, partial.path());
   if (has_shares && sources.size() > 1 && sources[1].part == "val") {
     throw Error(ErrorKind::kUsage, StrCat("--parts has no use here: ", Printable(source), " has its own parts"));
+  }
+  if (look.shares.size() == 3 && sources.back().part == "test") {
+    throw Error(ErrorKind::kUsage, {}, StrCat("--parts has a test, and ", Printable(source), " has its own"),
+                "leave the test out of --parts");
   }
   const SignalRequests requests;
   Bars bars;
@@ -145,6 +159,7 @@ int RunNew(const Arguments& arguments) {
   ImportParts(data, partial.path() / kDatabases, model.storage);
   bars.Finish();
   for (const auto& [name, text] : model.files) PlaceFile(partial.path() / name, text);
+  for (const auto& [from, name] : model.copies) fs::copy_file(from, partial.path() / name);
   std::error_code ignored;
   fs::remove(partial.path() / "names.txt", ignored);  // the databases have them
   partial.Finish();
@@ -161,8 +176,9 @@ Verb NewVerb() {
   verb.name = "new";
   verb.summary = "a model's folder for your own pictures: data, net and training, ready for moka train";
   verb.usage = "TASK SOURCE --out FOLDER [--flags]";
-  verb.examples = {"moka new classify photos --out flowers", "moka new detect BCCD --out cells",
-                   "moka new segment streets --out roads --size small"};
+  verb.examples = {"moka new classify photos --out flowers",
+                   "moka new classify photos --out flowers --from runs/clothes-0001",
+                   "moka new detect BCCD --out cells", "moka new segment streets --out roads --size small"};
   for (const NewTask& task : AllNewTasks()) verb.operands.emplace_back(task.name, task.source);
   verb.options = {
       {"out", "FOLDER", "the model's new folder"},

@@ -86,6 +86,34 @@ TEST_F(NewCliTest, PartsOfTheSourceAreTaken) {
   EXPECT_EQ(val.at("batch"), 11);
 }
 
+// The first net's classes are two, the second's three: all layers but the classifier keep their weights, learn at a
+// tenth of the rate, and wait while the new classifier learns alone.
+TEST_F(NewCliTest, ARunIsFineTuned) {
+  MakeClassFolders(folder_ / "two", 2, 12);
+  MakeClassFolders(folder_ / "three", 3, 12, 20);
+  ASSERT_EQ(Moka("new classify two --out first --size small").code, 0);
+  ASSERT_EQ(Moka("train first max_iter=4 test_interval=4 snapshot=4 display=2 warmup_iter=1").code, 0);
+  const Outcome made = Moka("new classify three --out second --from runs/first-0001");
+  ASSERT_EQ(made.code, 0) << made.err;
+  const std::string net = Text("second/train_val.prototxt");
+  EXPECT_THAT(net, HasSubstr("name: \"fc_second\""));
+  EXPECT_THAT(net, HasSubstr("lr_mult: 0.1"));
+  EXPECT_THAT(Text("second/solver.prototxt"), HasSubstr("first_solver: \"solver_head.prototxt\""));
+  EXPECT_EQ(ReadFile(folder_ / "second/start.safetensors"),
+            ReadFile(folder_ / "runs/first-0001/checkpoints/iter_00000004.safetensors"));
+  const Outcome trained = Moka("train second max_iter=4 test_interval=4 snapshot=4 display=2 warmup_iter=1");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_TRUE(fs::exists(folder_ / "runs/second_head-0001"));
+  const Outcome seen = Moka("infer runs/second-0001 three/red/21.png --json");
+  EXPECT_EQ(seen.code, 0) << seen.err;
+  const Outcome none = Moka("new classify three --out third --from runs/fisrt-0001");
+  EXPECT_EQ(none.code, 66);
+  EXPECT_THAT(none.err, HasSubstr("first-0001"));
+  const Outcome boxes = Moka("new detect three --out third --from runs/first-0001");
+  EXPECT_EQ(boxes.code, 64);
+  EXPECT_THAT(boxes.err, HasSubstr("--from has no use here"));
+}
+
 TEST_F(NewCliTest, BoxesBecomeADetector) {
   MakeObjects(folder_ / "objects", 45);
   const Outcome made = Moka("new detect objects --out boxes --size small");

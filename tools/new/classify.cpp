@@ -132,7 +132,9 @@ void AddSides(const Sides& sides, bool is_mirrored, bool is_mixed, Values& value
   const std::string force = is_mixed ? " force_color: true" : "";
   const std::string resized = sides.is_one_size ? "" : StrCat("resize_short: ", sides.test, " ");
   const std::string colors = StrCat("\n    ", values.at("mean"), "\n    ", values.at("std"));
-  values["train_transform"] = StrCat(TrainCutOf(sides, is_mirrored), force, colors);
+  const std::string jitter = values.at("depth") == "3" ? "color { brightness: 0.2 contrast: 0.2 saturation: 0.2 }"
+                                                       : "color { brightness: 0.2 contrast: 0.2 }";
+  values["train_transform"] = StrCat(TrainCutOf(sides, is_mirrored), force, colors, "\n    augment { ", jitter, " }");
   values["test_transform"] = StrCat(resized, "crop_size: ", sides.test, force, colors);
   values["test_side"] = StrCat(sides.test);
   values["max_side"] = StrCat(sides.stored);
@@ -154,10 +156,11 @@ void AddSides(const Sides& sides, bool is_mirrored, bool is_mixed, Values& value
       sides.is_one_size ? fmt::format("A shift of up to {} pixels", sides.train / 8)
                         : fmt::format("A rectangle of {} to 100 % of the picture is cut out", sides.is_small ? 50 : 25);
   values["augment_words"] =
-      cut + (is_mirrored ? ", and half of all pictures are mirrored: where left and right matter (letters, arrows), "
-                           "remove `mirror: true`."
-                         : ". Small grey pictures are mostly letters, figures or marks, so nothing is mirrored; "
-                           "`mirror: true` does it.");
+      cut + "; brightness, contrast and, of coloured pictures, saturation change by up to a fifth" +
+      (is_mirrored ? "; half of all pictures are mirrored: where left and right matter (letters, arrows), "
+                     "remove `mirror: true`."
+                   : ". Small grey pictures are mostly letters, figures or marks, so nothing is mirrored; "
+                     "`mirror: true` does it.");
 }
 
 // Rows of a table of the classes and how often each is in the parts.
@@ -275,9 +278,9 @@ Search SearchOf(const NewData& data, const NewOptions& options, bool has_start) 
   search.widths = has_start ? std::vector<int64_t>{0} : WidthsFor(pictures, options.budget.name);
   search.pictures = pictures;
   search.batch = std::clamp<int64_t>(pictures / 4, 4, kBatch);
-  search.samples = has_start ? 30'000 : 100'000;
+  search.samples = has_start ? 30'000 : 250'000;
   search.least_epochs = has_start ? 5 : 20;
-  search.most_epochs = has_start ? 60 : 240;
+  search.most_epochs = has_start ? 60 : 500;
   return search;
 }
 

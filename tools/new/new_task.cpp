@@ -11,7 +11,7 @@ namespace moka {
 namespace {
 
 const std::array<NewBudget, 3>& Budgets() {
-  static const std::array<NewBudget, 3> budgets = {{{"small", 5}, {"medium", 20}, {"large", 90}}};
+  static const std::array<NewBudget, 3> budgets = {{{"small", 5}, {"medium", 15}, {"large", 60}}};
   return budgets;
 }
 

@@ -69,7 +69,7 @@ fs::path MakePartial(const fs::path& out) {
 }
 
 std::vector<SplitPart> SharesOf(const Arguments& arguments) {
-  std::vector<SplitPart> shares = ParseParts(arguments.Get("parts", "train=0.8,val=0.2"));
+  std::vector<SplitPart> shares = ParseParts(arguments.Get("parts", "train=0.85,val=0.15"));
   const bool are_known = shares.size() >= 2 && shares[0].name == "train" && shares[1].name == "val" &&
                          (shares.size() == 2 || (shares.size() == 3 && shares[2].name == "test"));
   if (are_known) return shares;
@@ -105,40 +105,40 @@ class Partial {
   bool is_finished_ = false;
 };
 
-int RunNew(const Arguments& arguments) {
-  const NewTask& task = NewTaskNamed(arguments.Word(0, "the task"));
-  const std::string& source = arguments.Word(1, "the source of the pictures");
-  if (!arguments.Has("out")) throw Error(ErrorKind::kUsage, {}, "--out is missing", "it names the model's new folder");
-  fs::path out = arguments.Get("out");
-  if (!out.has_filename()) out = out.parent_path();
-  if (out.empty()) throw Error(ErrorKind::kUsage, "--out is empty, expected the model's new folder");
+NewOptions OptionsOf(const Arguments& arguments, const NewTask& task, const fs::path& out) {
   NewOptions options;
   options.budget = BudgetNamed(arguments.Get("size", "medium"));
   options.name = fs::absolute(out).lexically_normal().filename().string();
   options.folder = out.string();
   options.databases = (fs::absolute(out) / kDatabases).lexically_normal();
   options.compile = CompileOptionsOf(arguments);
-  if (arguments.Has("from")) {
-    options.from_word = arguments.Get("from");
-    if (!task.takes_start) {
-      throw Error(ErrorKind::kUsage, StrCat("--from has no use here: moka new ", task.name, " starts from nothing"));
-    }
-    options.from = FindStart(options.from_word, RunsFolder(arguments));
+  if (!arguments.Has("from")) return options;
+  options.from_word = arguments.Get("from");
+  if (!task.takes_start) {
+    throw Error(ErrorKind::kUsage, StrCat("--from has no use here: moka new ", task.name, " starts from nothing"));
   }
-  LookOptions look;
-  const bool has_shares = arguments.Has("parts");
-  look.shares = SharesOf(arguments);
-  look.skips_bad = arguments.Has("skip-bad");
-  arguments.RefuseUnread({"out"});
-  Partial partial(out);
-  const std::vector<PartSource> sources = task.find(source, partial.path());
-  if (has_shares && sources.size() > 1 && sources[1].part == "val") {
+  options.from = FindStart(options.from_word, RunsFolder(arguments));
+  return options;
+}
+
+// Errors: kUsage where shares are given of what the source has parted already.
+void RefuseShares(const std::string& source, const std::vector<PartSource>& sources, bool are_given, size_t shares) {
+  if (!are_given) return;
+  const bool has_val = sources.size() > 1 && sources[1].part == "val";
+  if (has_val) {
     throw Error(ErrorKind::kUsage, StrCat("--parts has no use here: ", Printable(source), " has its own parts"));
   }
-  if (look.shares.size() == 3 && sources.back().part == "test") {
-    throw Error(ErrorKind::kUsage, {}, StrCat("--parts has a test, and ", Printable(source), " has its own"),
-                "leave the test out of --parts");
-  }
+  if (shares < 3 || sources.back().part != "test") return;
+  throw Error(ErrorKind::kUsage, {}, StrCat("--parts has a test, and ", Printable(source), " has its own"),
+              "leave the test out of --parts");
+}
+
+// Looks at the source, derives the model and writes it. Returns what is to be said of it.
+std::vector<std::string> Make(const NewTask& task, const std::string& source, const NewOptions& options,
+                              LookOptions look, bool has_shares) {
+  Partial partial(options.folder);
+  const std::vector<PartSource> sources = task.find(source, partial.path());
+  RefuseShares(source, sources, has_shares, look.shares.size());
   const SignalRequests requests;
   Bars bars;
   look.progress = [&](int64_t done, int64_t total) { bars.Update(done, total); };
@@ -163,7 +163,23 @@ int RunNew(const Arguments& arguments) {
   std::error_code ignored;
   fs::remove(partial.path() / "names.txt", ignored);  // the databases have them
   partial.Finish();
-  for (const std::string& line : model.lines) Print("{}\n", line);
+  return model.lines;
+}
+
+int RunNew(const Arguments& arguments) {
+  const NewTask& task = NewTaskNamed(arguments.Word(0, "the task"));
+  const std::string& source = arguments.Word(1, "the source of the pictures");
+  if (!arguments.Has("out")) throw Error(ErrorKind::kUsage, {}, "--out is missing", "it names the model's new folder");
+  fs::path out = arguments.Get("out");
+  if (!out.has_filename()) out = out.parent_path();
+  if (out.empty()) throw Error(ErrorKind::kUsage, "--out is empty, expected the model's new folder");
+  const NewOptions options = OptionsOf(arguments, task, out);
+  LookOptions look;
+  const bool has_shares = arguments.Has("parts");
+  look.shares = SharesOf(arguments);
+  look.skips_bad = arguments.Has("skip-bad");
+  arguments.RefuseUnread();
+  for (const std::string& line : Make(task, source, options, look, has_shares)) Print("{}\n", line);
   Print("wrote {}: train_val.prototxt, solver.prototxt, README.md\n", out.string());
   Print("next: moka {}\n", ShellLine({"train", out.string()}));
   return 0;
@@ -182,8 +198,8 @@ Verb NewVerb() {
   for (const NewTask& task : AllNewTasks()) verb.operands.emplace_back(task.name, task.source);
   verb.options = {
       {"out", "FOLDER", "the model's new folder"},
-      {"size", "NAME", "small, medium (default) or large: 5, 20 or 90 minutes of training on this machine"},
-      {"parts", "LIST", "shares of a source in one part (default train=0.8,val=0.2; test=SHARE may follow)"},
+      {"size", "NAME", "small, medium (default) or large: 5, 15 or 60 minutes of training on this machine"},
+      {"parts", "LIST", "shares of a source in one part (default train=0.85,val=0.15; test=SHARE may follow)"},
       {"skip-bad", "", "leave pictures out that cannot be read, and list them"}};
   verb.run = RunNew;
   verb.most_words = 2;

@@ -51,7 +51,7 @@ TEST_F(NewCliTest, FoldersOfClassesBecomeAClassifier) {
   // The numbers of the solver are those of these pictures.
   const SolverParameter solver = ReadSolver(folder_ / "colours/solver.prototxt");
   const int64_t batch = std::clamp<int64_t>(trained / 4, 4, 32);
-  EXPECT_EQ(solver.max_iter(), 240 * trained / batch);
+  EXPECT_EQ(solver.max_iter(), 500 * trained / batch);
   EXPECT_EQ(solver.test_iter(0), 1);
   EXPECT_EQ(solver.warmup_iter(), solver.max_iter() / 12);
   const std::string net = Text("colours/train_val.prototxt");

@@ -62,8 +62,9 @@ struct Search {
   int64_t most_epochs = 0;
 };
 
-// The widest net whose training fits the budget here; where none does, the narrowest, trained for fewer epochs (a third
-// of them at least). Each is compiled and some of its steps are timed.
+// The widest net whose training fits the budget here, if need be by up to half of the epochs less: width is worth more
+// than them. Where none does, the narrowest, for a quarter of the epochs at least. Each is compiled and some of its
+// steps are timed. Requires: there are widths.
 Choice Choose(const Search& search, const NewOptions& options);
 
 // What recipes of pictures say alike: name, title, folder, source, parts and their databases.

@@ -39,6 +39,7 @@ Values CommonValues(const NewData& data, const NewOptions& options) {
   }
   values["part_names"] = names;
   values["part_rules"] = rules;
+  values["val_stage"] = data.parts.size() > 2 ? " not_stage: \"test\"" : "";
   values["test_words"] =
       data.parts.size() > 2
           ? "`moka test runs/latest --stage test` takes the part \"test\", which no training looks at.\n\n"

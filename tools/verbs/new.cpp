@@ -10,6 +10,7 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "data/records/class_names.h"
 #include "optim/signals.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/print.h"
@@ -173,6 +174,11 @@ int RunNew(const Arguments& arguments) {
   fs::path out = arguments.Get("out");
   if (!out.has_filename()) out = out.parent_path();
   if (out.empty()) throw Error(ErrorKind::kUsage, "--out is empty, expected the model's new folder");
+  if (HasControl(fs::absolute(out).string())) {
+    throw Error(ErrorKind::kUsage,
+                StrCat("--out ", Printable(out.string()),
+                       ": the folder's path has a control character, which a net's text cannot hold"));
+  }
   const NewOptions options = OptionsOf(arguments, task, out);
   LookOptions look;
   const bool has_shares = arguments.Has("parts");

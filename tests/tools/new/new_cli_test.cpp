@@ -195,6 +195,7 @@ TEST_F(NewCliTest, WrongWordsAndPlacesAreRefused) {
       {"new classify plain --out a --size huge", 64, "--size wants small, medium or large, found \"huge\""},
       {"new classify plain --out a --parts train=0.9", 64, "--parts wants train=SHARE,val=SHARE"},
       {"new classify plain --out $'a\\nb'", 64, "a control character"},
+      {"new classify plain --out \"$(printf 'a\\nb')\"", 64, "a control character"},
       {"new classify plain --out there", 73, "there exists already"},
       {"new classify plain --out other", 73, "other.partial is in the way"},
       {"new classify nowhere --out a", 66, "nowhere does not exist"},

@@ -35,6 +35,9 @@ struct ImportOptions {
   std::filesystem::path classes = {};
   std::optional<uint64_t> shuffle_seed = {};  // none: the source's order
   int64_t limit = 0;                          // records at most (after shuffling); 0: all
+  // Whether an item becomes a record, by its place in the order of the import (after shuffling); empty: all do. With
+  // it parts of one source are made without a copy of the whole.
+  std::vector<bool> chosen = {};
   enum class OnBadRecord { kStop, kSkip } on_bad_record = OnBadRecord::kStop;
   int64_t workers = 0;  // threads that decode, resize and encode; 0: ThreadCount(). The records do not depend on it
   // The use of OUT.partial, the records that an unfinished import left: an import of the same source with the same

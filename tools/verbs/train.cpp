@@ -111,6 +111,7 @@ int FinishTraining(const TrainResult& result, const TrainSetup& setup, const Run
     LogInfo(StrCat("resume: moka train --resume=", run.path().string()));
   } else {
     LogInfo(StrCat("  curves  ", (run.path() / "plots").string()));
+    if (!setup.nets.tests.empty()) LogInfo(StrCat("  test    moka test ", run.path().string()));
     if (const std::string how = HowToTry(setup, run); !how.empty()) LogInfo(how);
   }
   SetLogFile({});

@@ -140,6 +140,7 @@ class EveryVerbTest : public CliTest {
         {"model draw", "net.prototxt made_draw.dot"},
         {"model expand", "net.prototxt"},
         {"model show", "net.prototxt"},
+        {"new", "classify glyphs:150:1 --out made_model --size small"},
         {"quantise", "conv-0001 --batches 1 --iterations 1 --out made.int8.json"},
         {"quickstart", "--pictures 60 --iterations 2"},
         {"report", "conv-0001 --iterations 1"},
@@ -166,8 +167,8 @@ class EveryVerbTest : public CliTest {
         {"convert_imageset", "made_imageset*"}, {"data import", "made_import*"},
         {"data shuffle", "made_shuffle*"},      {"data split", "made_split"},
         {"data table", "made_table"},           {"extract_features", "made_features*"},
-        {"generate", "made_generated"},
-        {"import", "made_net"}};
+        {"generate", "made_generated"},         {"import", "made_net"},
+        {"new", "made_model*"}};
     return undo;
   }
 

@@ -154,7 +154,7 @@ Verb ExportVerb() {
   verb.options = {{"to", "FORMAT", "onnx (the default)"},
                   {"out", "FILE", "where it goes (default: NAME.onnx here)"},
                   {"opset", "N", "version of ONNX's ops, 11 to 22 (default 13)"},
-                  {"weights", "FILES", ".safetensors or .caffemodel (default: a run's best checkpoint)"},
+                  {"weights", "FILES", ".safetensors or .caffemodel (default: a run's best, or the model's own)"},
                   {"model", "FILE", "deploy or training prototxt; a run beside it gives its weights"},
                   {"runs", "FOLDER", "where runs lie (default runs)"},
                   {"batch", "N", "for this number of images alone (default: any number)"},

@@ -81,7 +81,7 @@ fs::path TarOf(const fs::path& folder, const char* name) {
 
 FileRange WholeOf(const fs::path& file) { return {0, OpenFile::ForReading(file).bytes()}; }
 
-// What is found in an archive, and what is said of it.
+// The pictures of a part, and the sentences about it.
 struct ImagenetPart {
   fs::path tar;
   PictureIndex index = {};

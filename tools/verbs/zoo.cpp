@@ -173,7 +173,7 @@ void VerifyTable(const fs::path& models, bool updates, CheckPrinter& printer) {
   printer.Print("(all)", Tier::kStatic, result);
 }
 
-// What all models carry together.
+// Tells how much all models carry together.
 void VerifyTotal(const fs::path& models, CheckPrinter& printer) {
   try {
     const int64_t bytes = ZooBytes(models);

@@ -13,7 +13,7 @@
 
 namespace moka {
 
-// What all models together may carry.
+// The most bytes that all models together may carry.
 inline constexpr int64_t kMostZooBytes = 60'000'000;
 
 struct WeightsTest {

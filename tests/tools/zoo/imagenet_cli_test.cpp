@@ -61,7 +61,7 @@ TEST_F(ImagenetCliTest, AlexNetTrainsOnSquares) {
   EXPECT_THAT(ReadFile(folder_ / "squares/runs/alexnet_bn-0001/metrics.jsonl"), HasSubstr("\"accuracy\""));
 }
 
-TEST_F(ImagenetCliTest, GreyPicturesAloneAreTakenByNetsForColour) {
+TEST_F(ImagenetCliTest, GrayPicturesAloneAreTakenByNetsForColor) {
   fs::create_directories(folder_ / "grey/a");
   for (int i = 0; i < 4; ++i)
     WriteFileAtomically(folder_ / StrCat("grey/a/", i, ".jpg"), EncodeJpeg(MadePicture(300, 280, 1, i)));

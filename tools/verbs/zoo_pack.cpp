@@ -18,9 +18,8 @@ PackOptions::Numbers NumbersNamed(const std::string& name) {
 }
 
 int RunZooPack(const Arguments& arguments) {
-  if (arguments.positionals.size() != 2) {
-    throw Error(ErrorKind::kUsage, {}, "moka zoo pack wants a run and a model's name", "moka zoo list shows the names");
-  }
+  const std::string run = arguments.Word(0, "a run");
+  const std::string name = arguments.Word(1, "a model's name");
   PackOptions options;
   options.models = ModelsFolder(arguments);
   options.runs = arguments.Get("runs", "runs");
@@ -30,12 +29,12 @@ int RunZooPack(const Arguments& arguments) {
   options.numbers = NumbersNamed(arguments.Get("dtype", options.is_tested ? "auto" : "float32"));
   options.most_loss = arguments.Number("most-loss", options.most_loss, 0, 1);
   arguments.RefuseUnread();
-  const Packed packed = PackWeights(arguments.positionals[0], arguments.positionals[1], options);
+  const Packed packed = PackWeights(run, name, options);
   const ZooWeights& row = packed.row;
   if (packed.float32) Print("{} = {} by float32\n", row.metric(), ToText(*packed.float32));
   if (packed.float16) Print("{} = {} by float16\n", row.metric(), ToText(*packed.float16));
-  Print("wrote {} in {}: {}, {} bytes\n", Join(packed.files, ", "),
-        (options.models / arguments.positionals[1]).string(), row.dtype(), row.bytes());
+  Print("wrote {} in {}: {}, {} bytes\n", Join(packed.files, ", "), (options.models / packed.model).string(),
+        row.dtype(), row.bytes());
   return 0;
 }
 

@@ -288,7 +288,7 @@ Packed PackWeights(const std::string& run, const std::string& name, const PackOp
   // Words and names lie there before the test, which may read them.
   const Trial trial = TryNumbers(entry, recipe, nets.nets.tests[0], options, full.path(), half.path());
   const fs::path& chosen = trial.is_half ? half.path() : full.path();
-  Packed packed{.row = RowOf(entry, recipe, trial, chosen, SourceText(folder))};
+  Packed packed{.model = entry.name, .row = RowOf(entry, recipe, trial, chosen, SourceText(folder))};
   CheckTotal(options.models, entry.name, packed.row.bytes());
   if (trial.float32) packed.float32 = trial.float32->value;
   if (trial.float16) packed.float16 = trial.float16->value;

@@ -41,6 +41,7 @@ struct PackOptions {
 };
 
 struct Packed {
+  std::string model;                    // its name
   ZooWeights row = {};                  // as it stands in the card now
   std::optional<double> float32 = {};   // the metric of the weights as they were trained
   std::optional<double> float16 = {};   // and rounded, where that was tried

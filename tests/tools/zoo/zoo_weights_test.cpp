@@ -162,7 +162,7 @@ TEST_F(ZooWeightsTest, WrongWordsAreRefusedWithTheNearest) {
   expect("zoo pack lenet-0001 lenot", 66, "did you mean \"lenet\"?");
   expect("zoo pack lenet-0001 lenet --dtype float8", 64, "--dtype is auto, float32 or float16");
   expect("zoo pack lenet-0001 lenet --solver solver_cafe.prototxt", 66, "did you mean \"solver_caffe.prototxt\"?");
-  expect("zoo pack lenet-0001", 64, "wants a run and a model's name");
+  expect("zoo pack lenet-0001", 64, "missing argument: a model's name");
   expect("infer zoo:lenot drawn", 66, "did you mean \"lenet\"?");
   expect("train models/lenet --from zoo:lenot", 66, "did you mean \"lenet\"?");
   expect("train models/lenet --from nothing", 66, "no file, run or model nothing");

@@ -25,6 +25,8 @@ struct ImportOptions {
   // above max_dim is made smaller; its shape stays. 0: no bound.
   int64_t min_dim = 0;
   int64_t max_dim = 0;
+  // Or: a picture whose shorter side is above it is made smaller until that is as long. 0: no bound.
+  int64_t short_side = 0;
   // As Caffe's programs store: a file of the storage's format that is not resized keeps its bytes whatever `channels`
   // says, and a resized kSource file is encoded in its own format.
   bool stores_like_caffe = false;
@@ -49,6 +51,11 @@ struct ImportOptions {
   std::function<void(int64_t done, int64_t total)> progress = {};  // total 0: not known
   std::function<bool()> wants_stop = {};  // asked at each record; true ends the import with kInterrupted
 };
+
+// Whether pictures are brought to bounds of their sides and not to one size.
+inline bool HasSides(const ImportOptions& options) {
+  return options.min_dim > 0 || options.max_dim > 0 || options.short_side > 0;
+}
 
 struct ImportReport {
   int64_t records = 0;

@@ -76,7 +76,8 @@ std::string IdentityOf(const ImportSource& source, const ImportOptions& options)
                          {"limit", options.limit},
                          {"batch", BatchRecords(source, options)}};
   json["shuffle"] = options.shuffle_seed ? nlohmann::json(*options.shuffle_seed) : nlohmann::json();
-  if (options.min_dim > 0 || options.max_dim > 0) json["sides"] = {options.min_dim, options.max_dim};
+  if (HasSides(options)) json["sides"] = {options.min_dim, options.max_dim};
+  if (options.short_side > 0) json["sides"].push_back(options.short_side);
   if (options.stores_like_caffe) json["stores_like_caffe"] = true;
   if (!options.chosen.empty()) {
     std::string marks(options.chosen.size(), '-');
@@ -98,9 +99,9 @@ int64_t ExpectedBytes(const ImportSource& source, const ImportOptions& options) 
   using Storage = ImportOptions::Storage;
   const int64_t records = RecordsOf(source, options);
   const int64_t channels = options.channels == ImageChannels::kGray ? 1 : source.channels;
-  const bool has_size = options.height > 0 && options.min_dim == 0 && options.max_dim == 0;
+  const bool has_size = options.height > 0 && !HasSides(options);
   if (has_size && options.storage == Storage::kRaw) return records * channels * options.height * options.width;
-  const bool is_kept = !has_size && options.storage == Storage::kSource && records == source.items;
+  const bool is_kept = !has_size && !HasSides(options) && options.storage == Storage::kSource && records == source.items;
   return is_kept ? source.bytes : 0;
 }
 

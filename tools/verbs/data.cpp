@@ -42,7 +42,12 @@ ImportOptions OptionsOf(const Arguments& arguments) {
   }
   constexpr int64_t kMostPixels = 1 << 14;
   options.max_dim = arguments.Int("max-side", 0, 1, kMostPixels);
+  options.short_side = arguments.Int("short-side", 0, 1, kMostPixels);
   if (options.max_dim > 0 && options.height > 0) throw Error(ErrorKind::kUsage, "--max-side and --resize: keep one");
+  if (options.short_side > 0 && (options.height > 0 || options.max_dim > 0)) {
+    throw Error(ErrorKind::kUsage,
+                StrCat("--short-side and ", options.height > 0 ? "--resize" : "--max-side", ": keep one"));
+  }
   const std::string storage = arguments.Get("storage", "source");
   using Storage = ImportOptions::Storage;
   if (storage == "source")
@@ -341,6 +346,7 @@ Verb DataImportVerb() {
   verb.operands = ImportSources();
   verb.options = {{"resize", "HxW", "resize images to exactly that"},
                   {"max-side", "N", "make images smaller whose longer side has more pixels; their shape stays"},
+                  {"short-side", "N", "make images smaller whose shorter side has more pixels; their shape stays"},
                   {"storage", "KIND", "source (keep file bytes), raw, jpeg or png"},
                   {"gray", "", "store one channel"},
                   {"classes", "FILE", "names that number the classes of folders, one a line; or a database's"},

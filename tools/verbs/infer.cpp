@@ -47,7 +47,7 @@ Verb InferVerb() {
                    "moka infer --model=deploy.prototxt --weights=net.caffemodel cat.jpg --json",
                    "moka infer runs/latest --text letter.de --n-best 3", "moka infer runs/latest --story story.txt"};
   verb.options = {{"model", "FILE", "deploy or training prototxt; a run beside it gives its weights"},
-                  {"weights", "FILES", ".safetensors, .caffemodel or .npz (default: a run's best checkpoint)"},
+                  {"weights", "FILES", ".safetensors, .caffemodel or .npz (default: a run's best, or the model's own)"},
                   {"runs", "FOLDER", ""},
                   {"mean", "VALUES",
                    "how pictures go in, over net and card: B,G,R or a file; --scale X, --resize HxW, --resize-short N"},

@@ -181,7 +181,7 @@ Verb TestVerb() {
                    "moka test --model=train_val.prototxt --weights=net.caffemodel --iterations=50"};
   verb.options = {
       {"model", "FILE", "training prototxt (Caffe's spelling)"},
-      {"weights", "FILES", ".safetensors, .caffemodel or .npz (default: a run's best checkpoint, or its last)"},
+      {"weights", "FILES", ".safetensors, .caffemodel or .npz (default: a run's best, or the model's own)"},
       {"runs", "FOLDER", "where runs lie (default runs)"},
       {"iterations", "N", "batches (default: the data once)"},
       {"ap-version", "RULE", "average precision of detections: 11point, MaxIntegral or Integral (default: the run's)"},

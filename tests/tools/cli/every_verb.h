@@ -82,6 +82,14 @@ class EveryVerbTest : public CliTest {
     WriteFileAtomically(folder_ / "noise/solver.prototxt",
                         "net: \"train_val.prototxt\" base_lr: 0.01 lr_policy: \"fixed\" max_iter: 1 random_seed: 1\n");
     WriteFileAtomically(folder_ / "noise/model.prototxt", "name: \"noise\" task: GENERATE\n");
+    fs::create_directories(folder_ / "zoo_of_one/conv");
+    WriteFileAtomically(folder_ / "zoo_of_one/README.md", kTablePlace);
+    WriteFileAtomically(folder_ / "zoo_of_one/conv/README.md", kTablePlace);
+    WriteFileAtomically(folder_ / "zoo_of_one/conv/model.prototxt", "name: \"conv\" recipe { metric: \"loss\" }\n");
+    WriteFileAtomically(folder_ / "zoo_of_one/conv/train_val.prototxt", kConvolutions);
+    WriteFileAtomically(folder_ / "zoo_of_one/conv/solver.prototxt",
+                        "net: \"train_val.prototxt\" base_lr: 0.01 lr_policy: \"fixed\" max_iter: 2 test_iter: 1 "
+                        "test_interval: 2\n");
     WriteFileAtomically(folder_ / "table.csv", "a,b,c\n1,2,3\n2,3,5\n3,5,8\n5,8,13\n8,13,21\n");
     WriteFileAtomically(folder_ / "text.txt", "the cat sat\nthe dog ran\n");
     Must("data import glyphs:40:1 db");
@@ -156,6 +164,7 @@ class EveryVerbTest : public CliTest {
         {"version", ""},
         {"zoo info", "lenet"},
         {"zoo list", ""},
+        {"zoo pack", "conv-0001 conv --models zoo_of_one"},
         {"zoo train", "lenet --dry-run"},
         {"zoo verify", "lenet --tier static"}};
     return words;
@@ -180,6 +189,7 @@ layer { name: "ip" type: "InnerProduct" bottom: "conv" top: "ip" inner_product_p
   weight_filler { type: "xavier" } } }
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
 )";
+  static constexpr const char* kTablePlace = "<!-- zoo -->\n<!-- /zoo -->\n";
   static constexpr const char* kNoise = R"(name: "noise"
 layer { name: "z" type: "RandomNoise" top: "z" random_noise_param { shape { dim: 2 dim: 4 } } }
 layer { name: "fc" type: "InnerProduct" bottom: "z" top: "fc" inner_product_param { num_output: 12

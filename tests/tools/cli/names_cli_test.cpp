@@ -157,6 +157,9 @@ TEST_F(NamesTest, InErrorsAboutThem) {
   Shown("import conv.torch.safetensors --net torch", {65, 78});
   Shown(StrCat("explain layer ", h), {64});
   Shown(StrCat("zoo info ", h), {64, 66});
+  Shown(StrCat("zoo pack ", h, " ", h, " --models zoo_of_one"), {64, 66});
+  Shown(StrCat("train conv_solver.prototxt --from ", h), {66});
+  Shown(StrCat("data import imagenet:", f, ",train made_none"), {64, 66});
   Shown(StrCat("data import ", f, " made_none"), {64, 66});
   Shown(StrCat("launch -n 2 --dry-run --preflight off --hosts ", h, " -- train conv_solver.prototxt"), {0, 64, 69, 78});
   Shown(StrCat("launch -n 2 --nodes 1 --sbatch made.sbatch --dry-run -- train conv_solver.prototxt ", h, "=1"),

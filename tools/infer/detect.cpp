@@ -110,14 +110,14 @@ int RunDetect(const InferSource& source, const std::vector<std::string>& inputs,
 }  // namespace
 
 InferTask DetectTask() {
-  return {.task = ModelCard::DETECT,
-          .run = RunDetect,
-          .options = {ScoreOption(),
-                      AnnotateOption(),
-                      {"track", "",
-                       "follow objects through a video, or a folder of its pictures, with ids (default --out tracks)"},
-                      {"fps", "X", "pictures a second of the video drawn by --track (default: an AVI's own, else 25)"}},
-          .shows_classes = true};
+  return {
+      .task = ModelCard::DETECT,
+      .run = RunDetect,
+      .options = {ScoreOption(),
+                  AnnotateOption(),
+                  {"track", "", "follow objects through a video or a folder of its pictures (--out tracks); --fps X"},
+                  {"fps", "X", ""}},
+      .shows_classes = true};
 }
 
 }  // namespace moka

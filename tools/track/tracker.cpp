@@ -66,7 +66,7 @@ std::vector<TrackedBox> BoxTracker::Next(std::span<const DetectedBox> detections
     (tracks_[t].state == State::kNew ? fresh : pool).push_back(t);
   }
   Match(pool, high, options_.least_overlap, true);
-  // What was lost does not come back by a detection that is hardly one.
+  // A lost object does not come back by a detection that is hardly one.
   std::erase_if(pool, [&](size_t t) { return tracks_[t].state == State::kLost; });
   Match(pool, low, options_.least_overlap_low, false);
   for (const size_t t : pool) tracks_[t].state = State::kLost;

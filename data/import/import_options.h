@@ -48,6 +48,11 @@ struct ImportOptions {
   int64_t batch_records = 0;  // of one commit; 0: those of about 32 MiB of the source, 256 to 16,384
   // If given, it is shown what would become records, and nothing is written (record_visitor.h).
   RecordVisitor* visitor = nullptr;
+  // Writes a video's pictures into a folder that it makes, and returns them in order; null: no video can be read. (The
+  // program that decodes them is started by the tools.)
+  std::function<std::vector<std::filesystem::path>(const std::filesystem::path& video,
+                                                   const std::filesystem::path& folder)>
+      video_frames = {};
   std::function<void(int64_t done, int64_t total)> progress = {};  // total 0: not known
   std::function<bool()> wants_stop = {};  // asked at each record; true ends the import with kInterrupted
 };

@@ -25,6 +25,7 @@
 #include "tools/cli/command_line.h"
 #include "tools/cli/print.h"
 #include "tools/cli/progress.h"
+#include "tools/infer/frames.h"
 #include "tools/nets/net_source.h"
 #include "tools/nets/training_nets.h"
 #include "tools/train/overrides.h"
@@ -36,6 +37,7 @@ using OrderedJson = nlohmann::ordered_json;
 
 ImportOptions OptionsOf(const Arguments& arguments) {
   ImportOptions options;
+  options.video_frames = WriteFrames;
   const std::string size = arguments.Get("resize");
   if (!size.empty()) {
     std::tie(options.height, options.width) = SizeOfFlag("resize", size, "max-side");

@@ -14,6 +14,7 @@
 #include "tools/cli/command_line.h"
 #include "tools/cli/print.h"
 #include "tools/cli/progress.h"
+#include "tools/infer/frames.h"
 
 namespace moka {
 namespace {
@@ -78,6 +79,7 @@ int RunCheck(const Arguments& arguments) {
   arguments.Word(0, "the source (a folder, a list, coco:ANNOTATIONS,PICTURES, a database, ...)");
   const std::vector<std::string> sources = arguments.positionals.All();
   CheckOptions options;
+  options.video_frames = WriteFrames;
   options.classes = arguments.Get("classes");
   if (arguments.Has("classes") && options.classes.empty()) {
     throw Error(ErrorKind::kUsage, "--classes is empty, expected a file or a database");

@@ -45,7 +45,9 @@ Verb InferVerb() {
   verb.examples = {"moka infer runs/latest digit.png",
                    "moka infer models/lenet --weights lenet.caffemodel digits/ --top 3",
                    "moka infer --model=deploy.prototxt --weights=net.caffemodel cat.jpg --json",
-                   "moka infer runs/latest --text letter.de --n-best 3", "moka infer runs/latest --story story.txt"};
+                   "moka infer runs/latest pictures/ --annotate coco --out found",
+                   "moka infer runs/latest --text letter.de --n-best 3",
+                   "moka infer runs/latest --story story.txt"};
   verb.options = {{"model", "FILE", "deploy or training prototxt; a run beside it gives its weights"},
                   {"weights", "FILES", ".safetensors, .caffemodel or .npz (default: a run's best, or the model's own)"},
                   {"runs", "FOLDER", ""},
@@ -56,8 +58,8 @@ Verb InferVerb() {
                   {"resize-short", "N", ""},
                   {"labels", "FILE", "class names, one a line (default: labels.txt beside the net)"},
                   {"batch", "N", "pictures a pass (default: as many as given, at most 16)"},
-                  {"out", "FOLDER", "where pictures of results go (default: detections, segments, instances)", '\0',
-                   "a model that draws: task: DETECT, SEGMENT or INSTANCES in its card"},
+                  {"out", "FOLDER", "where results go (default: detections, segments, instances, annotations)", '\0',
+                   "--annotate, or a model that draws: task: DETECT, SEGMENT or INSTANCES in its card"},
                   {"json", "", "print as JSON"}};
   for (const InferTask& task : AllInferTasks()) {
     for (const OptionSpec& option : task.options) {

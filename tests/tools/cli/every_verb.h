@@ -92,6 +92,7 @@ class EveryVerbTest : public CliTest {
                         "test_interval: 2\n");
     WriteFileAtomically(folder_ / "table.csv", "a,b,c\n1,2,3\n2,3,5\n3,5,8\n5,8,13\n8,13,21\n");
     WriteFileAtomically(folder_ / "text.txt", "the cat sat\nthe dog ran\n");
+    WriteFileAtomically(folder_ / "tracks.txt", "1,1,10,10,20,20,1,1,1\n2,1,12,10,20,20,1,1,1\n");
     Must("data import glyphs:40:1 db");
     Must("data export db drawn --limit 4");
     std::string list;
@@ -130,6 +131,7 @@ class EveryVerbTest : public CliTest {
         {"data shuffle", "db made_shuffle"},
         {"data split", "db --parts a=0.5,b=0.5 --out made_split"},
         {"data table", "table.csv made_table --target c"},
+        {"data tracks", "tracks.txt tracks.txt"},
         {"data verify", "db"},
         {"data whiten", "db --kernel 1"},
         {"data vocabulary", "text.txt made_words.txt"},

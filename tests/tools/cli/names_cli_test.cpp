@@ -184,10 +184,14 @@ TEST_F(NamesTest, OfFiles) {
   fs::copy(folder_ / "conv.prototxt", folder / (std::string(kHostileBytes) + ".prototxt"));
   fs::copy(folder_ / "db", folder / "db");
   fs::copy(folder_ / "table.csv", folder / "t.csv");
+  fs::copy(folder_ / "tracks.txt", folder / "tracks.txt");
   const std::string f = Word(kHostileBytes);
   const std::string net = StrCat(f, "/", f, ".prototxt");
   Shown(StrCat("infer conv-0001 ", f), {0, 65});
   Shown(StrCat("infer conv-0001 ", f, " --json"), {0, 65});
+  Shown(StrCat("infer conv-0001 ", f, " --annotate folders --out ", f, "/found"), {0, 65});
+  Shown(StrCat("data tracks ", f, "/tracks.txt ", f, "/tracks.txt"));
+  Shown(StrCat("data tracks ", f, "/tracks.txt ", f, "/t.csv"), {65});
   Shown(StrCat("data import ", f, " ", f, "/imported"), {65});
   Shown(StrCat("data import ", f, " ", f, "/imported2 --skip-bad"), {65});
   Shown(StrCat("data import ", f, " ", f, "/imported3 --skip-bad --json"), {65});

@@ -117,7 +117,7 @@ std::string ReplaceClassifier(const std::string& scores, const std::string& name
 
 }  // namespace
 
-TestSource FindStart(const std::string& word, const fs::path& runs) {
+TestSource FindStartNet(const std::string& word, const fs::path& runs) {
   std::error_code code;
   if (FindNamedRun(word, runs)) {
     TestSource source = SourceOfRun(word, runs);

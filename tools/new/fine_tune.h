@@ -27,7 +27,7 @@ struct StartNet {
 
 // The net and weights that --from names: a run, RUN@WHICH, a file of a run's checkpoints, or a model's folder (or a
 // model of the zoo by its name) with weights beside its net. Errors: kNoInput where there are none.
-TestSource FindStart(const std::string& word, const std::filesystem::path& runs);
+TestSource FindStartNet(const std::string& word, const std::filesystem::path& runs);
 
 // Errors: kConfig for a net that is no classifier of pictures, or that takes them by several data layers.
 StartNet MakeStart(const TestSource& source, const std::string& word, const std::string& name, int64_t classes);

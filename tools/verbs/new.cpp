@@ -118,7 +118,7 @@ NewOptions OptionsOf(const Arguments& arguments, const NewTask& task, const fs::
   if (!task.takes_start) {
     throw Error(ErrorKind::kUsage, StrCat("--from has no use here: moka new ", task.name, " starts from nothing"));
   }
-  options.from = FindStart(options.from_word, RunsFolder(arguments));
+  options.from = FindStartNet(options.from_word, RunsFolder(arguments));
   return options;
 }
 

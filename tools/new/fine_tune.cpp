@@ -98,8 +98,9 @@ std::string ReplaceClassifier(const std::string& scores, const std::string& name
   for (LayerParameter& layer : *body.mutable_layer()) {
     if (std::ranges::find(layer.top(), scores) != layer.top().end()) found = &layer;
   }
-  const bool is_product = found != nullptr && found->type() == "InnerProduct";
-  if (!is_product && (found == nullptr || found->type() != "Convolution")) {
+  // Products and convolutions alone have these fields.
+  const bool is_product = found != nullptr && found->has_inner_product_param();
+  if (!is_product && (found == nullptr || !found->has_convolution_param())) {
     throw Error(ErrorKind::kConfig,
                 StrCat("--from ", Printable(word), ": \"", Printable(scores),
                        "\" is not made by an InnerProduct or Convolution, so no classifier is there "

@@ -73,10 +73,10 @@ int64_t SlowBody(const NetParameter& test, const std::string& classifier, NetPar
   const BuiltNet built = BuildNet(test, options);
   for (const NetBlob& blob : built.blobs) {
     for (LayerParameter& layer : *body.mutable_layer()) {
-      if (layer.name() != blob.layer || layer.name() == classifier) continue;
+      if (layer.name() != blob.layer || layer.name() == classifier || blob.role == ParameterRole::kStatistic) continue;
       while (layer.param_size() <= blob.index) layer.add_param();
       ParamSpec& param = *layer.mutable_param(blob.index);
-      param.set_lr_mult(blob.role == ParameterRole::kStatistic ? 0 : param.lr_mult() * kBodyRate);
+      param.set_lr_mult(param.lr_mult() * kBodyRate);
     }
   }
   return built.data.at(0).types.at(0).shape[1];

@@ -228,9 +228,9 @@ void AddScratch(Values& values) {
                                  values.at("train"), " pictures of the training.");
 }
 
-void AddStart(const StartNet& start, bool has_grey, bool has_color, Values& values) {
+void AddStart(const StartNet& start, bool has_gray, bool has_color, Values& values) {
   // Colours are what the first net had.
-  const std::string force = has_grey && start.channels == 3    ? "\n    force_color: true"
+  const std::string force = has_gray && start.channels == 3    ? "\n    force_color: true"
                             : has_color && start.channels == 1 ? "\n    force_gray: true"
                                                                : "";
   const auto forced = [&](const std::string& fields) {
@@ -293,15 +293,15 @@ NewModel DeriveClassifier(const NewData& data, const NewOptions& options) {
   Sides sides = SidesOf(train, options.budget.name);
   if (start) sides.stored = 2 * start->train_side;
   const ColorFacts colors = train.facts->ColorsOf(train.pictures);
-  const bool is_grey = colors.mean.size() == 1;
-  const bool has_grey = std::ranges::any_of(train.pictures, [&](int64_t i) { return train.row(i).channels == 1; });
+  const bool is_gray = colors.mean.size() == 1;
+  const bool has_gray = std::ranges::any_of(train.pictures, [&](int64_t i) { return train.row(i).channels == 1; });
   Search search = SearchOf(data, options, start.has_value());
   Values values = CommonValues(data, options);
   AddColors(colors, values);
-  AddSides(sides, !(is_grey && sides.is_small), !is_grey && has_grey, values);
+  AddSides(sides, !(is_gray && sides.is_small), !is_gray && has_gray, values);
   AddTestBatches(data, 64, values);
   AddScratch(values);
-  if (start) AddStart(*start, has_grey, !is_grey, values);
+  if (start) AddStart(*start, has_gray, !is_gray, values);
   values["classes"] = StrCat(names.size());
   values["class_rows"] = ClassRows(data, names);
   values["batch"] = StrCat(search.batch);

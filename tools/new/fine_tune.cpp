@@ -73,10 +73,10 @@ int64_t SlowBody(const NetParameter& test, const std::string& classifier, NetPar
   const BuiltNet built = BuildNet(test, options);
   for (const NetBlob& blob : built.blobs) {
     for (LayerParameter& layer : *body.mutable_layer()) {
-      if (layer.name() != blob.layer || layer.name() == classifier) continue;
+      if (layer.name() != blob.layer || layer.name() == classifier || blob.role == ParameterRole::kStatistic) continue;
       while (layer.param_size() <= blob.index) layer.add_param();
       ParamSpec& param = *layer.mutable_param(blob.index);
-      param.set_lr_mult(blob.role == ParameterRole::kStatistic ? 0 : param.lr_mult() * kBodyRate);
+      param.set_lr_mult(param.lr_mult() * kBodyRate);
     }
   }
   return built.data.at(0).types.at(0).shape[1];
@@ -98,8 +98,9 @@ std::string ReplaceClassifier(const std::string& scores, const std::string& name
   for (LayerParameter& layer : *body.mutable_layer()) {
     if (std::ranges::find(layer.top(), scores) != layer.top().end()) found = &layer;
   }
-  const bool is_product = found != nullptr && found->type() == "InnerProduct";
-  if (!is_product && (found == nullptr || found->type() != "Convolution")) {
+  // Products and convolutions alone have these fields.
+  const bool is_product = found != nullptr && found->has_inner_product_param();
+  if (!is_product && (found == nullptr || !found->has_convolution_param())) {
     throw Error(ErrorKind::kConfig,
                 StrCat("--from ", Printable(word), ": \"", Printable(scores),
                        "\" is not made by an InnerProduct or Convolution, so no classifier is there "

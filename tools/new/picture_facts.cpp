@@ -54,9 +54,9 @@ void PictureFacts::Visit(const SeenItem& seen) {
 }
 
 ColorFacts PictureFacts::ColorsOf(const std::vector<int64_t>& pictures) const {
-  const bool is_grey =
+  const bool is_gray =
       std::ranges::all_of(pictures, [&](int64_t i) { return rows()[static_cast<size_t>(i)].channels == 1; });
-  const size_t channels = is_grey ? 1 : 3;
+  const size_t channels = is_gray ? 1 : 3;
   ColorFacts colors{std::vector<double>(channels), std::vector<double>(channels)};
   for (size_t c = 0; c < channels; ++c) {
     double mean = 0;

@@ -48,8 +48,8 @@ Values CommonValues(const NewData& data, const NewOptions& options) {
 }
 
 void AddColors(const ColorFacts& colors, Values& values) {
-  const bool is_grey = colors.mean.size() == 1;
-  values["channels"] = is_grey ? "grey" : "B, G, R";
+  const bool is_gray = colors.mean.size() == 1;
+  values["channels"] = is_gray ? "grey" : "B, G, R";
   values["depth"] = StrCat(colors.mean.size());
   values["mean"] = Repeated("mean_value", colors.mean);
   values["std"] = Repeated("std_value", colors.deviation);

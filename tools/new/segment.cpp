@@ -163,7 +163,7 @@ NewModel DeriveSegmenter(const NewData& data, const NewOptions& options) {
   AddColors(colors, values);
   AddClasses(pixels, values);
   AddTestBatches(data, 4, values);
-  // What turning uncovers is the mean of all channels, so that it is near nothing once the mean is subtracted.
+  // A turn uncovers the mean of all channels, which is near nothing once the mean is subtracted.
   double fill = 0;
   for (const double mean : colors.mean) fill += mean / static_cast<double>(colors.mean.size());
   values["fill"] = Rounded(fill, 0);

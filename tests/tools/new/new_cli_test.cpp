@@ -103,10 +103,11 @@ TEST_F(NewCliTest, ARunIsFineTuned) {
   EXPECT_THAT(net, HasSubstr("lr_mult: 0.1"));
   EXPECT_THAT(Text("second/solver.prototxt"), HasSubstr("first_solver: \"solver_head.prototxt\""));
   EXPECT_EQ(ReadFile(folder_ / "second/start.safetensors"),
-            ReadFile(folder_ / "runs/first-0001/checkpoints/iter_00000004.safetensors"));
+            ReadFile(folder_ / "runs/first-0001/checkpoints/iter_0000004.safetensors"));
   const Outcome trained = Moka("train second max_iter=4 test_interval=4 snapshot=4 display=2 warmup_iter=1");
   ASSERT_EQ(trained.code, 0) << trained.err;
   EXPECT_TRUE(fs::exists(folder_ / "runs/second_head-0001"));
+  EXPECT_THAT(trained.err, Not(HasSubstr("old spelling")));
   const Outcome seen = Moka("infer runs/second-0001 three/red/21.png --json");
   EXPECT_EQ(seen.code, 0) << seen.err;
   const Outcome none = Moka("new classify three --out third --from runs/fisrt-0001");

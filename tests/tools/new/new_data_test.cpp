@@ -89,7 +89,7 @@ TEST_F(NewDataTest, FoldersOfPartsAreTakenByTheirNames) {
   EXPECT_TRUE(PartFolders(folder_ / "photos", is_part).empty());
 }
 
-TEST_F(NewDataTest, ColoursAreThoseOfTheChosenPictures) {
+TEST_F(NewDataTest, ColorsAreThoseOfTheChosenPictures) {
   for (const int value : {10, 30, 200}) {
     Image image;
     image.Resize(20, 10, 1);

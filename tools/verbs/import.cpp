@@ -16,7 +16,7 @@ int RunImport(const Arguments& arguments) {
   if (RecognizeFile(file) != Content::kOnnx && file.extension() != ".onnx") return ImportTorchFile(arguments);
   if (!arguments.overrides.empty()) {
     throw Error(ErrorKind::kUsage, {},
-                StrCat("\"", Printable(arguments.overrides.front()), "\" sets a field of --net's net, and ",
+                StrCat("\"", Printable(arguments.overrides.at(0)), "\" sets a field of --net's net, and ",
                        Printable(file.string()), " is a net of its own"),
                 "import it, and change the prototxt that is written");
   }

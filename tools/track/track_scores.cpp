@@ -237,11 +237,12 @@ void ScoreHota(const Sequence& sequence, TrackScores& scores) {
     association /= std::max(1.0, count.hits);
     const double all = static_cast<double>(scores.true_boxes + scores.found_boxes) - count.hits;
     const double detection = count.hits / std::max(1.0, all);
-    scores.det_a += detection / kAlphas;
-    scores.ass_a += association / kAlphas;
-    scores.hota += std::sqrt(detection * association) / kAlphas;
-    scores.loc_a += std::max(1e-10, count.overlaps) / std::max(1e-10, count.hits) / kAlphas;
+    scores.det_a += detection;
+    scores.ass_a += association;
+    scores.hota += std::sqrt(detection * association);
+    scores.loc_a += std::max(1e-10, count.overlaps) / std::max(1e-10, count.hits);
   }
+  for (double* mean : {&scores.det_a, &scores.ass_a, &scores.hota, &scores.loc_a}) *mean /= kAlphas;
 }
 
 }  // namespace

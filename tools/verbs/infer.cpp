@@ -59,7 +59,7 @@ Verb InferVerb() {
                   {"labels", "FILE", "class names, one a line (default: labels.txt beside the net)"},
                   {"batch", "N", "pictures a pass (default: as many as given, at most 16)"},
                   {"out", "FOLDER", "where results go (default: detections, segments, instances, annotations)", '\0',
-                   "--annotate, or a model that draws: task: DETECT, SEGMENT or INSTANCES in its card"},
+                   "a model that draws: task: DETECT, SEGMENT or INSTANCES in its card; or --annotate"},
                   {"json", "", "print as JSON"}};
   for (const InferTask& task : AllInferTasks()) {
     for (const OptionSpec& option : task.options) {

@@ -133,7 +133,7 @@ std::optional<Tested> TestOf(const Arguments& arguments, const TestSource& sourc
 std::string HowToTry(const Arguments& arguments, const TestSource& source) {
   const std::filesystem::path config = source.net.parent_path();
   std::error_code code;
-  if (!source.is_run || !std::filesystem::exists(config / kModelCardFile, code)) return {};
+  if (!source.has_solver || !std::filesystem::exists(config / kModelCardFile, code)) return {};
   const InferTask* task = FindInferTask(ModelCardOf(config).task());
   if (task == nullptr) return {};
   return StrCat("  try     moka infer ", Printable(arguments.Word(0, "the run")), task->input.empty() ? "" : " ",

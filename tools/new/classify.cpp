@@ -213,7 +213,7 @@ std::vector<int64_t> WidthsFor(int64_t pictures, const std::string& size) {
   return {64, 48, 32, 24, 16};
 }
 
-// What differs between a training from nothing and one from another net's weights.
+// The values that differ between a training from nothing and one from another net's weights.
 void AddScratch(Values& values) {
   values["input"] = "data";
   values["scores"] = "fc";

@@ -1,4 +1,4 @@
-// What a folder holds is found by the names that programs give: a layout is taken where all that it needs is there.
+// Layouts are known by the names that programs give: one is taken where all that it needs is there.
 #include "tools/new/layouts.h"
 
 #include <algorithm>

@@ -58,7 +58,7 @@ struct LookOptions {
 // order, of those that look like one; empty where there is no training part. Errors: kBadData for two of one part.
 std::vector<PartSource> PartFolders(const std::filesystem::path& folder, bool (*is_part)(const std::filesystem::path&));
 
-// Which of the shares a picture's bytes belong to, by their hash: a function of the bytes and the shares alone, so that
+// The share that a picture's bytes belong to, by their hash: a function of the bytes and the shares alone, so that
 // copies of a picture are in one part and pictures that are added move no others. -1: of none.
 int PartOfContent(uint64_t content, const std::vector<SplitPart>& shares);
 

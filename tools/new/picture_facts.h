@@ -33,8 +33,8 @@ class PictureFacts : public SourceLook {
 
   void Visit(const SeenItem& seen) override;
 
-  // Of the pictures at these places alone, each counting alike, whatever its size; grey ones count as three equal
-  // channels where a coloured one is among them.
+  // The colours of the pictures at these places alone, each counting alike, whatever its size; grey ones count as three
+  // equal channels where a coloured one is among them.
   ColorFacts ColorsOf(const std::vector<int64_t>& pictures) const;
   // In no order.
   const std::vector<BoxFacts>& sizes_of_boxes() const { return boxes_; }

@@ -1,4 +1,4 @@
-// What recipes of all tasks share: texts filled in, batches that divide a set, and the widest net that a budget allows
+// The parts that recipes of all tasks share: texts filled in, batches that divide a set, and the widest net that a budget allows
 // by steps measured here.
 #pragma once
 
@@ -67,7 +67,7 @@ struct Search {
 // steps are timed. Requires: there are widths.
 Choice Choose(const Search& search, const NewOptions& options);
 
-// What recipes of pictures say alike: name, title, folder, source, parts and their databases.
+// The values that all recipes of pictures have: name, title, folder, source, parts and their databases.
 Values CommonValues(const NewData& data, const NewOptions& options);
 // "channels", "depth", "mean", "std", "mean_words".
 void AddColors(const ColorFacts& colors, Values& values);

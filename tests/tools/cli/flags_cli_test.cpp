@@ -22,6 +22,7 @@ class FlagsTest : public EveryVerbTest {
         {"convert_annoset", {"check_label", "label_map_file", "label_type"}},          // of detection
         {"data inspect", {"per-class"}},                                               // of --sheet
         {"launch", {"json", "mpirun", "network", "np", "preflight", "reach", "ssh"}},  // of what starts now
+        {"new", {"runs"}},                                                             // of --from
         {"quantise", {"int8"}}};
     return useless;
   }

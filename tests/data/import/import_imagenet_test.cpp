@@ -83,6 +83,7 @@ TEST_F(ImagenetImports, OtherListsOfClassesNumberAlike) {
 }
 
 TEST_F(ImagenetImports, ShuffledAndCutImportsMakeTheSameDatabase) {
+  MakeImagenet(At("raw"), 60);  // enough for commits before all of them are under way
   const ImportOptions shuffled{.shuffle_seed = 5, .batch_records = 2};
   Take("train", shuffled);
   const std::string whole = ReadFile(At("train/data.mdb"));

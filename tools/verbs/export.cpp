@@ -141,7 +141,7 @@ struct WeightsReport {
   fs::path file;
   size_t tensors = 0;
   int64_t values = 0;
-  std::string names;  // whose
+  std::string names = {};  // whose
   std::string deploy = {};
 };
 

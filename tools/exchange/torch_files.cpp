@@ -100,7 +100,7 @@ void PrintImport(const ImportedWeights& imported, const Files& files, bool is_dr
 int ImportTorchFile(const Arguments& arguments) {
   if (!arguments.Has("net")) {
     throw Error(ErrorKind::kUsage, {}, "--net is missing: whose weights are these?",
-                "--net models/NAME names a net with a names.torch.tsv; see moka import --help");
+                "--net models/NAME names a net with a names.torch.tsv; data go into a database by moka data import");
   }
   const fs::path net = FindConfig(PathOfWord(arguments.Get("net")).string(), "train_val.prototxt");
   const fs::path weights = arguments.positionals[0];

@@ -160,7 +160,7 @@ TorchNames TorchNamesFor(const fs::path& net, const std::string& model) {
   std::vector<std::string> known;
   for (const auto& [name, folder] : ModelsWithTable()) {
     if (name == model) return ReadTorchNames(folder / kTorchNamesFile);
-    known.push_back(name);
+    if (ReadTorchNames(folder / kTorchNamesFile).difference.empty()) known.push_back(name);
   }
   throw Error(ErrorKind::kNoInput, {},
               StrCat("no ", kTorchNamesFile, " beside ", Printable(net.string()),

@@ -61,7 +61,7 @@ class TableReader {
     const std::string& word = columns_[0];
     if (!words_.insert(word).second) Fail(0, StrCat(word, " stands twice"));
     if (word == "@mean" || word == "@std") {
-      std::vector<float>& numbers = word == "@mean" ? names_.means : names_.deviations;
+      std::vector<double>& numbers = word == "@mean" ? names_.means : names_.deviations;
       for (size_t i = 1; i < columns_.size(); ++i) numbers.push_back(NumberAt(i));
       if (numbers.size() != 3) Fail(0, StrCat(word, " wants 3 numbers: of R, G and B"));
     } else if (word == "@leaves_out") {
@@ -76,9 +76,9 @@ class TableReader {
     }
   }
 
-  float NumberAt(size_t i) const {
+  double NumberAt(size_t i) const {
     const std::string& text = columns_[i];
-    float value = 0;
+    double value = 0;
     const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
     const bool is_number = code == std::errc() && end == text.data() + text.size() && std::isfinite(value);
     if (!is_number || (columns_[0] == "@std" && value <= 0))

@@ -34,9 +34,9 @@ struct TorchNames {
 
   std::string file;
   std::string module;
-  std::string difference = {};    // not empty: the module's weights are not the net's; there are no rows
-  std::vector<float> means = {};  // of R, G, B in 0..1; empty: no row has the word rgb
-  std::vector<float> deviations = {};
+  std::string difference = {};     // not empty: the module's weights are not the net's; there are no rows
+  std::vector<double> means = {};  // of R, G, B in 0..1; empty: no row has the word rgb
+  std::vector<double> deviations = {};
   std::vector<std::string> left_out = {};  // beginnings of names
   std::vector<Row> rows = {};
 };

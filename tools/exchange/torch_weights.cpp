@@ -17,7 +17,7 @@
 namespace moka {
 namespace {
 
-constexpr float kLargestPixel = 255;
+constexpr double kLargestPixel = 255;
 
 std::string TensorNameOf(const NamedBlob& blob) {
   return blob.index == 0 ? blob.layer : StrCat(blob.layer, "/", blob.index);
@@ -188,8 +188,8 @@ std::vector<std::string> SetTorchInput(const TorchNames& names, NetParameter& ne
     fields.clear_std_value();
     fields.clear_scale();
     for (size_t c = names.means.size(); c-- > 0;) {
-      fields.add_mean_value(names.means[c] * kLargestPixel);
-      fields.add_std_value(names.deviations[c] * kLargestPixel);
+      fields.add_mean_value(static_cast<float>(names.means[c] * kLargestPixel));
+      fields.add_std_value(static_cast<float>(names.deviations[c] * kLargestPixel));
     }
     if (std::ranges::find(changed, layer.name()) == changed.end()) changed.push_back(layer.name());
   }

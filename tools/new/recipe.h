@@ -1,5 +1,5 @@
-// The parts that recipes of all tasks share: texts filled in, batches that divide a set, and the widest net that a budget allows
-// by steps measured here.
+// The parts that recipes of all tasks share: texts filled in, batches that divide a set, and the widest net that a
+// budget allows by steps measured here.
 #pragma once
 
 #include <cstdint>

@@ -49,7 +49,6 @@ Verb ImportVerb() {
   verb.computes = false;
   verb.run = RunImport;
   verb.takes_fields = TakenFields::kOfNet;
-  verb.most_words = 1;
   return verb;
 }
 

@@ -93,6 +93,12 @@ class EveryVerbTest : public CliTest {
     WriteFileAtomically(folder_ / "table.csv", "a,b,c\n1,2,3\n2,3,5\n3,5,8\n5,8,13\n8,13,21\n");
     WriteFileAtomically(folder_ / "text.txt", "the cat sat\nthe dog ran\n");
     WriteFileAtomically(folder_ / "tracks.txt", "1,1,10,10,20,20,1,1,1\n2,1,12,10,20,20,1,1,1\n");
+    // A training copies the table that lies beside its solver.
+    for (const char* file : {"names.torch.tsv", "torch/names.torch.tsv"}) {
+      WriteFileAtomically(folder_ / file,
+                          "@module\tConvolutions\nconv.weight\tconv/0\nconv.bias\tconv/1\nfc.weight\tip/0\tclasses\n"
+                          "fc.bias\tip/1\tclasses\n");
+    }
     Must("data import glyphs:40:1 db");
     Must("data export db drawn --limit 4");
     std::string list;
@@ -103,10 +109,7 @@ class EveryVerbTest : public CliTest {
     Must("train noise --device cpu");
     Must("model convert conv-0001@last conv.caffemodel");
     WriteFileAtomically(folder_ / "torch/train_val.prototxt", kConvolutions);
-    WriteFileAtomically(folder_ / "torch/names.torch.tsv",
-                        "@module\tConvolutions\nconv.weight\tconv/0\nconv.bias\tconv/1\nfc.weight\tip/0\tclasses\n"
-                        "fc.bias\tip/1\tclasses\n");
-    Must("export conv-0001 --to torch-names --net torch --out conv.torch.safetensors");
+    Must("export conv-0001 --to torch-names --out conv.torch.safetensors");
     Must("export conv-0001 --to onnx --out made_import.onnx");
   }
 

@@ -90,7 +90,7 @@ const NamedBlob& BlobNamed(const std::vector<NamedBlob>& blobs, const std::strin
 TEST(TorchNames, TablesAreRead) {
   const TorchNames names = TorchNamesFromText(kTable, "t.tsv");
   EXPECT_EQ(names.module, "torchvision.models.small");
-  EXPECT_THAT(names.means, ElementsAre(0.5F, 0.25F, 0.125F));
+  EXPECT_THAT(names.means, ElementsAre(0.5, 0.25, 0.125));
   ASSERT_EQ(names.rows.size(), 7U);
   EXPECT_EQ(names.rows[0].tensor, "conv.weight");
   EXPECT_EQ(names.rows[0].layer, "conv");

@@ -110,7 +110,7 @@ class EveryVerbTest : public CliTest {
     Must("model convert conv-0001@last conv.caffemodel");
     WriteFileAtomically(folder_ / "torch/train_val.prototxt", kConvolutions);
     Must("export conv-0001 --to torch-names --out conv.torch.safetensors");
-    Must("export conv-0001 --to onnx --out made_import.onnx");
+    Must("export conv-0001 --to onnx --out conv.onnx");
   }
 
   static const std::map<std::string, std::string>& Words() {
@@ -145,7 +145,7 @@ class EveryVerbTest : public CliTest {
         {"extract_features", "conv.caffemodel conv.prototxt ip made_features 1 lmdb"},
         {"frechet", "conv-0001 drawn drawn --blob ip"},
         {"generate", "noise-0001 --count 1 --out made_generated"},
-        {"import", "made_import.onnx --out made_net"},
+        {"import", "conv.onnx --out made_net"},
         {"infer", "conv-0001 drawn"},
         {"launch", "-n 2 --nodes 1 --sbatch made.sbatch --dry-run -- train solver.prototxt"},
         {"model check", "net.prototxt"},

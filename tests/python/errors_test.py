@@ -204,7 +204,7 @@ class ErrorsTest(FolderTest):
             self.assertEqual(file.read(4), b"\x89HDF")
         solver = self.file("s.prototxt", "net: 'net.prototxt' lr_policy: 'fixed' base_lr: 1 max_iter: 1000000000 "
                            "test_iter: 1 test_interval: 9")
-        self.assertEqual(self.caught(moka.train, solver, save=self.path("w.npz")).kind, "usage")
+        self.assertEqual(self.caught(moka.train, solver, save=self.path("w.npy")).kind, "usage")
         for place in ("none/w.caffemodel", "."):  # before the training, which would not end
             self.caught(moka.train, solver, save=self.path(place))
 

@@ -1,5 +1,5 @@
-// What recipes of all tasks share: texts filled in, batches that divide a set, and the widest net that a budget allows
-// by steps measured here.
+// The parts that recipes of all tasks share: texts filled in, batches that divide a set, and the widest net that a budget
+// allows by steps measured here.
 #pragma once
 
 #include <cstdint>
@@ -67,7 +67,7 @@ struct Search {
 // steps are timed. Requires: there are widths.
 Choice Choose(const Search& search, const NewOptions& options);
 
-// What recipes of pictures say alike: name, title, folder, source, parts and their databases.
+// The values that recipes of pictures have alike: name, title, folder, source, parts and their databases.
 Values CommonValues(const NewData& data, const NewOptions& options);
 // "channels", "depth", "mean", "std", "mean_words".
 void AddColors(const ColorFacts& colors, Values& values);

@@ -43,11 +43,9 @@ Verb InferVerb() {
   verb.summary = "what a trained net makes of pictures, texts and stories";
   verb.usage = "RUN|MODEL|DEPLOY.prototxt PICTURE|FOLDER|VIDEO... [--flags]";
   verb.examples = {"moka infer runs/latest digit.png",
-                   "moka infer models/lenet --weights lenet.caffemodel digits/ --top 3",
-                   "moka infer --model=deploy.prototxt --weights=net.caffemodel cat.jpg --json",
+                   "moka infer --model=deploy.prototxt --weights=net.caffemodel pictures/ --top 3",
                    "moka infer runs/latest pictures/ --annotate coco --out found",
-                   "moka infer runs/latest --text letter.de --n-best 3",
-                   "moka infer runs/latest --story story.txt"};
+                   "moka infer runs/latest --text letter.de --n-best 3", "moka infer runs/latest --story story.txt"};
   verb.options = {{"model", "FILE", "deploy or training prototxt; a run beside it gives its weights"},
                   {"weights", "FILES", ".safetensors, .caffemodel or .npz (default: a run's best, or the model's own)"},
                   {"runs", "FOLDER", ""},
@@ -74,8 +72,9 @@ Verb InferVerb() {
     if (option.name != "recompute") verb.options.push_back(option);  // training's
   }
   // Help stays within a screen: these are in that of `moka test` and `moka generate`.
-  constexpr std::array<std::string_view, 8> kElsewhere = {"columns",    "count",   "disable-kernel", "disable-pass",
-                                                          "dump-after", "kernels", "prefer-kernel",  "trace"};
+  constexpr std::array<std::string_view, 11> kElsewhere = {"columns",      "count",         "dry-run", "disable-kernel",
+                                                           "disable-pass", "dump-after",    "explain", "kernels",
+                                                           "pin",          "prefer-kernel", "trace"};
   for (OptionSpec& option : verb.options) {
     if (std::ranges::find(kElsewhere, option.name) != kElsewhere.end()) option.doc.clear();
   }

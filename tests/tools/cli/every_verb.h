@@ -85,7 +85,9 @@ class EveryVerbTest : public CliTest {
     fs::create_directories(folder_ / "zoo_of_one/conv");
     WriteFileAtomically(folder_ / "zoo_of_one/README.md", kTablePlace);
     WriteFileAtomically(folder_ / "zoo_of_one/conv/README.md", kTablePlace);
-    WriteFileAtomically(folder_ / "zoo_of_one/conv/model.prototxt", "name: \"conv\" recipe { metric: \"loss\" }\n");
+    WriteFileAtomically(folder_ / "zoo_of_one/conv/model.prototxt",
+                        "name: \"conv\" recipe { metric: \"loss\" }\n"
+                        "check { top { name: \"data\" dim: 0 dim: 1 dim: 28 dim: 28 } }\n");
     WriteFileAtomically(folder_ / "zoo_of_one/conv/train_val.prototxt", kConvolutions);
     WriteFileAtomically(folder_ / "zoo_of_one/conv/solver.prototxt",
                         "net: \"train_val.prototxt\" base_lr: 0.01 lr_policy: \"fixed\" max_iter: 2 test_iter: 1 "
@@ -176,13 +178,17 @@ class EveryVerbTest : public CliTest {
   }
   // Returns, by verb, the command that removes what the verb would refuse to make again.
   static const std::map<std::string, std::string>& Undo() {
-    static const std::map<std::string, std::string> undo = {
-        {"bench accuracy", "made_accuracy*"},   {"convert_annoset", "made_annoset*"},
-        {"convert_imageset", "made_imageset*"}, {"data import", "made_import*"},
-        {"data shuffle", "made_shuffle*"},      {"data split", "made_split"},
-        {"data table", "made_table"},           {"extract_features", "made_features*"},
-        {"generate", "made_generated"},         {"import", "made_net"},
-        {"new", "made_model*"}};
+    static const std::map<std::string, std::string> undo = {{"bench accuracy", "made_accuracy*"},
+                                                            {"convert_annoset", "made_annoset*"},
+                                                            {"convert_imageset", "made_imageset*"},
+                                                            {"data import", "made_import*"},
+                                                            {"data shuffle", "made_shuffle*"},
+                                                            {"data split", "made_split"},
+                                                            {"data table", "made_table"},
+                                                            {"extract_features", "made_features*"},
+                                                            {"generate", "made_generated"},
+                                                            {"import", "made_net"},
+                                                            {"new", "made_model*"}};
     return undo;
   }
 

@@ -108,7 +108,6 @@ TEST_F(NamesTest, OfLayersBlobsNetsAndClasses) {
                                   "time hostile.prototxt --iterations 1 --warmup 0 --json",
                                   "export hostile-0001 --out hostile.onnx",
                                   "export hostile-0001 --out hostile.onnx --json",
-                                  "export hostile-0001 --to npz --out hostile.npz",
                                   "model show hostile.prototxt",
                                   "model check hostile.prototxt",
                                   "model check hostile.prototxt --json",
@@ -126,6 +125,7 @@ TEST_F(NamesTest, OfLayersBlobsNetsAndClasses) {
                                   "upgrade_net_proto_text hostile.prototxt hostile3.prototxt"}) {
     Shown(words);
   }
+  Shown("export hostile-0001 --to npz --out hostile.npz", {65});  // no zip has such names
   Shown(StrCat("time hostile.prototxt --explain=", Word(StrCat(kHostile, "conv"))));
   Shown(StrCat("frechet hostile-0001 drawn drawn --blob ", Word(StrCat(kHostile, "ip"))));
   Shown(StrCat("simulate hostile.prototxt --step-ms 10 --devices 8 --explain --topology ", MOKA_SOURCE_DIR,
@@ -152,7 +152,7 @@ TEST_F(NamesTest, InErrorsAboutThem) {
   Shown(StrCat("import conv.torch.safetensors --net ", f), {66});
   Shown(StrCat("export hostile-0001 --to ", h), {64});
   WriteFileAtomically(folder_ / "torch" / "names.torch.tsv", StrCat("@module\t", kHostile, "\na\tb/0\n"));
-  Shown("import conv.torch.safetensors --net torch", {78});
+  Shown("import conv.torch.safetensors --net torch", {65, 78});
   WriteFileAtomically(folder_ / "torch" / "names.torch.tsv", StrCat("@module\tm\n", kHostileBytes, "\tb/0\n"));
   Shown("import conv.torch.safetensors --net torch", {65, 78});
   Shown(StrCat("explain layer ", h), {64});

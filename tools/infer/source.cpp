@@ -137,7 +137,7 @@ InferSource InferSourceOf(const Arguments& arguments) {
   } else if (const std::optional<fs::path> weights = ZooWeightsOfWord(word)) {
     source.weights = weights->string();
   } else {
-    throw Error(ErrorKind::kUsage, {}, "no weights: this is no run with a checkpoint", kGiveWeights);
+    throw NoWeightsError(source.net);
   }
   if (is_named_first) source.inputs.erase(source.inputs.begin());
   source.card = ModelCardOf(source.folder);

@@ -74,8 +74,7 @@ TestSource TestSourceOf(const Arguments& arguments, std::string_view verb) {
                 StrCat("see moka ", verb, " --help"));
   }
   if (arguments.Has("weights")) source.weights = ResolveWeights(arguments.Get("weights"), runs);
-  if (source.weights.empty())
-    throw Error(ErrorKind::kUsage, {}, "no weights: this is no run with a checkpoint", kGiveWeights);
+  if (source.weights.empty()) throw NoWeightsError(source.net);
   return source;
 }
 

@@ -9,6 +9,7 @@
 #include "core/checksum.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "proto/content.h"
 #include "proto/nets/model_card.h"
 #include "tools/nets/models_folder.h"
 
@@ -30,6 +31,12 @@ std::vector<std::string> ModelsWithWeights(const fs::path& models) {
 }
 
 }  // namespace
+
+Error NoWeightsError(const fs::path& net) {
+  if (const Content content = RecognizeFile(net); content == Content::kOnnx)
+    return Error(ErrorKind::kBadData, StrCat(Printable(net.string()), ": this is ", Describe(content)));
+  return Error(ErrorKind::kUsage, {}, "no weights: this is no run with a checkpoint", kGiveWeights);
+}
 
 const ZooWeights* OwnWeightsOf(const ModelCard& card) {
   const auto lies_there = [](const ZooWeights& row) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "core/error.h"
 #include "proto/zoo.pb.h"
 
 namespace moka {
@@ -15,6 +16,9 @@ inline constexpr const char* kZooWeightsFile = "weights.safetensors";
 // A hint where there are no weights.
 inline constexpr const char* kGiveWeights =
     "give --weights FILE; `moka zoo list` shows the models that carry theirs, which need none";
+
+// The error where nothing says which weights `net` has; an ONNX file in its place is told as what it is.
+Error NoWeightsError(const std::filesystem::path& net);
 
 // The card's row of weights whose file lies in the folder; null where it names none, or only addresses.
 const ZooWeights* OwnWeightsOf(const ModelCard& card);

@@ -218,7 +218,8 @@ class ImportTest(unittest.TestCase):
 
     def test_verbs_that_want_weights_or_nets_name_the_verb(self):
         onnx.save(onnx_graphs.convolution("Conv", onnx_graphs.floats(6, 4, 3, 3))[0], self.folder / "model.onnx")
-        (self.folder / "net.prototxt").write_text('layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 } } }\n')
+        (self.folder / "net.prototxt").write_text('layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 } } }\n'
+                                                   'layer { name: "r" type: "ReLU" bottom: "x" top: "r" }\n')
         for words in (("model", "convert", "model.onnx", "w.safetensors"), ("model", "show", "model.onnx"),
                       ("compare", "net.prototxt", "b.npz", "--weights", "model.onnx"), ("train", "model.onnx"),
                       ("infer", "model.onnx", "picture.png"), ("export", "net.prototxt", "--weights", "model.onnx")):

@@ -91,6 +91,20 @@ std::string_view ClassOf(std::string_view name, std::string_view split) {
   return name.substr(0, slash);
 }
 
+// Folders of annotated pictures are no classes, even where each of them holds pictures. Errors: kBadData.
+void RefuseAnnotated(const fs::path& path, const ImportOptions& options) {
+  if (!options.classes.empty()) return;
+  const AnnotatedLayout layout = AnnotatedLayoutOf(path);
+  if (layout.name.empty()) return;
+  std::vector<std::string> sources;
+  for (const PartSource& part : layout.parts) sources.push_back(part.source);
+  if (sources.empty()) sources.push_back(StrCat("voc:", layout.root.string(), ",SPLIT"));
+  throw Error(ErrorKind::kBadData, {},
+              StrCat(Printable(path.string()), ": its folders are those of ", layout.name,
+                     "'s annotated pictures, and not classes"),
+              StrCat("as such they are ", Printable(Join(sources, " or ")), "; ", kAreClasses));
+}
+
 // The classes of a split, and how many images it has.
 struct TarContents {
   ClassFolders classes;
@@ -151,6 +165,8 @@ TarContents ListTar(const fs::path& tar, std::string_view split, const ImportOpt
     contents.bytes += reader.bytes();
     contents.crc32c = Crc32c(StrCat(reader.name(), "\t", reader.bytes(), "\n"), contents.crc32c);
   }
+  const bool are_no_classes = contents.images == 0 || contents.classes.AreNone();
+  if (are_no_classes && split.empty() && !reader.name().empty()) RefuseAnnotated(tar, options);
   if (contents.images == 0) RefuseNoImages(tar, split, !reader.name().empty(), folders);
   if (contents.classes.AreNone()) RefuseParts(tar, split, contents.classes);
   contents.classes.Number(tar.string());
@@ -172,16 +188,6 @@ void RefuseParts(const fs::path& folder, const ClassFolders& classes) {
                                     : StrCat("import the folder of the classes, such as ",
                                              Printable((folder / holder).string()), "; "),
                      kAreClasses));
-}
-
-// Folders of annotated pictures are no classes, even where each of them holds pictures. Errors: kBadData.
-void RefuseAnnotated(const fs::path& folder, const ImportOptions& options) {
-  const AnnotatedLayout layout = AnnotatedLayoutOf(folder);
-  if (layout.name.empty() || !options.classes.empty()) return;
-  throw Error(ErrorKind::kBadData, {},
-              StrCat(Printable(folder.string()), ": its folders are those of ", layout.name,
-                     "'s annotated pictures, and not classes"),
-              StrCat("as such they are ", Printable(Join(layout.sources, " or ")), "; ", kAreClasses));
 }
 
 }  // namespace

@@ -2,8 +2,6 @@
 #include "data/labels/annotated_layout.h"
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 
 #include "core/text.h"
 #include "data/files/file_tree.h"
@@ -26,84 +24,109 @@ std::vector<fs::path> FilesEndingIn(const fs::path& folder, std::string_view end
   return files;
 }
 
-std::vector<std::string> VocSources(const fs::path& root) {
-  if (FilesEndingIn(root / "Annotations", ".xml").empty() || !IsFolder(root / "JPEGImages")) return {};
-  std::vector<std::string> sources;
-  for (const fs::path& list : FilesEndingIn(root / "ImageSets" / "Main", ".txt")) {
-    // Lists of one class, such as cat_train.txt, have a number beside each name.
-    const std::string split = list.stem().string();
-    if (split.find('_') == std::string::npos) sources.push_back(StrCat("voc:", root.string(), ",", split));
+// The splits of VOC's lists that are there: train with val and test, or all that has boxes.
+std::vector<PartSource> VocParts(const fs::path& root) {
+  const FileTree tree(root);
+  const auto has = [&](std::string_view split) { return tree.Has(StrCat("ImageSets/Main/", split, ".txt")); };
+  const auto source = [&](std::string_view split) { return StrCat("voc:", root.string(), ",", split); };
+  std::vector<PartSource> parts;
+  for (const std::string_view split : {"train", "val", "test"}) {
+    if (has(split)) parts.push_back({std::string(split), source(split)});
   }
-  if (sources.empty()) sources.push_back(StrCat("voc:", root.string(), ",SPLIT"));
-  return sources;
+  if (!parts.empty() && parts.front().part == "train") return parts;
+  for (const std::string_view all : {"trainval", "default", "all"}) {
+    if (has(all)) return {{"train", source(all)}};
+  }
+  return {};
 }
 
-// COCO's own layout, and that of exports with a file of annotations among each part's pictures.
-std::vector<std::string> CocoSources(const fs::path& root) {
-  std::vector<std::string> sources;
-  for (const fs::path& file : FilesEndingIn(root / "annotations", ".json")) {
-    std::string part = file.stem().string();
-    constexpr std::string_view kInstances = "instances_";
-    if (part.starts_with(kInstances)) part.erase(0, kInstances.size());
-    for (const fs::path& pictures : {root / part, root / "images" / part, root / "images"}) {
-      if (!IsFolder(pictures)) continue;
-      sources.push_back(StrCat("coco:", file.string(), ",", pictures.string()));
-      break;
-    }
-  }
-  if (!sources.empty()) return sources;
-  std::vector<fs::path> parts = {root};
-  for (const fs::path& entry : SortedEntries(root)) {
-    if (IsFolder(entry)) parts.push_back(entry);
-  }
-  for (const fs::path& part : parts) {
-    for (const fs::path& file : FilesEndingIn(part, ".coco.json"))
-      sources.push_back(StrCat("coco:", file.string(), ",", part.string()));
-  }
-  return sources;
+bool HoldsVoc(const fs::path& root) {
+  return !FilesEndingIn(root / "Annotations", ".xml").empty() && IsFolder(root / "JPEGImages");
 }
 
-std::string YoloNames(const fs::path& root, const fs::path& labels) {
-  for (const fs::path& file : {labels / "classes.txt", root / "classes.txt"}) {
+// A file of annotations among each part's pictures, as exports have them.
+constexpr std::string_view kCocoAmongPictures = "_annotations.coco.json";
+
+bool HoldsCoco(const fs::path& folder) {
+  std::error_code failed;
+  return fs::is_regular_file(folder / kCocoAmongPictures, failed);
+}
+
+std::vector<PartSource> CocoParts(const fs::path& root) {
+  const auto source = [](const fs::path& file, const fs::path& pictures) {
+    return StrCat("coco:", file.string(), ",", pictures.string());
+  };
+  std::vector<PartSource> parts = PartFolders(root, HoldsCoco);
+  for (PartSource& part : parts) part.source = source(fs::path(part.source) / kCocoAmongPictures, part.source);
+  if (!parts.empty()) return parts;
+  constexpr std::string_view kInstances = "instances_";
+  const std::vector<fs::path> files = FilesEndingIn(root / "annotations", ".json");
+  for (const fs::path& file : files) {
+    std::string stem = file.stem().string();
+    const bool has_instances = stem.starts_with(kInstances);
+    if (has_instances) stem.erase(0, kInstances.size());
+    const fs::path own = IsFolder(root / stem) ? root / stem : root / "images" / stem;
+    const fs::path pictures = IsFolder(own) ? own : root / "images";
+    if (!IsFolder(pictures) || !(has_instances || IsFolder(own) || files.size() == 1)) continue;
+    // A year follows, as in train2017.
+    const std::string_view part = PartNamed(std::string_view(stem).substr(0, stem.find_first_of("0123456789")));
+    if (part.empty() && files.size() > 1) continue;
+    parts.push_back({std::string(part.empty() ? "train" : part), source(file, pictures)});
+  }
+  std::ranges::stable_sort(parts, {}, [](const PartSource& one) { return one.part != "train"; });
+  return parts;
+}
+
+bool HoldsYolo(const fs::path& folder) {
+  return IsFolder(folder / "images") && !FilesEndingIn(folder / "labels", ".txt").empty();
+}
+
+bool IsAnyFolder(const fs::path& /*folder*/) { return true; }
+
+std::string YoloNames(const fs::path& root) {
+  for (const char* name : {"classes.txt", "obj.names", "labels.txt", "labels/classes.txt"}) {
     std::error_code failed;
-    if (fs::exists(file, failed)) return file.string();
+    if (fs::is_regular_file(root / name, failed)) return StrCat(",", (root / name).string());
   }
-  const std::vector<fs::path> names = FilesEndingIn(root, ".names");
-  return names.size() == 1 ? names[0].string() : "CLASSES";
+  return std::string(kClassesToName);
 }
 
 // images/PART beside labels/PART, or PART/images beside PART/labels.
-std::vector<std::string> YoloSources(const fs::path& root) {
-  static constexpr std::array<const char*, 5> kParts = {"", "train", "val", "valid", "test"};
-  std::vector<std::string> sources;
-  const auto add = [&](const fs::path& pictures, const fs::path& labels) {
-    if (!IsFolder(pictures) || FilesEndingIn(labels, ".txt").empty()) return false;
-    sources.push_back(StrCat("yolo:", pictures.string(), ",", labels.string(), ",", YoloNames(root, labels)));
-    return true;
+std::vector<PartSource> YoloParts(const fs::path& root) {
+  const std::string names = YoloNames(root);
+  const auto source = [&](const fs::path& images, const fs::path& labels) {
+    return StrCat("yolo:", images.string(), ",", labels.string(), names);
   };
-  for (const char* part : kParts) {
-    if (*part == '\0') {
-      if (add(root / "images", root / "labels")) return sources;
-    } else if (!add(root / "images" / part, root / "labels" / part)) {
-      (void)add(root / part / "images", root / part / "labels");
-    }
+  if (HoldsYolo(root)) return {{"train", source(root / "images", root / "labels")}};
+  std::vector<PartSource> parts = PartFolders(root, HoldsYolo);
+  for (PartSource& part : parts)
+    part.source = source(fs::path(part.source) / "images", fs::path(part.source) / "labels");
+  if (!parts.empty() || !IsFolder(root / "labels")) return parts;
+  for (const PartSource& part : PartFolders(root / "images", IsAnyFolder)) {
+    const fs::path labels = root / "labels" / fs::path(part.source).filename();
+    if (!FilesEndingIn(labels, ".txt").empty()) parts.push_back({part.part, source(part.source, labels)});
   }
-  return sources;
+  return parts;
 }
 
 AnnotatedLayout LayoutAt(const fs::path& root) {
-  if (auto sources = VocSources(root); !sources.empty()) return {"VOC", std::move(sources)};
-  if (auto sources = CocoSources(root); !sources.empty()) return {"COCO", std::move(sources)};
-  if (auto sources = YoloSources(root); !sources.empty()) return {"YOLO", std::move(sources)};
+  if (HoldsVoc(root)) return {"VOC", root, VocParts(root)};
+  if (auto parts = CocoParts(root); !parts.empty()) return {"COCO", root, std::move(parts)};
+  if (auto parts = YoloParts(root); !parts.empty()) return {"YOLO", root, std::move(parts)};
   return {};
 }
 
 }  // namespace
 
-AnnotatedLayout AnnotatedLayoutOf(const fs::path& folder) {
-  AnnotatedLayout layout = LayoutAt(folder);
+AnnotatedLayout AnnotatedLayoutOf(const fs::path& path) {
+  if (!IsFolder(path)) {
+    if (!IsArchiveName(path.string())) return {};
+    std::vector<PartSource> parts = VocParts(path);
+    return parts.empty() ? AnnotatedLayout{} : AnnotatedLayout{"VOC", path, std::move(parts)};
+  }
+  AnnotatedLayout layout = LayoutAt(path);
   if (!layout.name.empty()) return layout;
-  std::vector<fs::path> entries = SortedEntries(folder);
+  std::vector<fs::path> entries = SortedEntries(path);
   std::erase_if(entries, [](const fs::path& entry) { return !IsFolder(entry); });
   return entries.size() == 1 ? LayoutAt(entries[0]) : layout;
 }

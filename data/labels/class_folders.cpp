@@ -2,27 +2,20 @@
 #include "data/labels/class_folders.h"
 
 #include <algorithm>
-#include <array>
 #include <tuple>
 
 #include "core/checksum.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "data/labels/set_parts.h"
 #include "data/records/class_names.h"
 
 namespace moka {
 namespace {
 
-// Returns whether a folder is named as the parts of a set are.
-bool IsSetPart(std::string_view folder) {
-  constexpr std::array<std::string_view, 9> kParts = {"train", "training", "test",       "testing", "val",
-                                                      "valid", "dev",      "validation", "eval"};
-  return std::ranges::find(kParts, AsciiLower(folder)) != kParts.end();
-}
-
 template <class Folders>
 bool ArePartsOfASet(const Folders& folders) {
-  return std::ranges::all_of(folders, [](const std::string& folder) { return IsSetPart(folder); });
+  return std::ranges::all_of(folders, [](const std::string& folder) { return !PartNamed(folder).empty(); });
 }
 
 std::string_view LastFolderOf(std::string_view folder) { return folder.substr(folder.rfind('/') + 1); }

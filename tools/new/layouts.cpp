@@ -2,7 +2,6 @@
 #include "tools/new/layouts.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include "core/error.h"
@@ -10,13 +9,12 @@
 #include "core/text.h"
 #include "data/files/file_tree.h"
 #include "data/files/list_text.h"
+#include "data/labels/annotated_layout.h"
 
 namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::array<std::string_view, 3> kParts = {"train", "val", "test"};
 
 // "kind:parts" of an import, and not a path.
 bool IsImportWord(const std::string& source) {
@@ -59,120 +57,68 @@ Error NoLayout(const std::string& source, const std::string& expected) {
       StrCat("expected ", expected, ", or a source of moka data import"));
 }
 
-// The splits of VOC's lists that are there: train with val and test, or all that has boxes.
-std::vector<PartSource> VocParts(const std::string& root, const std::string& lists) {
-  const FileTree tree(root);
-  std::vector<PartSource> parts;
-  for (const std::string_view part : kParts) {
-    if (tree.Has(StrCat(lists, part, ".txt"))) parts.push_back({std::string(part), StrCat("voc:", root, ",", part)});
-  }
-  if (!parts.empty() && parts.front().part == "train") return parts;
-  for (const char* all : {"trainval", "default", "all"}) {
-    if (tree.Has(StrCat(lists, all, ".txt"))) return {{"train", StrCat("voc:", root, ",", all)}};
-  }
-  return {};
+// A word of YAML without its quotes. Errors: kBadData for a quote that does not end, as where a comma parts a name.
+std::string Unquoted(std::string_view word, const std::string& place) {
+  word = Trim(word);
+  if (word.empty() || (word.front() != '"' && word.front() != '\'')) return std::string(word);
+  if (word.size() > 1 && word.front() == word.back()) return std::string(word.substr(1, word.size() - 2));
+  throw Error(ErrorKind::kBadData, StrCat(place, ": the quote in ", Printable(word), " does not end"));
 }
 
-// A file of classes' names beside YOLO's folders; names that data.yaml has go to one in `made`. Empty: none.
-fs::path YoloNames(const fs::path& folder, const fs::path& made) {
-  std::error_code ignored;
-  for (const char* name : {"classes.txt", "obj.names", "labels.txt", "labels/classes.txt"}) {
-    if (fs::is_regular_file(folder / name, ignored)) return folder / name;
-  }
-  for (const char* name : {"data.yaml", "dataset.yaml", "data.yml"}) {
-    if (!fs::is_regular_file(folder / name, ignored)) continue;
-    std::vector<std::string> names;
-    bool is_in = false;
-    for (const std::string& text : Split(ReadListText(folder / name), '\n')) {
-      std::string line(Trim(text.substr(0, text.find('#'))));
-      const auto unquoted = [](std::string_view word) {
-        word = Trim(word);
-        while (!word.empty() && (word.front() == '"' || word.front() == '\'')) word.remove_prefix(1);
-        while (!word.empty() && (word.back() == '"' || word.back() == '\'')) word.remove_suffix(1);
-        return std::string(word);
-      };
-      if (line.starts_with("names:")) {
-        is_in = true;
-        line = Trim(line.substr(6));
-        if (line.starts_with("[") && line.ends_with("]")) {
-          for (const std::string& word : Split(line.substr(1, line.size() - 2), ',')) names.push_back(unquoted(word));
-          break;
-        }
-      } else if (is_in && line.starts_with("- ")) {
-        names.push_back(unquoted(line.substr(2)));
-      } else if (is_in && !line.empty() && text.starts_with(" ") && line.find(':') != std::string::npos) {
-        names.push_back(unquoted(line.substr(line.find(':') + 1)));
-      } else if (is_in && !line.empty()) {
-        break;
+// The classes of YOLO's data.yaml: "names: [a, b]", or a line each below "names:", "- a" or "0: a". Empty where there
+// is no list of names. Errors: kBadData for numbers that do not count from 0, and quotes that do not end.
+std::vector<std::string> NamesInYaml(const fs::path& file) {
+  std::vector<std::string> names;
+  bool is_in = false;
+  int64_t number = 0;
+  for (const std::string& text : Split(ReadListText(file), '\n')) {
+    ++number;
+    const std::string_view line = Trim(std::string_view(text).substr(0, text.find('#')));
+    const std::string place = StrCat(Printable(file.string()), ":", number);
+    if (line.empty()) continue;
+    if (line.starts_with("names:")) {
+      const std::string_view list = Trim(line.substr(6));
+      is_in = list.empty();
+      if (!list.starts_with("[") || !list.ends_with("]")) continue;
+      for (const std::string& word : Split(list.substr(1, list.size() - 2), ','))
+        names.push_back(Unquoted(word, place));
+    } else if (is_in && line.starts_with("- ")) {
+      names.push_back(Unquoted(line.substr(2), place));
+    } else if (is_in && text.starts_with(" ") && line.find(':') != std::string_view::npos) {
+      const size_t colon = line.find(':');
+      if (line.substr(0, colon) != StrCat(names.size())) {
+        throw Error(ErrorKind::kBadData,
+                    StrCat(place, ": \"", Printable(line), "\" has not the number ", names.size(), ", which is next"));
       }
+      names.push_back(Unquoted(line.substr(colon + 1), place));
+    } else {
+      is_in = false;
     }
-    if (names.empty()) continue;
-    PlaceFile(made / "names.txt", Join(names, "\n") + "\n");
-    return made / "names.txt";
   }
-  return {};
+  return names;
 }
 
-bool HoldsYolo(const fs::path& folder) { return IsFolder(folder / "images") && IsFolder(folder / "labels"); }
-
-bool HoldsCoco(const fs::path& folder) {
-  std::error_code ignored;
-  return fs::is_regular_file(folder / "_annotations.coco.json", ignored);
+// Gives YOLO's parts a file of the classes' names, in `made`, where only a data.yaml has them. Errors: kBadData.
+void NameYoloClasses(const fs::path& root, const fs::path& made, std::vector<PartSource>& parts) {
+  if (!parts.front().source.ends_with(kClassesToName)) return;
+  std::vector<std::string> names;
+  for (const char* name : {"data.yaml", "dataset.yaml", "data.yml"}) {
+    std::error_code failed;
+    if (names.empty() && fs::is_regular_file(root / name, failed)) names = NamesInYaml(root / name);
+  }
+  if (names.empty()) {
+    throw Error(ErrorKind::kBadData, {},
+                StrCat(Printable(root.string()), ": no file has the classes' names of YOLO's numbers"),
+                "expected classes.txt with a name a line, or data.yaml with names");
+  }
+  const fs::path file = made / "names.txt";
+  PlaceFile(file, Join(names, "\n") + "\n");
+  for (PartSource& part : parts) {
+    part.source.replace(part.source.size() - kClassesToName.size(), kClassesToName.size(), "," + file.string());
+  }
 }
 
 bool IsAnyPart(const fs::path& /*folder*/) { return true; }
-
-std::vector<PartSource> YoloParts(const fs::path& folder, const fs::path& made) {
-  std::vector<PartSource> parts;
-  const auto source = [](const fs::path& images, const fs::path& labels) {
-    return StrCat("yolo:", images.string(), ",", labels.string());
-  };
-  for (const PartSource& part : PartFolders(folder, HoldsYolo)) {
-    parts.push_back({part.part, source(fs::path(part.source) / "images", fs::path(part.source) / "labels")});
-  }
-  if (parts.empty() && HoldsYolo(folder)) {
-    for (const PartSource& part : PartFolders(folder / "images", IsAnyPart)) {
-      parts.push_back({part.part, source(part.source, folder / "labels" / fs::path(part.source).filename())});
-    }
-    if (parts.empty()) parts.push_back({"train", source(folder / "images", folder / "labels")});
-  }
-  if (parts.empty()) return {};
-  const fs::path names = YoloNames(folder, made);
-  if (names.empty()) {
-    throw Error(ErrorKind::kBadData, {},
-                StrCat(Printable(folder.string()), ": no file has the classes' names of YOLO's numbers"),
-                "expected classes.txt with a name a line, or data.yaml with names");
-  }
-  for (PartSource& part : parts) part.source += StrCat(",", names.string());
-  return parts;
-}
-
-std::vector<PartSource> CocoParts(const fs::path& folder) {
-  std::vector<PartSource> parts;
-  for (const PartSource& part : PartFolders(folder, HoldsCoco)) {
-    parts.push_back({part.part, StrCat("coco:", part.source, "/_annotations.coco.json,", part.source)});
-  }
-  if (!parts.empty()) return parts;
-  const fs::path annotations = IsFolder(folder / "annotations") ? folder / "annotations" : folder;
-  constexpr std::string_view kInstances = "instances_";
-  for (const std::string_view part : kParts) {
-    for (const fs::path& file : ListFiles(annotations, ".json")) {
-      const std::string stem = file.stem().string();
-      if (!stem.starts_with(StrCat(kInstances, part))) continue;
-      const fs::path own = folder / stem.substr(kInstances.size());
-      const fs::path pictures = IsFolder(own) ? own : FolderOf(folder, {"images", "pictures"});
-      if (!pictures.empty())
-        parts.push_back({std::string(part), StrCat("coco:", file.string(), ",", pictures.string())});
-    }
-  }
-  if (!parts.empty() && parts.front().part == "train") return parts;
-  const std::vector<fs::path> files = ListFiles(annotations, ".json");
-  const fs::path pictures = FolderOf(folder, {"images", "pictures"});
-  if (files.size() == 1 && !pictures.empty()) {
-    return {{"train", StrCat("coco:", files[0].string(), ",", pictures.string())}};
-  }
-  return {};
-}
 
 // The folder of the masks that belong to a folder of pictures beside it, by its name; empty: none.
 fs::path MasksBeside(const fs::path& folder) {
@@ -223,24 +169,21 @@ std::vector<PartSource> MaskParts(const fs::path& folder) {
 }  // namespace
 
 std::vector<PartSource> FindBoxes(const std::string& source, const fs::path& folder) {
-  constexpr const char* kLists = "ImageSets/Main/";
   if (IsImportWord(source)) return {{"train", source}};
   const std::string expected =
       "PASCAL VOC's (Annotations, JPEGImages, ImageSets/Main/train.txt), COCO's (_annotations.coco.json in train and "
       "valid, or annotations/instances_train.json) or YOLO's (images, labels, classes.txt)";
   std::error_code ignored;
   if (!fs::exists(source, ignored)) throw NoLayout(source, expected);
-  if (IsArchiveName(source) ||
-      (IsFolder(fs::path(source) / "Annotations") && IsFolder(fs::path(source) / "JPEGImages"))) {
-    std::vector<PartSource> parts = VocParts(source, kLists);
-    if (!parts.empty()) return parts;
-    throw Error(ErrorKind::kBadData, {}, StrCat(Printable(source), ": ", kLists, " has no list of the pictures"),
-                "expected train.txt and val.txt, or trainval.txt, with a picture's name a line");
+  AnnotatedLayout layout = AnnotatedLayoutOf(source);
+  if (layout.name.empty()) throw NoLayout(source, expected);
+  if (layout.parts.empty() || layout.parts.front().part != "train") {
+    throw Error(ErrorKind::kBadData, {},
+                StrCat(Printable(source), ": ", layout.name, "'s layout without a part for the training"),
+                StrCat("expected ", expected));
   }
-  if (!IsFolder(source)) throw NoLayout(source, expected);
-  if (std::vector<PartSource> parts = YoloParts(source, folder); !parts.empty()) return parts;
-  if (std::vector<PartSource> parts = CocoParts(source); !parts.empty()) return parts;
-  throw NoLayout(source, expected);
+  NameYoloClasses(layout.root, folder, layout.parts);
+  return layout.parts;
 }
 
 fs::path NumberBoxClasses(const PictureFacts& first, const fs::path& folder, std::vector<PartSource>& sources) {

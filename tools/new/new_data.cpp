@@ -6,13 +6,11 @@
 #include <array>
 #include <cmath>
 #include <set>
-#include <string_view>
 #include <utility>
 
 #include "core/error.h"
 #include "core/text.h"
 #include "data/check/database_look.h"
-#include "data/files/file_tree.h"
 #include "data/import/import.h"
 
 namespace moka {
@@ -21,13 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kNamed = 8;  // pictures that a message names
-
-using Names = std::array<std::string_view, 4>;
-constexpr std::array<std::pair<std::string_view, Names>, 3> kPartNames = {{
-    {"train", {"train", "training"}},
-    {"val", {"val", "valid", "validation", "dev"}},
-    {"test", {"test", "testing"}},
-}};
 
 std::string FirstOf(const std::vector<std::string>& texts) {
   std::vector<std::string> first(texts.begin(), texts.begin() + std::min<std::ptrdiff_t>(kNamed, std::ssize(texts)));
@@ -120,29 +111,6 @@ std::map<int64_t, int64_t> NewPart::Labels() const {
     if (row(i).has_label) ++counts[row(i).label];
   }
   return counts;
-}
-
-std::vector<PartSource> PartFolders(const fs::path& folder, bool (*is_part)(const fs::path&)) {
-  std::vector<PartSource> parts;
-  std::error_code ignored;
-  if (!fs::is_directory(folder, ignored)) return {};
-  for (const auto& [part, names] : kPartNames) {
-    for (const fs::path& entry : SortedEntries(folder)) {
-      const std::string name = AsciiLower(entry.filename().string());
-      if (std::ranges::find(names, name) == names.end() || !fs::is_directory(entry, ignored) || !is_part(entry)) {
-        continue;
-      }
-      if (!parts.empty() && parts.back().part == part) {
-        throw Error(
-            ErrorKind::kBadData, {},
-            StrCat(Printable(parts.back().source), " and ", Printable(entry.string()), " are both the part ", part),
-            "rename or remove one of them");
-      }
-      parts.push_back({std::string(part), entry.string()});
-    }
-  }
-  if (parts.empty() || parts.front().part != "train") return {};
-  return parts;
 }
 
 int PartOfContent(uint64_t content, const std::vector<SplitPart>& shares) {

@@ -12,15 +12,10 @@
 
 #include "data/import/copy_records.h"
 #include "data/import/import_options.h"
+#include "data/labels/set_parts.h"
 #include "tools/new/picture_facts.h"
 
 namespace moka {
-
-// A part of a set that has a source of its own, in the words of `moka data import`.
-struct PartSource {
-  std::string part;  // "train", "val", "test"
-  std::string source;
-};
 
 struct NewPart {
   std::string name;
@@ -53,10 +48,6 @@ struct LookOptions {
   std::function<void(int64_t done, int64_t total)> progress = {};
   std::function<bool()> wants_stop = {};
 };
-
-// The parts that the folders of a folder are called as ("train", "val" or "valid" or "validation", "test"), in that
-// order, of those that look like one; empty where there is no training part. Errors: kBadData for two of one part.
-std::vector<PartSource> PartFolders(const std::filesystem::path& folder, bool (*is_part)(const std::filesystem::path&));
 
 // The share that a picture's bytes belong to, by their hash: a function of the bytes and the shares alone, so that
 // copies of a picture are in one part and pictures that are added move no others. -1: of none.

@@ -15,7 +15,30 @@ using testing::IsEmpty;
 class AnnotatedLayouts : public DataTest {
  protected:
   std::string Place(const std::string& name) const { return At(name).string(); }
+  // "PART SOURCE" of each part.
+  static std::vector<std::string> PartsOf(const std::vector<PartSource>& parts) {
+    std::vector<std::string> texts;
+    for (const PartSource& part : parts) texts.push_back(StrCat(part.part, " ", part.source));
+    return texts;
+  }
+  std::vector<std::string> PartsAt(const std::string& name) const { return PartsOf(AnnotatedLayoutOf(At(name)).parts); }
 };
+
+TEST_F(AnnotatedLayouts, FoldersOfPartsAreTakenByTheirNames) {
+  for (const char* file : {"photos/Training/1", "photos/valid/1", "photos/testing/1", "photos/other/1"})
+    Write(file, "");
+  const auto is_part = [](const std::filesystem::path&) { return true; };
+  EXPECT_THAT(PartsOf(PartFolders(At("photos"), is_part)),
+              ElementsAre("train " + Place("photos/Training"), "val " + Place("photos/valid"),
+                          "test " + Place("photos/testing")));
+  Write("photos/train/1", "");
+  EXPECT_THAT(ErrorOf([&] { (void)PartFolders(At("photos"), is_part); }), HasSubstr("are both the part train"));
+  std::filesystem::remove_all(At("photos/train"));
+  std::filesystem::remove_all(At("photos/Training"));
+  EXPECT_THAT(PartFolders(At("photos"), is_part), IsEmpty());
+  EXPECT_EQ(PartNamed("eval"), "val");
+  EXPECT_EQ(PartNamed("trainer"), "");
+}
 
 TEST_F(AnnotatedLayouts, VocHasAPartForEachListOfAllClasses) {
   for (const char* file : {"JPEGImages/a.jpg", "Annotations/a.xml", "ImageSets/Main/train.txt",
@@ -24,9 +47,12 @@ TEST_F(AnnotatedLayouts, VocHasAPartForEachListOfAllClasses) {
   }
   const AnnotatedLayout layout = AnnotatedLayoutOf(At("set/VOC2007"));
   EXPECT_EQ(layout.name, "VOC");
-  EXPECT_THAT(layout.sources, ElementsAre(StrCat("voc:", Place("set/VOC2007"), ",train"),
-                                          StrCat("voc:", Place("set/VOC2007"), ",val")));
-  EXPECT_EQ(AnnotatedLayoutOf(At("set")).sources, layout.sources);
+  EXPECT_THAT(PartsOf(layout.parts), ElementsAre(StrCat("train voc:", Place("set/VOC2007"), ",train"),
+                                                 StrCat("val voc:", Place("set/VOC2007"), ",val")));
+  EXPECT_EQ(PartsAt("set"), PartsOf(layout.parts));
+  std::filesystem::remove_all(At("set/VOC2007/ImageSets/Main/train.txt"));
+  Write("set/VOC2007/ImageSets/Main/trainval.txt", "");
+  EXPECT_THAT(PartsAt("set"), ElementsAre(StrCat("train voc:", Place("set/VOC2007"), ",trainval")));
 }
 
 TEST_F(AnnotatedLayouts, CocoHasAPartForEachFileOfAnnotations) {
@@ -36,28 +62,30 @@ TEST_F(AnnotatedLayouts, CocoHasAPartForEachFileOfAnnotations) {
     Write(file, "");
   }
   EXPECT_EQ(AnnotatedLayoutOf(At("a")).name, "COCO");
-  EXPECT_THAT(AnnotatedLayoutOf(At("a")).sources,
-              ElementsAre(StrCat("coco:", Place("a/annotations/instances_train2017.json"), ",", Place("a/train2017")),
-                          StrCat("coco:", Place("a/annotations/instances_val2017.json"), ",", Place("a/val2017"))));
-  EXPECT_THAT(AnnotatedLayoutOf(At("b")).sources,
-              ElementsAre(StrCat("coco:", Place("b/train/_annotations.coco.json"), ",", Place("b/train")),
-                          StrCat("coco:", Place("b/valid/_annotations.coco.json"), ",", Place("b/valid"))));
+  EXPECT_THAT(
+      PartsAt("a"),
+      ElementsAre(StrCat("train coco:", Place("a/annotations/instances_train2017.json"), ",", Place("a/train2017")),
+                  StrCat("val coco:", Place("a/annotations/instances_val2017.json"), ",", Place("a/val2017"))));
+  EXPECT_THAT(PartsAt("b"),
+              ElementsAre(StrCat("train coco:", Place("b/train/_annotations.coco.json"), ",", Place("b/train")),
+                          StrCat("val coco:", Place("b/valid/_annotations.coco.json"), ",", Place("b/valid"))));
 }
 
 TEST_F(AnnotatedLayouts, YoloHasLabelsBesideImagesInEitherOrder) {
   for (const char* file :
        {"a/images/train/1.jpg", "a/labels/train/1.txt", "a/images/val/2.jpg", "a/labels/val/2.txt", "a/classes.txt",
-        "b/valid/images/1.jpg", "b/valid/labels/1.txt", "c/images/1.jpg", "c/labels/1.txt", "c/obj.names"}) {
+        "b/train/images/1.jpg", "b/train/labels/1.txt", "c/images/1.jpg", "c/labels/1.txt", "c/obj.names"}) {
     Write(file, "");
   }
   EXPECT_THAT(
-      AnnotatedLayoutOf(At("a")).sources,
-      ElementsAre(StrCat("yolo:", Place("a/images/train"), ",", Place("a/labels/train"), ",", Place("a/classes.txt")),
-                  StrCat("yolo:", Place("a/images/val"), ",", Place("a/labels/val"), ",", Place("a/classes.txt"))));
-  EXPECT_THAT(AnnotatedLayoutOf(At("b")).sources,
-              ElementsAre(StrCat("yolo:", Place("b/valid/images"), ",", Place("b/valid/labels"), ",CLASSES")));
-  EXPECT_THAT(AnnotatedLayoutOf(At("c")).sources,
-              ElementsAre(StrCat("yolo:", Place("c/images"), ",", Place("c/labels"), ",", Place("c/obj.names"))));
+      PartsAt("a"),
+      ElementsAre(
+          StrCat("train yolo:", Place("a/images/train"), ",", Place("a/labels/train"), ",", Place("a/classes.txt")),
+          StrCat("val yolo:", Place("a/images/val"), ",", Place("a/labels/val"), ",", Place("a/classes.txt"))));
+  EXPECT_THAT(PartsAt("b"),
+              ElementsAre(StrCat("train yolo:", Place("b/train/images"), ",", Place("b/train/labels"), ",CLASSES")));
+  EXPECT_THAT(PartsAt("c"),
+              ElementsAre(StrCat("train yolo:", Place("c/images"), ",", Place("c/labels"), ",", Place("c/obj.names"))));
 }
 
 TEST_F(AnnotatedLayouts, TheyAreNotImportedAsClassesUnlessTheClassesAreNamed) {
@@ -73,7 +101,7 @@ TEST_F(AnnotatedLayouts, TheyAreNotImportedAsClassesUnlessTheClassesAreNamed) {
   EXPECT_EQ(Import(Place("set"), At("db"), options).records, 2);
   Write("other/images/1.jpg", picture);
   Write("other/labels/1.jpg", picture);
-  EXPECT_THAT(AnnotatedLayoutOf(At("other")).sources, IsEmpty());
+  EXPECT_THAT(PartsAt("other"), IsEmpty());
 }
 
 }  // namespace

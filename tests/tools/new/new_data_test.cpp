@@ -1,13 +1,16 @@
 // The parts of a new model's data, and the numbers that recipes derive from it.
 #include "tools/new/new_data.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 #include <unistd.h>
 
 #include <set>
 
 #include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
 #include "tests/tools/new/made_sets.h"
+#include "tools/new/layouts.h"
 #include "tools/new/recipe.h"
 
 namespace moka {
@@ -71,24 +74,6 @@ TEST_F(NewDataTest, SharesCutTheLineOfHashes) {
   EXPECT_EQ(PartOfContent(~uint64_t{0}, shares), -1);
 }
 
-TEST_F(NewDataTest, FoldersOfPartsAreTakenByTheirNames) {
-  for (const char* part : {"photos/Training", "photos/valid", "photos/testing", "photos/other"}) {
-    MakeClassFolders(folder_ / part, 1, 1);
-  }
-  const auto is_part = [](const fs::path&) { return true; };
-  const std::vector<PartSource> parts = PartFolders(folder_ / "photos", is_part);
-  ASSERT_EQ(parts.size(), 3);
-  EXPECT_EQ(parts[0].part, "train");
-  EXPECT_EQ(parts[0].source, (folder_ / "photos/Training").string());
-  EXPECT_EQ(parts[1].part, "val");
-  EXPECT_EQ(parts[2].part, "test");
-  MakeClassFolders(folder_ / "photos/train", 1, 1);
-  EXPECT_THROW((void)PartFolders(folder_ / "photos", is_part), Error);
-  fs::remove_all(folder_ / "photos/train");
-  fs::remove_all(folder_ / "photos/Training");
-  EXPECT_TRUE(PartFolders(folder_ / "photos", is_part).empty());
-}
-
 TEST_F(NewDataTest, ColorsAreThoseOfTheChosenPictures) {
   for (const int value : {10, 30, 200}) {
     Image image;
@@ -108,6 +93,38 @@ TEST_F(NewDataTest, ColorsAreThoseOfTheChosenPictures) {
   ASSERT_EQ(colors.mean.size(), 1);
   EXPECT_DOUBLE_EQ(colors.mean[0], 20);
   EXPECT_DOUBLE_EQ(colors.deviation[0], 10);
+}
+
+// YOLO's classes have names in data.yaml alone, in each of its forms.
+TEST_F(NewDataTest, NamesOfDataYamlAreTaken) {
+  const fs::path set = folder_ / "set";
+  fs::create_directories(folder_ / "made");
+  for (const char* file : {"images/train/a.png", "labels/train/a.txt"}) {
+    fs::create_directories((set / file).parent_path());
+    PlaceFile(set / file, "");
+  }
+  const auto names = [&](const std::string& yaml) {
+    PlaceFile(set / "data.yaml", yaml);
+    const std::vector<PartSource> parts = FindBoxes(set.string(), folder_ / "made");
+    const std::string file = (folder_ / "made/names.txt").string();
+    EXPECT_THAT(parts.at(0).source, testing::EndsWith("labels/train," + file));
+    return ReadFile(file);
+  };
+  EXPECT_EQ(names("nc: 2\nnames: ['red cell', \"white cell\"]  # two\n"), "red cell\nwhite cell\n");
+  EXPECT_EQ(names("names:\n  - red\n  - white\nnc: 2\n"), "red\nwhite\n");
+  EXPECT_EQ(names("path: .\nnames:\n  0: red\n\n  1: white\nval: images\n  2: no class\n"), "red\nwhite\n");
+  const auto fault = [&](const std::string& yaml) -> std::string {
+    try {
+      return "no fault: " + names(yaml);
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_THAT(fault("names:\n  0: red\n  2: white\n"),
+              testing::HasSubstr("data.yaml:3: \"2: white\" has not the number 1, which is next"));
+  EXPECT_THAT(fault("names: ['red, white', blue]\n"),
+              testing::HasSubstr("data.yaml:1: the quote in 'red does not end"));
+  EXPECT_THAT(fault("nc: 2\n"), testing::HasSubstr("no file has the classes' names of YOLO's numbers"));
 }
 
 TEST(NewRecipeTest, TestBatchesCountFewPicturesTwice) {

@@ -212,12 +212,12 @@ std::unique_ptr<ExportedModel> ModelForExport(const InferSource& source, int64_t
 nlohmann::json TorchPreprocessingOf(const nlohmann::json& preprocessing) {
   if (preprocessing.is_null()) return preprocessing;
   nlohmann::json json = preprocessing;
-  const bool is_grey = preprocessing.at("channels") == "grey";
+  const bool is_gray = preprocessing.at("channels") == "grey";
   const bool is_bgr = preprocessing.at("channels") == "BGR";
   const double scale = preprocessing.at("scale").get<double>();
   // A number a channel of a field that may have one for all, or none; "mean" may be a text, of an image.
   const auto numbers_of = [&](const char* field, double none) {
-    std::vector<double> numbers(is_grey ? 1 : 3, none);
+    std::vector<double> numbers(is_gray ? 1 : 3, none);
     if (!json.contains(field) || !json[field].is_array()) return numbers;
     for (size_t c = 0; c < numbers.size(); ++c) numbers[c] = json[field][json[field].size() == 1 ? 0 : c].get<double>();
     if (is_bgr) std::ranges::reverse(numbers);
@@ -229,7 +229,7 @@ nlohmann::json TorchPreprocessingOf(const nlohmann::json& preprocessing) {
   for (double& mean : means) mean /= kLargestPixel;
   for (double& deviation : deviations) deviation /= kLargestPixel * scale;
   json["pixels"] = "0..1";
-  if (!is_grey) json["channels"] = "RGB";
+  if (!is_gray) json["channels"] = "RGB";
   json["formula"] = "(pixel - mean) / std";
   if (!json.contains("mean") || json["mean"].is_array()) json["mean"] = means;
   json["std"] = deviations;

@@ -172,9 +172,9 @@ ImportedWeights ImportTorchWeights(const fs::path& weights, const fs::path& net,
                                    const std::vector<std::string>& overrides) {
   const std::string file = weights.string();
   ImportedWeights result;
+  result.net = ReadNet(net, {.overrides = overrides});
   result.names = TorchNamesFor(net, {});
   RefuseOtherNet(result.names);
-  result.net = ReadNet(net, {.overrides = overrides});
   const BuiltNet built = BuiltForWeights(result.net);
   Weights read = ReadWeights(weights, BadNumbers::kRefused);
   RefuseOwnNames(read, built.blobs, file);

@@ -21,6 +21,7 @@ class FlagsTest : public EveryVerbTest {
         {"bench data", {"batch", "size"}},  // of a database, and the line is of a net
         {"convert_annoset", {"check_label", "label_map_file", "label_type"}},          // of detection
         {"data inspect", {"per-class"}},                                               // of --sheet
+        {"export", {"deploy", "net"}},                                                 // of formats of weights
         {"launch", {"json", "mpirun", "network", "np", "preflight", "reach", "ssh"}},  // of what starts now
         {"quantise", {"int8"}}};
     return useless;

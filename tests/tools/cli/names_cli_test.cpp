@@ -152,7 +152,7 @@ TEST_F(NamesTest, InErrorsAboutThem) {
   Shown(StrCat("import conv.torch.safetensors --net ", f), {66});
   Shown(StrCat("export hostile-0001 --to ", h), {64});
   WriteFileAtomically(folder_ / "torch" / "names.torch.tsv", StrCat("@module\t", kHostile, "\na\tb/0\n"));
-  Shown("import conv.torch.safetensors --net torch", {78});
+  Shown("import conv.torch.safetensors --net torch", {65, 78});
   WriteFileAtomically(folder_ / "torch" / "names.torch.tsv", StrCat("@module\tm\n", kHostileBytes, "\tb/0\n"));
   Shown("import conv.torch.safetensors --net torch", {65, 78});
   Shown(StrCat("explain layer ", h), {64});

@@ -112,6 +112,10 @@ std::string_view Trim(std::string_view text) {
   return text;
 }
 
+std::string Counted(int64_t count, std::string_view one, std::string_view many) {
+  return StrCat(count, " ", count == 1 ? one : many);
+}
+
 std::string AsciiLower(std::string_view text) {
   std::string lower(text);
   for (char& c : lower) c = SmallLetter(c);

@@ -66,6 +66,8 @@ std::string Join(const std::vector<std::string>& parts, std::string_view separat
 // Splits at each separator; empty parts are kept.
 std::vector<std::string> Split(std::string_view text, char separator);
 std::string_view Trim(std::string_view text);
+// A number and its word: "1 class", "3 classes".
+std::string Counted(int64_t count, std::string_view one, std::string_view many);
 // The letters A to Z small, whatever the locale; other bytes as they are.
 std::string AsciiLower(std::string_view text);
 

@@ -64,9 +64,36 @@ size_t VarintLength(std::string_view head, size_t i) {
   return 0;
 }
 
+// An ONNX model by the fields in front of its graph: the version of its format, texts of who made it, then the graph or
+// the versions of ops. A solver's state, which begins alike, has neither of these and no text behind the second field.
+bool IsOnnx(std::string_view head) {
+  constexpr size_t kMostFields = 16;
+  if (head.empty() || head[0] != '\x08') return false;
+  size_t at = 0;
+  for (size_t n = 0; n < kMostFields && at < head.size(); ++n) {
+    const auto tag = static_cast<unsigned char>(head[at]);
+    if (tag == 0x3a || tag == 0x42) return n > 0;     // graph, opset_import
+    if (tag == 0x22 || tag == 0x28 || tag == 0x32) {  // domain, model_version, doc_string
+      if (n > 0) return true;
+    }
+    const size_t length = VarintLength(head, at + 1);
+    if (length == 0 || (tag != 0x08 && tag != 0x12 && tag != 0x1a)) return false;
+    uint64_t value = 0;
+    for (size_t i = 0; i < length; ++i) {
+      value |= uint64_t{static_cast<unsigned char>(head[at + 1 + i]) & 0x7fU} << (7 * i);
+    }
+    at += 1 + length;
+    if (tag == 0x08) continue;
+    if (value > head.size()) return false;
+    at += value;
+  }
+  return false;
+}
+
 // Protobuf messages of this schema by the fields that begin them.
 Content RecognizeMessage(std::string_view head) {
   const auto byte = [&](size_t i) { return i < head.size() ? static_cast<unsigned char>(head[i]) : 0; };
+  if (IsOnnx(head)) return Content::kOnnx;
   if (byte(0) == 0x08) {  // an integer field 1: SolverState.iter, BlobProto.num or Datum.channels
     const size_t next = 1 + VarintLength(head, 1);
     if (byte(next) == 0x12 || byte(next) == 0x1a || byte(next) == 0x20) return Content::kSolverState;
@@ -125,6 +152,7 @@ std::string_view Describe(Content content) {
     case Content::kNetBinary: return "a binary net with weights (.caffemodel)";
     case Content::kSolverState: return "a solver's state (.solverstate)";
     case Content::kBlob: return "a single blob (.binaryproto)";
+    case Content::kOnnx: return "an ONNX model (\"moka import\" makes a net and its weights of it)";
     case Content::kSafetensors: return "a safetensors file";
     case Content::kHdf5: return "an HDF5 file";
     case Content::kNumpy: return "a NumPy array (.npy)";

@@ -15,6 +15,7 @@ enum class Content {
   kNetBinary,    // .caffemodel
   kSolverState,  // .solverstate
   kBlob,         // .binaryproto
+  kOnnx,
   kSafetensors,
   kHdf5,
   kNumpy,     // .npy

@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "proto/content.h"
+#include "proto/onnx.pb.h"
 #include "proto/wire_reader.h"
 
 namespace moka {
@@ -100,6 +101,7 @@ Content ContentOf(const Descriptor* type) {
   if (type == NetParameter::descriptor()) return Content::kNetBinary;
   if (type == BlobProto::descriptor()) return Content::kBlob;
   if (type == SolverState::descriptor()) return Content::kSolverState;
+  if (type == onnx::ModelProto::descriptor()) return Content::kOnnx;
   return Content::kUnknownBinary;
 }
 

@@ -47,6 +47,7 @@ ImportOptions OptionsFor(const CheckOptions& options, RecordVisitor& visitor) {
   ImportOptions made;
   made.classes = options.classes;
   made.workers = options.workers;
+  made.video_frames = options.video_frames;
   made.on_bad_record = ImportOptions::OnBadRecord::kSkip;
   made.visitor = &visitor;
   made.wants_stop = options.wants_stop;

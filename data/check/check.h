@@ -23,6 +23,10 @@ struct CheckOptions {
   int64_t workers = 0;  // threads; 0: ThreadCount()
   // Whether small copies of the pictures that findings show are made, by a second look at these alone.
   bool draws_thumbnails = false;
+  // As ImportOptions has it.
+  std::function<std::vector<std::filesystem::path>(const std::filesystem::path& video,
+                                                   const std::filesystem::path& folder)>
+      video_frames = {};
   std::function<void(int64_t done, int64_t total)> progress = {};  // of one source; total 0: not known
   std::function<bool()> wants_stop = {};
 };

@@ -39,7 +39,4 @@ struct Finding {
   std::vector<FindingExample> examples = {};
 };
 
-// "1 picture", "3 pictures".
-std::string Counted(int64_t count, const std::string& one, const std::string& many);
-
 }  // namespace moka

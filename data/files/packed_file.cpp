@@ -96,7 +96,15 @@ PackedFile::PackedFile(fs::path path) : path_(std::move(path)) {
   gzbuffer(static_cast<gzFile>(file_.get()), kBuffer);
 }
 
+PackedFile::PackedFile(fs::path path, const FileRange& range)
+    : path_(std::move(path)), whole_(OpenFile::ForReading(path_)), rest_(range) {}
+
 int64_t PackedFile::Read(char* data, int64_t bytes) {
+  if (whole_) {
+    const int64_t got = whole_->ReadAt(rest_.offset, data, std::min(bytes, rest_.bytes), path_);
+    rest_ = {rest_.offset + got, rest_.bytes - got};
+    return got;
+  }
   if (packed_) {
     const int64_t got = packed_->Read(data, bytes);
     packed_offset_ += got;
@@ -129,6 +137,10 @@ void PackedFile::ReadExactly(char* data, int64_t bytes, std::string_view what) {
 }
 
 void PackedFile::Skip(int64_t bytes) {
+  if (whole_ && bytes <= rest_.bytes && rest_.offset + bytes <= whole_->bytes()) {
+    rest_ = {rest_.offset + bytes, rest_.bytes - bytes};
+    return;
+  }
   std::array<char, 1 << 16> scratch;  // NOLINT(cppcoreguidelines-pro-type-member-init): only written
   while (bytes > 0) {
     const int64_t part = std::min<int64_t>(bytes, scratch.size());
@@ -138,10 +150,11 @@ void PackedFile::Skip(int64_t bytes) {
 }
 
 int64_t PackedFile::offset() const {
+  if (whole_) return rest_.offset;
   return packed_ ? packed_offset_ : int64_t{gztell(static_cast<gzFile>(file_.get()))};
 }
 
-bool PackedFile::is_plain() const { return !packed_ && gzdirect(static_cast<gzFile>(file_.get())) == 1; }
+bool PackedFile::is_plain() const { return whole_ || (!packed_ && gzdirect(static_cast<gzFile>(file_.get())) == 1); }
 
 ArchiveReader::ArchiveReader(const fs::path& path) : file_(path) {
   if (ZipMembers::IsZip(BeginOf(path))) zip_ = std::make_unique<ZipMembers>(path);

@@ -5,28 +5,38 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_set>
 #include <vector>
 
+#include "core/open_file.h"
 #include "data/files/left_out.h"
 #include "data/files/packed_stream.h"
 #include "data/files/zip_members.h"
 
 namespace moka {
 
+// A part of a plain file: an archive that lies in another one.
+struct FileRange {
+  int64_t offset = 0;
+  int64_t bytes = 0;
+};
+
 class PackedFile {
  public:
   // Errors: kNoInput, kNotAllowed.
   explicit PackedFile(std::filesystem::path path);
+  // A part of a file, as it is: what is skipped is not read.
+  PackedFile(std::filesystem::path path, const FileRange& range);
   // Up to `bytes` bytes; fewer only at the end. Errors: kBadData when the compression is damaged, or packs so tightly
   // that no data are like it.
   int64_t Read(char* data, int64_t bytes);
   // Exactly `bytes` bytes. Errors: kBadData naming the path and `what` when the file ends before.
   void ReadExactly(char* data, int64_t bytes, std::string_view what);
   void Skip(int64_t bytes);
-  // Bytes read or skipped, after decompression.
+  // Bytes read or skipped, after decompression; of a part, its place in the file.
   int64_t offset() const;
   // Whether the file is not compressed, so that an offset is a place in it. Requires: something was read.
   bool is_plain() const;
@@ -37,6 +47,8 @@ class PackedFile {
     void operator()(void* file) const;
   };
   std::filesystem::path path_;
+  std::optional<OpenFile> whole_;         // that a part is read from
+  FileRange rest_;                        // of the part, not yet read
   std::unique_ptr<void, Close> file_;     // plain or of gzip
   std::unique_ptr<PackedStream> packed_;  // instead of it, by another program
   int64_t packed_offset_ = 0;
@@ -50,6 +62,8 @@ class ArchiveReader {
  public:
   // Errors: those of PackedFile; kBadData for a damaged zip archive.
   explicit ArchiveReader(const std::filesystem::path& path);
+  // A plain tar archive that is a part of a file; offset() is then a place in that file.
+  ArchiveReader(const std::filesystem::path& path, const FileRange& range) : file_(path, range) {}
   // Steps to the next regular file; false at the end. Errors: kBadData for a damaged archive, and for a member whose
   // name leaves its folder ("..").
   bool Next();

@@ -13,6 +13,7 @@
 #include "data/import/import.h"
 #include "data/import/record_writer.h"
 #include "data/import/source_kind.h"
+#include "data/labels/annotated_layout.h"
 #include "data/labels/class_folders.h"
 #include "data/records/record_source.h"
 
@@ -173,9 +174,20 @@ void RefuseParts(const fs::path& folder, const ClassFolders& classes) {
                      kAreClasses));
 }
 
+// Folders of annotated pictures are no classes, even where each of them holds pictures. Errors: kBadData.
+void RefuseAnnotated(const fs::path& folder, const ImportOptions& options) {
+  const AnnotatedLayout layout = AnnotatedLayoutOf(folder);
+  if (layout.name.empty() || !options.classes.empty()) return;
+  throw Error(ErrorKind::kBadData, {},
+              StrCat(Printable(folder.string()), ": its folders are those of ", layout.name,
+                     "'s annotated pictures, and not classes"),
+              StrCat("as such they are ", Printable(Join(layout.sources, " or ")), "; ", kAreClasses));
+}
+
 }  // namespace
 
 ImportReport ImportFolder(const fs::path& folder, const fs::path& out, const ImportOptions& options) {
+  RefuseAnnotated(folder, options);
   std::vector<File> files;
   ClassFolders classes(options.classes);
   std::error_code ignored;

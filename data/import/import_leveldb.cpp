@@ -168,7 +168,7 @@ std::unique_ptr<leveldb::DB> OpenLevelDb(const fs::path& folder, const fs::path&
 
 void CheckOptions(const ImportOptions& options) {
   const bool changes = options.storage != ImportOptions::Storage::kSource || options.height > 0 ||
-                       options.min_dim > 0 || options.max_dim > 0 || options.channels != ImageChannels::kAsStored;
+                       HasSides(options) || options.channels != ImageChannels::kAsStored;
   if (!changes && !options.shuffle_seed) return;
   throw Error(
       ErrorKind::kUsage, {}, "records of a LevelDB are copied as they are and in their order",

@@ -25,6 +25,8 @@ struct ImportOptions {
   // above max_dim is made smaller; its shape stays. 0: no bound.
   int64_t min_dim = 0;
   int64_t max_dim = 0;
+  // Or: a picture whose shorter side is above it is made smaller until that is as long. 0: no bound.
+  int64_t short_side = 0;
   // As Caffe's programs store: a file of the storage's format that is not resized keeps its bytes whatever `channels`
   // says, and a resized kSource file is encoded in its own format.
   bool stores_like_caffe = false;
@@ -35,6 +37,9 @@ struct ImportOptions {
   std::filesystem::path classes = {};
   std::optional<uint64_t> shuffle_seed = {};  // none: the source's order
   int64_t limit = 0;                          // records at most (after shuffling); 0: all
+  // Whether an item becomes a record, by its place in the order of the import (after shuffling); empty: all do. With
+  // it parts of one source are made without a copy of the whole.
+  std::vector<bool> chosen = {};
   enum class OnBadRecord { kStop, kSkip } on_bad_record = OnBadRecord::kStop;
   int64_t workers = 0;  // threads that decode, resize and encode; 0: ThreadCount(). The records do not depend on it
   // The use of OUT.partial, the records that an unfinished import left: an import of the same source with the same
@@ -43,9 +48,19 @@ struct ImportOptions {
   int64_t batch_records = 0;  // of one commit; 0: those of about 32 MiB of the source, 256 to 16,384
   // If given, it is shown what would become records, and nothing is written (record_visitor.h).
   RecordVisitor* visitor = nullptr;
+  // Writes a video's pictures into a folder that it makes, and returns them in order; null: no video can be read. (The
+  // program that decodes them is started by the tools.)
+  std::function<std::vector<std::filesystem::path>(const std::filesystem::path& video,
+                                                   const std::filesystem::path& folder)>
+      video_frames = {};
   std::function<void(int64_t done, int64_t total)> progress = {};  // total 0: not known
   std::function<bool()> wants_stop = {};  // asked at each record; true ends the import with kInterrupted
 };
+
+// Whether pictures are brought to bounds of their sides and not to one size.
+inline bool HasSides(const ImportOptions& options) {
+  return options.min_dim > 0 || options.max_dim > 0 || options.short_side > 0;
+}
 
 struct ImportReport {
   int64_t records = 0;

@@ -26,11 +26,12 @@ std::string_view DatumIn(std::string_view wire, RecordKind kind) {
 
 }  // namespace
 
-std::pair<int64_t, int64_t> SizeWithin(int64_t height, int64_t width, int64_t least, int64_t most) {
+std::pair<int64_t, int64_t> SizeWithin(int64_t height, int64_t width, int64_t least, int64_t most, int64_t short_most) {
   const auto shorter = static_cast<float>(std::min(height, width));
   const auto longer = static_cast<float>(std::max(height, width));
   float scale = 1;
   if (shorter < static_cast<float>(least)) scale = static_cast<float>(least) / shorter;
+  if (short_most > 0 && shorter > static_cast<float>(short_most)) scale = static_cast<float>(short_most) / shorter;
   if (most > 0 && std::floor(scale * longer) > static_cast<float>(most)) scale = static_cast<float>(most) / longer;
   const auto side = [&](int64_t pixels) {
     return std::max<int64_t>(1, std::llrint(static_cast<double>(pixels) * static_cast<double>(scale)));
@@ -45,9 +46,11 @@ void CheckSizes(const ImportOptions& options) {
                                           ", expected both 0 or both 1..", kMostPictureSide, ", at most ",
                                           kMostPicturePixels, " pixels together"));
   }
-  if (std::min(options.min_dim, options.max_dim) < 0 || std::max(options.min_dim, options.max_dim) > kMostPictureSide) {
-    throw Error(ErrorKind::kUsage, StrCat("cannot bring sides between ", options.min_dim, " and ", options.max_dim,
-                                          ", expected 0..", kMostPictureSide));
+  if (std::min({options.min_dim, options.max_dim, options.short_side}) < 0 ||
+      std::max({options.min_dim, options.max_dim, options.short_side}) > kMostPictureSide) {
+    throw Error(ErrorKind::kUsage,
+                StrCat("cannot bring sides between ", options.min_dim, " and ", options.max_dim, ", or the shorter to ",
+                       options.short_side, ", expected 0..", kMostPictureSide));
   }
 }
 
@@ -114,7 +117,7 @@ void RecordMaker::CheckRecord(const ImportItem& item, MadeRecord& made) {
 bool RecordMaker::KeepsBytes() const {
   using Storage = ImportOptions::Storage;
   if (file_format_ == ImageHeader::Format::kUnknown) return false;  // drawn
-  if (options_.height > 0 || options_.min_dim > 0 || options_.max_dim > 0) return false;
+  if (options_.height > 0 || HasSides(options_)) return false;
   if (!options_.stores_like_caffe) {
     return options_.storage == Storage::kSource && options_.channels == ImageChannels::kAsStored;
   }
@@ -128,10 +131,10 @@ bool RecordMaker::KeepsBytes() const {
 }
 
 std::pair<int64_t, int64_t> RecordMaker::SizeFor(const Image& image) const {
-  if (options_.min_dim == 0 && options_.max_dim == 0) {
+  if (!HasSides(options_)) {
     return options_.height > 0 ? std::pair(options_.height, options_.width) : std::pair(image.height, image.width);
   }
-  return SizeWithin(image.height, image.width, options_.min_dim, options_.max_dim);
+  return SizeWithin(image.height, image.width, options_.min_dim, options_.max_dim, options_.short_side);
 }
 
 // A file that must be encoded anew stays of its kind; for other kinds than JPEG that is a PNG, which loses nothing.

@@ -88,9 +88,10 @@ class RecordMaker {
   RecordScratch scratch_;
 };
 
-// [height, width] of a picture whose shorter side is enlarged to `least` and whose longer one is then made as small as
-// `most`; 0: no bound.
-std::pair<int64_t, int64_t> SizeWithin(int64_t height, int64_t width, int64_t least, int64_t most);
+// [height, width] of a picture whose shorter side is enlarged to `least`, or made as small as `short_most`, and whose
+// longer one is then made as small as `most`; 0: no bound.
+std::pair<int64_t, int64_t> SizeWithin(int64_t height, int64_t width, int64_t least, int64_t most,
+                                       int64_t short_most = 0);
 
 // Errors: kUsage for sizes out of range.
 void CheckSizes(const ImportOptions& options);

@@ -76,19 +76,32 @@ std::string IdentityOf(const ImportSource& source, const ImportOptions& options)
                          {"limit", options.limit},
                          {"batch", BatchRecords(source, options)}};
   json["shuffle"] = options.shuffle_seed ? nlohmann::json(*options.shuffle_seed) : nlohmann::json();
-  if (options.min_dim > 0 || options.max_dim > 0) json["sides"] = {options.min_dim, options.max_dim};
+  if (HasSides(options)) json["sides"] = {options.min_dim, options.max_dim};
+  if (options.short_side > 0) json["sides"].push_back(options.short_side);
   if (options.stores_like_caffe) json["stores_like_caffe"] = true;
+  if (!options.chosen.empty()) {
+    std::string marks(options.chosen.size(), '-');
+    for (size_t i = 0; i < marks.size(); ++i) marks[i] = options.chosen[i] ? '+' : '-';
+    json["chosen"] = {std::ranges::count(marks, '+'), Crc32c(marks)};
+  }
   return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+// The records if all items are good; 0: not known.
+int64_t RecordsOf(const ImportSource& source, const ImportOptions& options) {
+  const int64_t chosen =
+      options.chosen.empty() ? source.items : static_cast<int64_t>(std::ranges::count(options.chosen, true));
+  return options.limit > 0 && chosen > 0 ? std::min(chosen, options.limit) : chosen;
 }
 
 // Bytes that the records will have, 0 where that is not known.
 int64_t ExpectedBytes(const ImportSource& source, const ImportOptions& options) {
   using Storage = ImportOptions::Storage;
-  const int64_t records = options.limit > 0 ? std::min(options.limit, source.items) : source.items;
+  const int64_t records = RecordsOf(source, options);
   const int64_t channels = options.channels == ImageChannels::kGray ? 1 : source.channels;
-  const bool has_size = options.height > 0 && options.min_dim == 0 && options.max_dim == 0;
+  const bool has_size = options.height > 0 && !HasSides(options);
   if (has_size && options.storage == Storage::kRaw) return records * channels * options.height * options.width;
-  const bool is_kept = !has_size && options.storage == Storage::kSource && records == source.items;
+  const bool is_kept = !has_size && !HasSides(options) && options.storage == Storage::kSource && records == source.items;
   return is_kept ? source.bytes : 0;
 }
 
@@ -121,8 +134,11 @@ bool IsNamed(const std::string& text, std::string_view name) {
 }  // namespace
 
 RecordWriter::RecordWriter(const std::filesystem::path& out, const ImportOptions& options, const ImportSource& source)
-    : options_(options),
-      total_(options.limit > 0 && source.items > 0 ? std::min(source.items, options.limit) : source.items) {
+    : options_(options), total_(RecordsOf(source, options)) {
+  if (!options.chosen.empty() && std::ssize(options.chosen) != source.items) {
+    throw Error(ErrorKind::kBadData, StrCat(source.text, ": it has ", source.items, " items now, and had ",
+                                            options.chosen.size(), " when its parts were chosen"));
+  }
   if (options.visitor == nullptr) {
     writer_.emplace(out, WriterOptions(source, options, report_, labels_met_));
     report_.resumed_at = kept_items_ = writer_->entries();
@@ -189,8 +205,10 @@ bool RecordWriter::full() {
 }
 
 bool RecordWriter::SkipKept() {
-  if (kept_items_ == 0) return false;
-  --kept_items_;
+  const bool is_chosen = options_.chosen.empty() || options_.chosen.at(static_cast<size_t>(added_));
+  if (is_chosen && kept_items_ == 0) return false;
+  if (is_chosen) --kept_items_;
+  ++added_;
   CheckStop();
   return true;
 }

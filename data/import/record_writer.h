@@ -43,7 +43,8 @@ class RecordWriter {
 
   // Whether the options' limit is reached.
   bool full();
-  // Whether the next item was dealt with by the import that this one resumes; the item then counts as added.
+  // Whether the next item was dealt with by the import that this one resumes, or is none of the chosen ones; the item
+  // then counts as added.
   bool SkipKept();
   // Errors: kBadData naming the item, when it or one before it is bad and the options say stop; kInterrupted when the
   // options' wants_stop says so; those of LmdbWriter.
@@ -84,7 +85,7 @@ class RecordWriter {
   std::optional<LmdbWriter> writer_;  // none: a visitor looks
   ViewingMemory viewing_memory_;
   int64_t viewed_ = 0;
-  int64_t added_ = 0;
+  int64_t added_ = 0;                                    // items so far, those that were passed over among them
   int64_t held_bytes_ = 0;                               // of items under way
   int64_t kept_items_ = 0;                               // not yet skipped
   int64_t under_way_ = 0;                                // items added and not yet written

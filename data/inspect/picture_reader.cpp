@@ -124,9 +124,11 @@ void ReadSides(const fs::path& database, StoredPictures& stored) {
   const auto is_side = [](const nlohmann::json& side) {
     return side.is_number_integer() && side.get<int64_t>() >= 0 && side.get<int64_t>() <= kMostPictureSide;
   };
-  if (!sides->is_array() || sides->size() != 2 || !is_side((*sides)[0]) || !is_side((*sides)[1])) return;
+  if (!sides->is_array() || (sides->size() != 2 && sides->size() != 3)) return;
+  if (!std::ranges::all_of(*sides, is_side)) return;
   stored.min_side = (*sides)[0].get<int64_t>();
   stored.max_side = (*sides)[1].get<int64_t>();
+  if (sides->size() == 3) stored.short_side = (*sides)[2].get<int64_t>();
   stored.are_sides_known = true;
 }
 
@@ -304,7 +306,7 @@ bool PictureReader::Fits(const ImageSize& size) const {
 
 std::pair<int64_t, int64_t> PictureReader::ResizedOf(const Image& image) const {
   if (sizing_.height > 0) return {sizing_.height, sizing_.width};
-  return SizeWithin(image.height, image.width, sides_.min_side, sides_.max_side);
+  return SizeWithin(image.height, image.width, sides_.min_side, sides_.max_side, sides_.short_side);
 }
 
 void PictureReader::Resize(int64_t height, int64_t width, Interpolation interpolation, Image& image) {

@@ -29,12 +29,14 @@ struct PictureSizing {
 
 // The size of a database's pictures, of which some are looked at: channels, or a size, are 0 where they differ.
 struct StoredPictures : ImageSize {
-  // Bounds that the import brought the pictures' sides to, as ImportOptions has them (min_dim, max_dim); 0: none.
+  // Bounds that the import brought the pictures' sides to, as ImportOptions has them (min_dim, max_dim, short_side); 0:
+  // none.
   int64_t min_side = 0;
   int64_t max_side = 0;
+  int64_t short_side = 0;
   // Whether that is all that was done: the import says so.
   bool are_sides_known = false;
-  bool HasSides() const { return min_side > 0 || max_side > 0; }
+  bool HasSides() const { return min_side > 0 || max_side > 0 || short_side > 0; }
 };
 
 // Whether a layer reads a database, the pictures of which may be looked at.

@@ -3,9 +3,6 @@
 // order.
 #include "data/labels/annotation_file.h"
 
-#include <libxml/parser.h>
-#include <libxml/tree.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -21,6 +18,7 @@
 #include "core/text.h"
 #include "data/labels/crowd_flag.h"
 #include "data/labels/label_map.h"
+#include "data/labels/xml_document.h"
 #include "data/records/class_names.h"
 #include "proto/moka.pb.h"
 
@@ -131,44 +129,6 @@ int32_t AnnotationLabelOf(const std::string& name, const std::map<std::string, i
 
 // ---- XML ----
 
-struct FreeDocument {
-  void operator()(xmlDoc* document) const { xmlFreeDoc(document); }
-};
-
-std::string_view AnnotationNameOf(const xmlNode& node) { return reinterpret_cast<const char*>(node.name); }
-
-// Null where there is none. Errors: kBadData where there are several.
-const xmlNode* ChildOf(const xmlNode& node, std::string_view name) {
-  const xmlNode* found = nullptr;
-  for (const xmlNode* child = node.children; child != nullptr; child = child->next) {
-    if (child->type != XML_ELEMENT_NODE || AnnotationNameOf(*child) != name) continue;
-    if (found != nullptr) {
-      BadAnnotationFile(
-          StrCat("line ", xmlGetLineNo(child), ": <", AnnotationNameOf(node), "> has another <", name, ">"));
-    }
-    found = child;
-  }
-  return found;
-}
-
-// Errors: kBadData for an entity, which would be read as nothing.
-std::string XmlTextOf(const xmlNode& node) {
-  for (const xmlNode* child = node.children; child != nullptr; child = child->next) {
-    if (child->type != XML_ENTITY_REF_NODE) continue;
-    BadAnnotationFile(StrCat("line ", xmlGetLineNo(&node), ": <", AnnotationNameOf(node), "> has the entity &",
-                             Printable(AnnotationNameOf(*child)), ";, which is not read"));
-  }
-  const std::unique_ptr<xmlChar, void (*)(void*)> content(xmlNodeGetContent(&node), xmlFree);
-  return content == nullptr ? std::string() : std::string(Trim(reinterpret_cast<const char*>(content.get())));
-}
-
-std::string XmlTextOf(const xmlNode& node, std::string_view child) {
-  const xmlNode* const found = ChildOf(node, child);
-  if (found == nullptr)
-    BadAnnotationFile(StrCat("line ", xmlGetLineNo(&node), ": <", AnnotationNameOf(node), "> has no <", child, ">"));
-  return XmlTextOf(*found);
-}
-
 double NumberIn(const xmlNode& node, std::string_view child) {
   return AnnotationNumberOf(XmlTextOf(node, child), StrCat("line ", xmlGetLineNo(&node), ": <", child, ">"));
 }
@@ -194,47 +154,23 @@ bool IsDifficult(const xmlNode& object, std::vector<std::string>& warnings) {
   return false;
 }
 
-using Document = std::unique_ptr<xmlDoc, FreeDocument>;
-
-// The parser compares each attribute of an element with all others, whether it stands there or is declared.
-void CheckAttributes(std::string_view text) {
-  constexpr int kMost = 1000;
-  if (text.find("<!ATTLIST") != std::string_view::npos) BadAnnotationFile("the XML declares attributes (<!ATTLIST>)");
-  int attributes = 0;
-  for (const char c : text) {
-    if (c == '<' || c == '>') attributes = 0;
-    if (c == '=' && ++attributes > kMost)
-      BadAnnotationFile(StrCat("the XML has an element of more than ", kMost, " attributes"));
-  }
-}
-
 // Parses an <annotation>.
-Document ParseXml(std::string_view text) {
+XmlDocument ParseXml(std::string_view text) {
   if (std::ssize(text) > kAnnotationLimitBytes)
     BadAnnotationFile(StrCat("an annotation file of ", text.size(), " bytes"));
-  CheckAttributes(text);
-  Document document(xmlReadMemory(text.data(), static_cast<int>(text.size()), nullptr, nullptr,
-                                  XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_NOCDATA));
-  if (document == nullptr) {
-    const xmlError* const error = xmlGetLastError();
-    if (error == nullptr || error->message == nullptr) BadAnnotationFile("this is no XML");
-    BadAnnotationFile(StrCat("this is no XML: line ", error->line, ": ", Trim(error->message)));
-  }
-  const xmlNode* const root = xmlDocGetRootElement(document.get());
-  if (root == nullptr || AnnotationNameOf(*root) != "annotation") BadAnnotationFile("the XML is no <annotation>");
-  return document;
+  return ParseXmlText(text, "annotation");
 }
 
 template <class Visit>
 void VisitObjects(const xmlNode& root, Visit&& visit) {
   for (const xmlNode* node = root.children; node != nullptr; node = node->next) {
-    if (node->type == XML_ELEMENT_NODE && AnnotationNameOf(*node) == "object") visit(*node);
+    if (node->type == XML_ELEMENT_NODE && XmlNameOf(*node) == "object") visit(*node);
   }
 }
 
 void ReadXml(std::string_view text, const std::map<std::string, int32_t>& labels, const PictureSize& picture,
              AnnotatedObjects& found, std::vector<std::string>& warnings) {
-  const Document document = ParseXml(text);
+  const XmlDocument document = ParseXml(text);
   const xmlNode& root = *xmlDocGetRootElement(document.get());
   std::optional<PictureSize> stated;
   if (const xmlNode* const size = ChildOf(root, "size"); size != nullptr) {
@@ -428,7 +364,7 @@ void InFile(const std::string& file, std::vector<std::string>& warnings, const s
 
 std::set<std::string> ClassesInXml(std::string_view text) {
   std::set<std::string> classes;
-  const Document document = ParseXml(text);
+  const XmlDocument document = ParseXml(text);
   VisitObjects(*xmlDocGetRootElement(document.get()),
                [&](const xmlNode& object) { classes.insert(NameOfObject(object)); });
   return classes;

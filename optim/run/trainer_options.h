@@ -51,6 +51,7 @@ class TrainObserver {
 struct TrainerOptions {
   std::filesystem::path base_folder;  // relative paths of data layers start here
   std::vector<std::string> weights;   // files (or comma lists) of first weights; after the solver's own
+  std::filesystem::path from;         // behind those; its layers of other numbers of outputs start fresh
   RunFolder* run = nullptr;           // null: nothing is written but Caffe snapshots
   TrainObserver* observer = nullptr;
   std::optional<Checkpoint> resume;      // continue from here

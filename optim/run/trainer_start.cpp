@@ -12,6 +12,7 @@
 #include "layers/net/layer.h"
 #include "optim/checkpoint/caffe_state.h"
 #include "optim/checkpoint/net_weights.h"
+#include "optim/checkpoint/start_weights.h"
 #include "optim/optimizers/lr_policy.h"
 #include "optim/optimizers/solver_fields.h"
 #include "optim/optimizers/update.h"
@@ -351,6 +352,7 @@ void Trainer::StartWeights() {
   for (const auto& test : tests_) SetWrittenBlobs(test->param(), test->blobs(), store_);
   for (const std::string& list : solver_.weights()) LoadWeightFiles(list, turns_->blobs(), store_);
   for (const std::string& list : options_.weights) LoadWeightFiles(list, turns_->blobs(), store_);
+  if (!options_.from.empty()) LoadStart(options_.from, turns_->blobs(), store_);
   if (!options_.caffe_snapshot.empty()) RestoreCaffe(options_.caffe_snapshot);
   if (is_first()) WarnOfUnmadeStatistics(turns_->WholeNet(), turns_->blobs(), store_);
   train_->states().TakeParts(store_);
@@ -394,7 +396,7 @@ void Trainer::RestoreCaffe(const fs::path& path) {
   const CaffeState state = ReadCaffeState(path);
   if (!state.learned_net.empty()) {
     LoadWeightFiles(LearnedNetOf(state, path).string(), train_->blobs(), store_);
-  } else if (options_.weights.empty() && solver_.weights().empty()) {
+  } else if (options_.weights.empty() && options_.from.empty() && solver_.weights().empty()) {
     LogWarning(StrCat(path.string(), " names no weights: they keep what their fillers gave"));
   }
   ParameterStore& slots = train_->states().StoreOfAllSlots(store_);

@@ -103,7 +103,9 @@ void WriteNpz(const fs::path& path, std::span<const NamedBlob> blobs) {
     const zip_int64_t index = zip_file_add(zip.get(), (names[i] + ".npy").c_str(), source, ZIP_FL_ENC_UTF_8);
     if (index < 0) {
       zip_source_free(source);
-      fail();
+      if (zip_error_code_zip(zip_get_error(zip.get())) != ZIP_ER_INVAL) fail();
+      throw Error(ErrorKind::kBadData, {}, StrCat("no zip holds a member called \"", Printable(names[i]), "\""),
+                  "give the layer a name without control characters, or write .safetensors");
     }
     const auto member = static_cast<zip_uint64_t>(index);
     if (zip_set_file_compression(zip.get(), member, ZIP_CM_STORE, 0) != 0 ||

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <charconv>
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -317,17 +319,45 @@ Weights ReadSafetensors(std::string_view bytes, const std::string& file) {
   return SafetensorsReader(bytes, file).Run();
 }
 
+namespace {
+
+constexpr float kLargestHalf = 65504;
+
+bool StandsAsHalf(const NamedBlob& blob, StoredNumbers numbers) {
+  if (numbers == StoredNumbers::kFloat32 || blob.shape.rank() < 2) return false;
+  return std::ranges::all_of(blob.values, [](float value) { return std::abs(value) <= kLargestHalf; });
+}
+
+std::vector<uint16_t> HalvesOf(const NamedBlob& blob) {
+  std::vector<uint16_t> halves(blob.values.size());
+  std::ranges::transform(blob.values, halves.begin(), HalfOfFloat);
+  return halves;
+}
+
+}  // namespace
+
 void WriteSafetensors(const std::filesystem::path& path, std::span<const NamedBlob> blobs,
-                      const std::map<std::string, std::string>& metadata) {
-  WriteSafetensors(path, BlobNames(blobs), blobs, metadata);
+                      const std::map<std::string, std::string>& metadata, StoredNumbers numbers) {
+  WriteSafetensors(path, BlobNames(blobs), blobs, metadata, numbers);
 }
 
 void WriteSafetensors(const std::filesystem::path& path, std::span<const std::string> tensors,
-                      std::span<const NamedBlob> blobs, const std::map<std::string, std::string>& metadata) {
+                      std::span<const NamedBlob> blobs, const std::map<std::string, std::string>& metadata,
+                      StoredNumbers numbers) {
   Require(tensors.size() == blobs.size(), "WriteSafetensors: a name a blob");
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   if (!metadata.empty()) header[std::string(kMetadata)] = metadata;
+  // Wider numbers come first, so that each tensor begins at a multiple of its numbers' size.
+  std::vector<std::pair<const NamedBlob*, bool>> order;
+  for (const NamedBlob& blob : blobs) order.emplace_back(&blob, StandsAsHalf(blob, numbers));
+  std::ranges::stable_sort(order, {}, &std::pair<const NamedBlob*, bool>::second);
+  std::map<const NamedBlob*, std::pair<int64_t, int64_t>> offsets;
   Size offset = 0;
+  for (const auto& [blob, is_half] : order) {
+    const Size end = offset + Size(static_cast<int64_t>(blob->values.size())) * Size(is_half ? 2 : 4);
+    offsets[blob] = {offset.value(), end.value()};
+    offset = end;
+  }
   std::set<std::string> names;
   for (size_t i = 0; i < blobs.size(); ++i) {
     const NamedBlob& blob = blobs[i];
@@ -335,11 +365,10 @@ void WriteSafetensors(const std::filesystem::path& path, std::span<const std::st
     if (!names.insert(name).second) throw Error(ErrorKind::kBadData, StrCat("two blobs are named \"", name, "\""));
     Require(blob.shape.Count() == static_cast<int64_t>(blob.values.size()),
             "WriteSafetensors: a blob's values fill its shape");
-    const Size end = offset + Size(static_cast<int64_t>(blob.values.size())) * Size(4);
-    header[name] = {{"dtype", "F32"},
+    const auto [begin, end] = offsets.at(&blob);
+    header[name] = {{"dtype", StandsAsHalf(blob, numbers) ? "F16" : "F32"},
                     {"shape", std::vector<int64_t>(blob.shape.dims().begin(), blob.shape.dims().end())},
-                    {"data_offsets", {offset.value(), end.value()}}};
-    offset = end;
+                    {"data_offsets", {begin, end}}};
   }
   std::string text;
   try {
@@ -354,8 +383,14 @@ void WriteSafetensors(const std::filesystem::path& path, std::span<const std::st
   AtomicFile file(path);
   file.Append(&length, sizeof length);
   file.Append(text);
-  for (const NamedBlob& blob : blobs)
-    file.Append(blob.values.data(), static_cast<int64_t>(blob.values.size() * sizeof(float)));
+  for (const auto& [blob, is_half] : order) {
+    if (is_half) {
+      const std::vector<uint16_t> halves = HalvesOf(*blob);
+      file.Append(halves.data(), static_cast<int64_t>(halves.size() * sizeof(uint16_t)));
+    } else {
+      file.Append(blob->values.data(), static_cast<int64_t>(blob->values.size() * sizeof(float)));
+    }
+  }
   file.Commit();
 }
 

@@ -4,6 +4,7 @@
 // no duplicate names.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <span>
@@ -17,11 +18,17 @@ namespace moka {
 // Counters of PyTorch (IsTorchCounter in blob_name.h) are passed over. Errors: kBadData naming the tensor.
 Weights ReadSafetensors(std::string_view bytes, const std::string& file);
 
-// Tensors "layer/index" of dtype F32, in the order given. Errors: kBadData on duplicate names.
+// The numbers of filters and matrices in a file: kFloat16 rounds them to F16. Vectors (biases, scales, statistics) stay
+// F32, as do blobs with a value that F16 cannot hold.
+enum class StoredNumbers : uint8_t { kFloat32, kFloat16 };
+
+// Tensors "layer/index", listed in the order given. Errors: kBadData on duplicate names.
 void WriteSafetensors(const std::filesystem::path& path, std::span<const NamedBlob> blobs,
-                      const std::map<std::string, std::string>& metadata = {});
+                      const std::map<std::string, std::string>& metadata = {},
+                      StoredNumbers numbers = StoredNumbers::kFloat32);
 // The same, with a name for each tensor.
 void WriteSafetensors(const std::filesystem::path& path, std::span<const std::string> tensors,
-                      std::span<const NamedBlob> blobs, const std::map<std::string, std::string>& metadata = {});
+                      std::span<const NamedBlob> blobs, const std::map<std::string, std::string>& metadata = {},
+                      StoredNumbers numbers = StoredNumbers::kFloat32);
 
 }  // namespace moka

@@ -165,6 +165,7 @@ bool IsOfAnotherKind(Content content) {
     case Content::kText:
     case Content::kUtf16Text:
     case Content::kHtml:
+    case Content::kOnnx:
     case Content::kZip:
     case Content::kPickle:
     case Content::kGzip:

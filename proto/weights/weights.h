@@ -17,7 +17,7 @@
 
 namespace moka {
 
-// Values that are NaN or infinite are told in a warning that counts them, or an error that does.
+// Values that are NaN or infinite are told in a warning that counts them, or in an error that does.
 enum class BadNumbers : uint8_t { kWarned, kRefused };
 
 // Errors: kNoInput; kBadData naming the file, what it is if recognised, and the byte offset or the tensor; a

@@ -149,7 +149,7 @@ TEST_F(Npz, NamesMembersThatAreWrong) {
               WeightsFromBytes(Zip({{"a.npy", Npy("|O", "(1,)", "cos")}}), "w");
             }),
             ErrorKind::kBadData);
-  // A name that looks like a path is none in any file system: nothing is unpacked.
+  // A name that looks like a path is none: nothing is unpacked.
   EXPECT_EQ(WeightsFromBytes(Zip({{"../../a/0.npy", good}}), "w").blobs.at(0).layer, "../../a");
 }
 

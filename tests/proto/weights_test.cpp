@@ -86,6 +86,20 @@ TEST_F(WeightsFile, KeepsValuesThroughSafetensors) {
               HasSubstr("two blobs are named \"a/0\""));
 }
 
+TEST_F(WeightsFile, Float16IsForFiltersAndMatricesThatItHolds) {
+  const std::vector<NamedBlob> blobs = {{"a", 0, Shape({1, 3}), {1, -2, 1.0F / 3}},
+                                        {"a", 1, Shape({1}), {1.0F / 3}},
+                                        {"b", 0, Shape({1, 1}), {70000}}};
+  WriteSafetensors(folder_ / "half", blobs, {}, StoredNumbers::kFloat16);
+  const Weights weights = ReadWeights(folder_ / "half");
+  ASSERT_EQ(weights.blobs.size(), 3U);
+  EXPECT_THAT(weights.blobs[0].values, ElementsAre(1, -2, 0.33325195F));
+  EXPECT_THAT(weights.blobs[1].values, ElementsAre(1.0F / 3));
+  EXPECT_THAT(weights.blobs[2].values, ElementsAre(70000));
+  WriteSafetensors(folder_ / "full", blobs);
+  EXPECT_EQ(ReadWeights(folder_ / "full").blobs[0].values, blobs[0].values);
+}
+
 TEST_F(WeightsFile, KeepsAMeanImage) {
   WriteBlobProtoFile(folder_ / "mean.binaryproto", Shape({1, 1, 2}), std::vector<float>{0.5F, 1.5F});
   const NamedBlob mean = ReadBlobProtoFile(folder_ / "mean.binaryproto");

@@ -191,12 +191,12 @@ class ErrorsTest(FolderTest):
 
     def test_names_of_weights_say_their_format(self):
         net = caffe.Net(self.file("net.prototxt", SIMPLE_NET), caffe.TRAIN)
-        for name in ("w.npz", "w", "w.CAFFEMODEL", "w.solverstate.h5"):
+        for name in ("w.npy", "w", "w.CAFFEMODEL", "w.solverstate.h5"):
             error = self.caught(net.save, self.path(name))
             self.assertEqual(error.kind, "usage")
             self.assertIn(".caffemodel.h5", str(error))
             self.assertFalse(os.path.exists(self.path(name)))
-        for name in ("w.caffemodel", "w.safetensors", "w.h5"):
+        for name in ("w.caffemodel", "w.safetensors", "w.h5", "w.npz"):
             net.save(self.path(name))
             other = caffe.Net(self.path("net.prototxt"), caffe.TRAIN, weights=self.path(name))
             np.testing.assert_array_equal(other.params["ip"][0].data, net.params["ip"][0].data)
@@ -204,7 +204,7 @@ class ErrorsTest(FolderTest):
             self.assertEqual(file.read(4), b"\x89HDF")
         solver = self.file("s.prototxt", "net: 'net.prototxt' lr_policy: 'fixed' base_lr: 1 max_iter: 1000000000 "
                            "test_iter: 1 test_interval: 9")
-        self.assertEqual(self.caught(moka.train, solver, save=self.path("w.npz")).kind, "usage")
+        self.assertEqual(self.caught(moka.train, solver, save=self.path("w.npy")).kind, "usage")
         for place in ("none/w.caffemodel", "."):  # before the training, which would not end
             self.caught(moka.train, solver, save=self.path(place))
 

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "tools/infer/uncertainty.h"
 
 namespace moka {
 namespace {
@@ -59,8 +60,20 @@ std::vector<MapTap> MapTaps(int64_t first, int64_t count, double seen_begin, dou
   return taps;
 }
 
-// Fills the part's window with the class of the largest interpolated score; `scores` is [C,h,w].
-void DecidePart(std::span<const float> scores, const Shape& shape, const MapPart& part, ClassMap& map) {
+// The score between four places of a plane `side` wide.
+float ScoreAt(const float* plane, int64_t side, const MapTap& row, const MapTap& column) {
+  const float* upper = plane + row.low * side;
+  const float* lower = plane + row.high * side;
+  const float above = upper[column.low] + column.part * (upper[column.high] - upper[column.low]);
+  const float below = lower[column.low] + column.part * (lower[column.high] - lower[column.low]);
+  return above + row.part * (below - above);
+}
+
+// Fills the part's window with the class of the largest interpolated score; `scores` is [C,h,w]. With `has_entropy` the
+// entropies of its pixels are added to the map's.
+void DecidePart(std::span<const float> scores, const Shape& shape, const MapPart& part, bool has_entropy,
+                ClassMap& map) {
+  std::vector<float> of_pixel(static_cast<size_t>(shape[1]));
   const int64_t classes = shape[1];
   const int64_t plane = shape[2] * shape[3];
   const ImageWindow& window = part.window;
@@ -74,27 +87,25 @@ void DecidePart(std::span<const float> scores, const Shape& shape, const MapPart
       float best = classes == 1 ? 0.5F : -HUGE_VALF;
       uint8_t decided = 0;
       for (int64_t c = 0; c < classes; ++c) {
-        const float* upper = scores.data() + c * plane + row.low * shape[3];
-        const float* lower = scores.data() + c * plane + row.high * shape[3];
-        const float above = upper[column.low] + column.part * (upper[column.high] - upper[column.low]);
-        const float below = lower[column.low] + column.part * (lower[column.high] - lower[column.low]);
-        const float score = above + row.part * (below - above);
+        const float score = ScoreAt(scores.data() + c * plane, shape[3], row, column);
+        of_pixel[static_cast<size_t>(c)] = score;
         if (!(score > best)) continue;
         best = score;
         decided = static_cast<uint8_t>(classes == 1 ? 1 : c);
       }
       map.classes[static_cast<size_t>((window.y + y) * map.width + window.x + x)] = decided;
+      if (has_entropy) map.entropy += EntropyUncertainty(of_pixel);
     }
   }
 }
 
 // Runs the net on the parts put into slots so far.
-void DecideBatch(PictureNet& net, const Tensor& scores, std::vector<MapPart>& parts, ClassMap& map) {
+void DecideBatch(PictureNet& net, const Tensor& scores, bool has_entropy, std::vector<MapPart>& parts, ClassMap& map) {
   net.Run(std::ssize(parts));
   const Shape& shape = scores.shape();
   const auto count = static_cast<size_t>(shape.Count(1, 4));
   for (size_t i = 0; i < parts.size(); ++i) {
-    DecidePart(scores.as<const float>().subspan(i * count, count), shape, parts[i], map);
+    DecidePart(scores.as<const float>().subspan(i * count, count), shape, parts[i], has_entropy, map);
   }
   parts.clear();
 }
@@ -117,7 +128,10 @@ void CheckMapOptions(const PictureNet& net, const MapOptions& options) {
   }
 }
 
-ClassMap MapOf(PictureNet& net, const Image& picture, const MapOptions& options) {
+namespace {
+
+// The map with the sum of its pixels' entropies.
+ClassMap SummedMapOf(PictureNet& net, const Image& picture, const MapOptions& options) {
   ClassMap map{picture.width, picture.height,
                std::vector<uint8_t>(static_cast<size_t>(picture.width * picture.height))};
   const Tensor scores = net.output(options.output);
@@ -128,7 +142,7 @@ ClassMap MapOf(PictureNet& net, const Image& picture, const MapOptions& options)
     const auto wide = static_cast<double>(picture.width);
     const auto high = static_cast<double>(picture.height);
     parts.push_back({whole, {shown.x * wide, shown.y * high, shown.width * wide, shown.height * high}});
-    DecideBatch(net, scores, parts, map);
+    DecideBatch(net, scores, options.has_entropy, parts, map);
     return map;
   }
   const int64_t height = net.input_shape()[2];
@@ -142,10 +156,18 @@ ClassMap MapOf(PictureNet& net, const Image& picture, const MapOptions& options)
       const ImageWindow seen{tile.x + options.margin, tile.y + options.margin, width - 2 * options.margin,
                              height - 2 * options.margin};
       parts.push_back({{x, y, std::min(step_x, picture.width - x), std::min(step_y, picture.height - y)}, BoxOf(seen)});
-      if (static_cast<int64_t>(parts.size()) == net.batch()) DecideBatch(net, scores, parts, map);
+      if (static_cast<int64_t>(parts.size()) == net.batch()) DecideBatch(net, scores, options.has_entropy, parts, map);
     }
   }
-  if (!parts.empty()) DecideBatch(net, scores, parts, map);
+  if (!parts.empty()) DecideBatch(net, scores, options.has_entropy, parts, map);
+  return map;
+}
+
+}  // namespace
+
+ClassMap MapOf(PictureNet& net, const Image& picture, const MapOptions& options) {
+  ClassMap map = SummedMapOf(net, picture, options);
+  map.entropy /= static_cast<double>(map.classes.size());
   return map;
 }
 

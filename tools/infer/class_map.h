@@ -16,6 +16,7 @@ struct ClassMap {
   int64_t width = 0;
   int64_t height = 0;
   std::vector<uint8_t> classes;
+  double entropy = 0;  // of the scores of the pixels, their mean (tools/infer/uncertainty.h), where it was asked for
 };
 
 // How pictures come into the net's input. Without `overlap` they are resized to it, and its map back. With it they are
@@ -25,6 +26,7 @@ struct MapOptions {
   std::string output;                   // top [N,C,h,w]; of C = 1 the probability of class 1
   int64_t margin = 0;                   // pixels of the input at each side that the map leaves out
   std::optional<int64_t> overlap = {};  // at least the margin
+  bool has_entropy = false;
 };
 
 // Errors: kConfig unless the output is [N,C,h,w] with at most 256 classes and the options leave something of a tile.

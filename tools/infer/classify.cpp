@@ -6,8 +6,10 @@
 #include "core/text.h"
 #include "proto/text/places.h"
 #include "tools/cli/print.h"
+#include "tools/infer/annotate.h"
 #include "tools/infer/picture_report.h"
 #include "tools/infer/tasks.h"
+#include "tools/infer/uncertainty.h"
 #include "tools/train/program_options.h"
 
 namespace moka {
@@ -32,11 +34,16 @@ std::vector<RankedClass> TargetsOf(const Tensor& values, int64_t slot, const Inf
   return targets;
 }
 
+// A picture's part of the scores [N,classes].
+std::span<const float> ScoresOfSlot(const Tensor& scores, int64_t slot) {
+  const int64_t classes = scores.shape().Count(1, scores.shape().rank());
+  return scores.as<const float>().subspan(static_cast<size_t>(slot * classes), static_cast<size_t>(classes));
+}
+
 // The best classes of a picture, best first. `scores` is [N,classes].
 std::vector<RankedClass> RankClasses(const Tensor& scores, int64_t slot, int64_t top, const InferSource& source) {
-  const int64_t classes = scores.shape().Count(1, scores.shape().rank());
-  const std::span<const float> of_slot =
-      scores.as<const float>().subspan(static_cast<size_t>(slot * classes), static_cast<size_t>(classes));
+  const std::span<const float> of_slot = ScoresOfSlot(scores, slot);
+  const int64_t classes = std::ssize(of_slot);
   std::vector<int64_t> order(static_cast<size_t>(classes));
   std::iota(order.begin(), order.end(), int64_t{0});
   const auto best = static_cast<std::ptrdiff_t>(std::min(top, classes));
@@ -88,6 +95,17 @@ void CheckScoresOf(const PictureNet& net, const Shape& shape) {
   }
 }
 
+// The flags of annotations, which a net of classes alone can make. Errors: kUsage.
+std::optional<AnnotationKind> ClassAnnotationOf(const PictureNet& net, const InferSource& source,
+                                                const Arguments& arguments) {
+  const std::optional<AnnotationKind> kind = AnnotationKindOf(arguments, source, {AnnotationKind::kFolders});
+  if (kind && net.scores() && net.scores()->is_regression) {
+    throw Error(ErrorKind::kUsage, StrCat("--annotate is of classes, and loss \"", net.scores()->loss,
+                                          "\" trains numbers, which no format of annotations holds"));
+  }
+  return kind;
+}
+
 int RunClassify(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
   const std::vector<fs::path> files = PicturesToInfer(inputs, arguments);
   const int64_t batch = PicturesARun(files, arguments);
@@ -104,8 +122,13 @@ int RunClassify(const InferSource& source, const std::vector<std::string>& input
                 "leave it out");
   }
   CheckNames(source, net.answer(), scores.shape().Count(1, scores.shape().rank()));
+  const std::optional<AnnotationKind> kind = ClassAnnotationOf(net, source, arguments);
+  const double least = kind ? arguments.Number("score", 0, 0, 1) : 0;
+  if (kind) arguments.WillRead({"out"});
   RefuseUnreadBeforeLook(arguments, {"json", "trace"});
   if (LookInside(arguments, "infer", net.program())) return 0;
+  std::optional<AnnotationFolder> annotations;
+  if (kind) annotations.emplace(*kind, arguments, source, scores.shape().Count(1, scores.shape().rank()));
   PictureReport report(arguments);
   const FilesSeen done = ForEachPicture(net, files, [&](const fs::path& file, const Image&, int64_t slot) {
     if (is_regression) {
@@ -113,9 +136,17 @@ int RunClassify(const InferSource& source, const std::vector<std::string>& input
       return report.as_json() ? report.Add(TargetsJson(file, targets)) : PrintTargets(file, targets);
     }
     const std::vector<RankedClass> best = RankClasses(scores, slot, top, source);
-    if (report.as_json()) return report.Add(ClassesJson(file, best));
+    PictureJson json = ClassesJson(file, best);
+    if (annotations) {
+      const double uncertainty = MarginUncertainty(ScoresOfSlot(scores, slot));
+      const AnnotationFolder::FoundClass found{best[0].label, best[0].score, best[0].score >= least};
+      json["annotation"] = annotations->AddClass(file, found, uncertainty);
+      json["uncertainty"] = uncertainty;
+    }
+    if (report.as_json()) return report.Add(std::move(json));
     PrintClasses(file, best);
   });
+  if (annotations) annotations->Finish();
   report.Finish(done.files.size());
   return done.code;
 }
@@ -125,7 +156,9 @@ int RunClassify(const InferSource& source, const std::vector<std::string>& input
 InferTask ClassifyTask() {
   return {.task = ModelCard::CLASSIFY,
           .run = RunClassify,
-          .options = {{"top", "N", "classes (default 5), answers (1) or neighbours (5) shown"}},
+          .options = {{"top", "N", "classes (default 5), answers (1) or neighbours (5) shown"},
+                      AnnotateOption(),
+                      ScoreOption()},
           .shows_classes = true};
 }
 

@@ -9,53 +9,19 @@
 #include "core/text.h"
 #include "data/image/drawing.h"
 #include "tools/cli/print.h"
+#include "tools/infer/annotate.h"
+#include "tools/infer/detected_boxes.h"
 #include "tools/infer/out_folder.h"
 #include "tools/infer/picture_report.h"
 #include "tools/infer/tasks.h"
+#include "tools/infer/track_video.h"
+#include "tools/infer/uncertainty.h"
 #include "tools/train/program_options.h"
 
 namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int64_t kRowColumns = 7;  // item, class, score, xmin, ymin, xmax, ymax as parts of the picture
-
-struct ShownBox {
-  int64_t label = 0;
-  double score = 0;
-  MarkBox box;  // pixels of the picture
-};
-
-// The output that holds DetectionOutput's rows [1,1,R,7]. Errors: kConfig.
-std::string RowsOutput(const PictureNet& net) {
-  for (const std::string& name : net.outputs()) {
-    const Shape shape = net.output(name).shape();
-    if (shape.rank() == 4 && shape[3] == kRowColumns) return name;
-  }
-  throw Error(ErrorKind::kConfig, {}, "no output of the net is rows [1,1,R,7] of boxes",
-              "detection nets end in a DetectionOutput layer in the phase TEST");
-}
-
-// Returns the boxes found on a picture, the highest score first.
-std::vector<ShownBox> BoxesOf(const Tensor& rows, int64_t slot, double least, const Image& picture,
-                              const ImageBox& shown) {
-  std::vector<ShownBox> boxes;
-  const std::span<const float> all = rows.as<const float>();
-  const auto width = static_cast<double>(picture.width);
-  const auto height = static_cast<double>(picture.height);
-  for (size_t i = 0; i + kRowColumns <= all.size(); i += kRowColumns) {
-    const std::span<const float> row = all.subspan(i, kRowColumns);
-    if (row[0] != static_cast<float>(slot) || row[1] < 0 || !(row[2] >= least)) continue;
-    const auto x = [&](float part) { return std::clamp(shown.x + double{part} * shown.width, 0.0, 1.0) * width; };
-    const auto y = [&](float part) { return std::clamp(shown.y + double{part} * shown.height, 0.0, 1.0) * height; };
-    const MarkBox box{x(row[3]), y(row[4]), x(row[5]), y(row[6])};
-    if (shown.width * shown.height > 1 && !(box.right > box.left && box.bottom > box.top)) continue;  // beside it
-    boxes.push_back({static_cast<int64_t>(row[1]), static_cast<double>(row[2]), box});
-  }
-  std::ranges::stable_sort(boxes, std::greater<>(), &ShownBox::score);
-  return boxes;
-}
 
 Image DrawnOn(Image picture, const std::vector<ShownBox>& boxes, const InferSource& source) {
   if (picture.channels != 3) ConvertChannels(3, picture);
@@ -71,7 +37,7 @@ Image DrawnOn(Image picture, const std::vector<ShownBox>& boxes, const InferSour
 }
 
 PictureJson JsonOf(const fs::path& file, const Image& picture, const std::vector<ShownBox>& boxes,
-                   const InferSource& source, const std::string& drawn) {
+                   const InferSource& source, const std::string& kind, const std::string& written) {
   PictureJson list = PictureJson::array();
   for (const ShownBox& found : boxes) {
     list.push_back({{"label", NameOf(source, found.label)},
@@ -79,11 +45,8 @@ PictureJson JsonOf(const fs::path& file, const Image& picture, const std::vector
                     {"score", found.score},
                     {"box", {found.box.left, found.box.top, found.box.right, found.box.bottom}}});
   }
-  return {{"file", file.string()},
-          {"width", picture.width},
-          {"height", picture.height},
-          {"boxes", list},
-          {"picture", drawn}};
+  return {
+      {"file", file.string()}, {"width", picture.width}, {"height", picture.height}, {"boxes", list}, {kind, written}};
 }
 
 void PrintBoxes(const fs::path& file, const std::vector<ShownBox>& boxes, const InferSource& source,
@@ -95,22 +58,51 @@ void PrintBoxes(const fs::path& file, const std::vector<ShownBox>& boxes, const 
   }
 }
 
+std::vector<ScoredObject> ObjectsOf(const std::vector<ShownBox>& boxes) {
+  std::vector<ScoredObject> objects;
+  for (const ShownBox& found : boxes) {
+    const MarkBox& box = found.box;
+    objects.push_back({static_cast<int32_t>(found.label), {box.left, box.top, box.right, box.bottom}, found.score});
+  }
+  return objects;
+}
+
 int RunDetect(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
+  if (arguments.Has("track")) return TrackVideos(source, inputs, arguments);
   const std::vector<fs::path> files = PicturesToInfer(inputs, arguments);
   const double least = arguments.Number("score", source.card.detection().score(), 0, 1);
+  const std::optional<AnnotationKind> kind =
+      AnnotationKindOf(arguments, source, {AnnotationKind::kCoco, AnnotationKind::kVoc, AnnotationKind::kYolo});
   PictureNet net(source, PicturesARun(files, arguments));
-  const Tensor rows = net.output(RowsOutput(net));
+  const std::string output = RowsOutput(net);
+  const Tensor rows = net.output(output);
   RefuseUnreadBeforeLook(arguments, {"out", "json", "trace"});
   if (LookInside(arguments, "infer", net.program())) return 0;
-  OutFolder out(arguments.Get("out", "detections"));
+  std::optional<OutFolder> drawings;
+  std::optional<AnnotationFolder> annotations;
+  if (kind) {
+    annotations.emplace(*kind, arguments, source, net.WriterOf(output).detection_output_param().num_classes());
+  } else {
+    drawings.emplace(arguments.Get("out", "detections"));
+  }
   PictureReport report(arguments);
   const FilesSeen done = ForEachPicture(net, files, [&](const fs::path& file, const Image& picture, int64_t slot) {
     const std::vector<ShownBox> boxes = BoxesOf(rows, slot, least, picture, net.shown(slot));
-    const std::string drawn = out.NameFor(file) + "_boxes.png";
-    PlaceFile(drawn, EncodePng(DrawnOn(picture, boxes, source)));
-    if (report.as_json()) return report.Add(JsonOf(file, picture, boxes, source, drawn));
-    PrintBoxes(file, boxes, source, drawn);
+    std::string written;
+    double uncertainty = 0;
+    if (annotations) {
+      uncertainty = DetectionUncertainty(AllScoresOf(rows, slot));
+      written = annotations->AddObjects(file, picture, ObjectsOf(boxes), uncertainty);
+    } else {
+      written = drawings->NameFor(file) + "_boxes.png";
+      PlaceFile(written, EncodePng(DrawnOn(picture, boxes, source)));
+    }
+    if (!report.as_json()) return PrintBoxes(file, boxes, source, written);
+    PictureJson json = JsonOf(file, picture, boxes, source, annotations ? "annotation" : "picture", written);
+    if (annotations) json["uncertainty"] = uncertainty;
+    report.Add(std::move(json));
   });
+  if (annotations) annotations->Finish();
   report.Finish(done.files.size());
   return done.code;
 }
@@ -118,10 +110,14 @@ int RunDetect(const InferSource& source, const std::vector<std::string>& inputs,
 }  // namespace
 
 InferTask DetectTask() {
-  return {.task = ModelCard::DETECT,
-          .run = RunDetect,
-          .options = {{"score", "X", "boxes below this score are not shown (default: the card's, else 0.3)"}},
-          .shows_classes = true};
+  return {
+      .task = ModelCard::DETECT,
+      .run = RunDetect,
+      .options = {ScoreOption(),
+                  AnnotateOption(),
+                  {"track", "", "follow objects through a video or a folder of its pictures (--out tracks); --fps X"},
+                  {"fps", "X", ""}},
+      .shows_classes = true};
 }
 
 }  // namespace moka

@@ -152,24 +152,29 @@ std::vector<fs::path> DecodeByFfmpeg(const fs::path& video, const fs::path& fold
 
 }  // namespace
 
-std::optional<fs::path> WritePictureBytes(std::string_view bytes, const fs::path& folder) {
-  std::string ending;
+std::string_view PictureEndingOf(std::string_view bytes) {
   try {
     switch (ReadImageHeader(bytes).format) {
-      case ImageHeader::Format::kJpeg: ending = ".jpg"; break;
-      case ImageHeader::Format::kPng: ending = ".png"; break;
-      case ImageHeader::Format::kBmp: ending = ".bmp"; break;
-      case ImageHeader::Format::kWebp: ending = ".webp"; break;
-      case ImageHeader::Format::kGif: ending = ".gif"; break;
-      case ImageHeader::Format::kTiff: ending = ".tif"; break;
-      case ImageHeader::Format::kPnm: ending = ".ppm"; break;
-      case ImageHeader::Format::kUnknown: return std::nullopt;
+      case ImageHeader::Format::kJpeg: return ".jpg";
+      case ImageHeader::Format::kPng: return ".png";
+      case ImageHeader::Format::kBmp: return ".bmp";
+      case ImageHeader::Format::kWebp: return ".webp";
+      case ImageHeader::Format::kGif: return ".gif";
+      case ImageHeader::Format::kTiff: return ".tif";
+      case ImageHeader::Format::kPnm: return ".ppm";
+      case ImageHeader::Format::kUnknown: break;
     }
   } catch (const Error&) {
-    return std::nullopt;
+    return {};
   }
+  return {};
+}
+
+std::optional<fs::path> WritePictureBytes(std::string_view bytes, const fs::path& folder) {
+  const std::string_view ending = PictureEndingOf(bytes);
+  if (ending.empty()) return std::nullopt;
   CreateFolders(folder);
-  const fs::path file = folder / ("stdin" + ending);
+  const fs::path file = folder / StrCat("stdin", ending);
   PlaceFile(file, bytes);
   return file;
 }

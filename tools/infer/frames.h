@@ -19,6 +19,9 @@ bool IsVideoName(std::string_view name);
 // needed and not there, kCantCreate.
 std::vector<std::filesystem::path> WriteFrames(const std::filesystem::path& video, const std::filesystem::path& folder);
 
+// The ending of a picture's file by its bytes: ".jpg", ".png" and so on; empty for what is no picture.
+std::string_view PictureEndingOf(std::string_view bytes);
+
 // The bytes of one picture as FOLDER/stdin.jpg (.png, ...); none when they are no picture. Errors: kCantCreate, kIo.
 std::optional<std::filesystem::path> WritePictureBytes(std::string_view bytes, const std::filesystem::path& folder);
 

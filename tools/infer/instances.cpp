@@ -11,9 +11,12 @@
 #include "data/labels/run_lengths.h"
 #include "layers/ops/paste.h"
 #include "tools/cli/print.h"
+#include "tools/infer/annotate.h"
+#include "tools/infer/detected_boxes.h"
 #include "tools/infer/out_folder.h"
 #include "tools/infer/picture_report.h"
 #include "tools/infer/tasks.h"
+#include "tools/infer/uncertainty.h"
 #include "tools/train/program_options.h"
 
 namespace moka {
@@ -122,7 +125,8 @@ Image DrawnOn(const Image& picture, const std::vector<FoundInstance>& instances,
 }
 
 PictureJson JsonOf(const fs::path& file, const Image& picture, const std::vector<FoundInstance>& instances,
-                   const Tensor& masks, const InferSource& source, const std::string& drawn) {
+                   const Tensor& masks, const InferSource& source, const std::string& kind,
+                   const std::string& written) {
   PictureJson list = PictureJson::array();
   for (const FoundInstance& found : instances) {
     const RunLengths runs = RunLengthsOf(MaskOfInstance(found, masks, 1, picture.width, picture.height));
@@ -136,7 +140,7 @@ PictureJson JsonOf(const fs::path& file, const Image& picture, const std::vector
           {"width", picture.width},
           {"height", picture.height},
           {"instances", list},
-          {"picture", drawn}};
+          {kind, written}};
 }
 
 void PrintInstances(const fs::path& file, const std::vector<FoundInstance>& instances, const InferSource& source,
@@ -148,24 +152,55 @@ void PrintInstances(const fs::path& file, const std::vector<FoundInstance>& inst
   }
 }
 
+std::vector<ScoredObject> ObjectsOf(const std::vector<FoundInstance>& instances, const Tensor& masks,
+                                    const Image& picture) {
+  std::vector<ScoredObject> objects;
+  for (const FoundInstance& found : instances) {
+    const MarkBox& box = found.box;
+    objects.push_back({static_cast<int32_t>(found.label),
+                       {box.left, box.top, box.right, box.bottom},
+                       found.score,
+                       RunLengthsOf(MaskOfInstance(found, masks, 1, picture.width, picture.height))});
+  }
+  return objects;
+}
+
 int RunInstances(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
   const std::vector<fs::path> files = PicturesToInfer(inputs, arguments);
   const int64_t batch = arguments.Int("batch", 1, 1, 65536);  // canvases are large
   const double least = arguments.Number("score", source.card.detection().score(), 0, 1);
-  const int64_t zoom = arguments.Int("zoom", 1, 1, 16);
+  const std::optional<AnnotationKind> kind = AnnotationKindOf(arguments, source, {AnnotationKind::kCoco});
+  const int64_t zoom = kind ? 1 : arguments.Int("zoom", 1, 1, 16);
   PictureNet net(source, batch);
   const InstanceOutputs outputs = OutputsOf(net);
   RefuseUnreadBeforeLook(arguments, {"out", "json", "trace"});
   if (LookInside(arguments, "infer", net.program())) return 0;
-  OutFolder out(arguments.Get("out", "instances"));
+  std::optional<OutFolder> drawings;
+  std::optional<AnnotationFolder> annotations;
+  if (kind) {
+    annotations.emplace(*kind, arguments, source, 0);
+  } else {
+    drawings.emplace(arguments.Get("out", "instances"));
+  }
   PictureReport report(arguments);
   const FilesSeen done = ForEachPicture(net, files, [&](const fs::path& file, const Image& picture, int64_t slot) {
     const std::vector<FoundInstance> found = InstancesOf(outputs.rows, slot, least, picture, net.shown(slot));
-    const std::string drawn = out.NameFor(file) + "_instances.png";
-    PlaceFile(drawn, EncodePng(DrawnOn(picture, found, outputs.masks, zoom, source)));
-    if (report.as_json()) return report.Add(JsonOf(file, picture, found, outputs.masks, source, drawn));
-    PrintInstances(file, found, source, drawn);
+    std::string written;
+    double uncertainty = 0;
+    if (annotations) {
+      uncertainty = DetectionUncertainty(AllScoresOf(outputs.rows, slot));
+      written = annotations->AddObjects(file, picture, ObjectsOf(found, outputs.masks, picture), uncertainty);
+    } else {
+      written = drawings->NameFor(file) + "_instances.png";
+      PlaceFile(written, EncodePng(DrawnOn(picture, found, outputs.masks, zoom, source)));
+    }
+    if (!report.as_json()) return PrintInstances(file, found, source, written);
+    PictureJson json =
+        JsonOf(file, picture, found, outputs.masks, source, annotations ? "annotation" : "picture", written);
+    if (annotations) json["uncertainty"] = uncertainty;
+    report.Add(std::move(json));
   });
+  if (annotations) annotations->Finish();
   report.Finish(done.files.size(), -1);  // masks are long
   return done.code;
 }
@@ -175,7 +210,8 @@ int RunInstances(const InferSource& source, const std::vector<std::string>& inpu
 InferTask InstancesTask() {
   return {.task = ModelCard::INSTANCES,
           .run = RunInstances,
-          .options = {{"score", "X", "boxes below this score are not shown (default: the card's, else 0.3)"},
+          .options = {ScoreOption(),
+                      AnnotateOption(),
                       {"zoom", "N", "instances are drawn on pictures so many times as large (default 1)"}},
           .shows_classes = true};
 }

@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "data/image/drawing.h"
 #include "tools/cli/print.h"
+#include "tools/infer/annotate.h"
 #include "tools/infer/class_map.h"
 #include "tools/infer/out_folder.h"
 #include "tools/infer/picture_report.h"
@@ -86,10 +87,7 @@ Image OverlayOf(Image picture, const ClassMap& map, const std::vector<ClassShare
   return sheet;
 }
 
-void WriteClassMap(const ClassMap& map, const fs::path& file) {
-  const Image gray{map.width, map.height, 1, map.classes};
-  PlaceFile(file, EncodePng(gray));
-}
+Image GrayOf(const ClassMap& map) { return {map.width, map.height, 1, map.classes}; }
 
 MapOptions OptionsOf(const PictureNet& net, const InferSource& source, const Arguments& arguments) {
   const SegmentationCard& card = source.card.segmentation();
@@ -106,13 +104,11 @@ MapOptions OptionsOf(const PictureNet& net, const InferSource& source, const Arg
   return options;
 }
 
-PictureJson JsonOf(const fs::path& file, const ClassMap& map, const std::vector<ClassShare>& shares,
-                   const std::string& overlay, const std::string& class_map) {
+PictureJson JsonOf(const fs::path& file, const ClassMap& map, const std::vector<ClassShare>& shares) {
   PictureJson classes = PictureJson::array();
   for (const ClassShare& share : shares)
     classes.push_back({{"label", share.name}, {"index", share.label}, {"share", share.share}});
-  return {{"file", file.string()}, {"width", map.width}, {"height", map.height},
-          {"classes", classes},    {"overlay", overlay}, {"class_map", class_map}};
+  return {{"file", file.string()}, {"width", map.width}, {"height", map.height}, {"classes", classes}};
 }
 
 int RunSegment(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
@@ -120,28 +116,46 @@ int RunSegment(const InferSource& source, const std::vector<std::string>& inputs
   PictureNet net(source, arguments.Int("batch", 1, 1, 65536));
   TellOutput(net, net.answer());
   RefuseIndices(net, net.answer());
-  const MapOptions options = OptionsOf(net, source, arguments);
-  CheckNames(source, options.output, net.output(options.output).shape()[1]);
+  MapOptions options = OptionsOf(net, source, arguments);
+  const std::optional<AnnotationKind> kind = AnnotationKindOf(arguments, source, {AnnotationKind::kFolders});
+  options.has_entropy = kind.has_value();
+  const int64_t classes = net.output(options.output).shape()[1];
+  CheckNames(source, options.output, classes);
   RefuseUnreadBeforeLook(arguments, {"out", "json", "trace"});
   if (LookInside(arguments, "infer", net.program())) return 0;
-  OutFolder out(arguments.Get("out", "segments"));
+  std::optional<OutFolder> drawings;
+  std::optional<AnnotationFolder> annotations;
+  if (kind) {
+    annotations.emplace(*kind, arguments, source, std::max<int64_t>(classes, 2));  // one alone stands beside the rest
+  } else {
+    drawings.emplace(arguments.Get("out", "segments"));
+  }
   PictureReport report(arguments);
   const auto segment = [&](const fs::path& file) {  // a batch holds tiles of one picture
     const Image picture = net.Load(file, 0);
     const ClassMap map = MapOf(net, picture, options);
     const std::vector<ClassShare> shares = ClassSharesOf(map, source);
-    const std::string name = out.NameFor(file);
-    const std::string overlay = name + "_overlay.png";
-    const std::string class_map = name + "_classes.png";
-    PlaceFile(overlay, EncodePng(OverlayOf(picture, map, shares, source.card.segmentation().ignored())));
-    WriteClassMap(map, class_map);
-    if (report.as_json()) {
-      return report.Add(JsonOf(file, map, shares, overlay, class_map));
+    PictureJson json = JsonOf(file, map, shares);
+    std::string written;
+    if (annotations) {
+      written = annotations->AddMask(file, GrayOf(map), map.entropy);
+      json["annotation"] = written;
+      json["uncertainty"] = map.entropy;
+    } else {
+      const std::string name = drawings->NameFor(file);
+      written = name + "_overlay.png";
+      const std::string class_map = name + "_classes.png";
+      PlaceFile(written, EncodePng(OverlayOf(picture, map, shares, source.card.segmentation().ignored())));
+      PlaceFile(class_map, EncodePng(GrayOf(map)));
+      json["overlay"] = written;
+      json["class_map"] = class_map;
     }
-    Print("{} -> {}\n", file.string(), overlay);
+    if (report.as_json()) return report.Add(std::move(json));
+    Print("{} -> {}\n", file.string(), written);
     for (const ClassShare& share : shares) Print("  {:5.1f} %  {}\n", 100 * share.share, share.name);
   };
   const FilesSeen done = ForEachFile(files, segment);
+  if (annotations) annotations->Finish();
   report.Finish(done.files.size());
   return done.code;
 }
@@ -154,7 +168,8 @@ InferTask SegmentTask() {
           .options =
               {{"tile", "",
                 "overlapping tiles of pictures at their own size, not resized; --overlap N: pixels at sides not used"},
-               {"overlap", "N", ""}},
+               {"overlap", "N", ""},
+               AnnotateOption()},
           .shows_classes = true};
 }
 

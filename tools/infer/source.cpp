@@ -28,6 +28,7 @@
 #include "tools/nets/checkpoint_source.h"
 #include "tools/nets/models_folder.h"
 #include "tools/nets/net_source.h"
+#include "tools/nets/zoo_weights.h"
 #include "tools/train/program_options.h"
 
 namespace moka {
@@ -102,6 +103,12 @@ NetState StateOf(const std::optional<NamedRun>& run) {
   return state;
 }
 
+// The weights that a model's folder carries; none where the word is no such folder, as a file of one.
+std::optional<fs::path> ZooWeightsOfWord(const std::string& word) {
+  const std::optional<fs::path> folder = ModelFolderOf(word);
+  return folder ? ZooWeightsOf(*folder) : std::nullopt;
+}
+
 }  // namespace
 
 InferSource InferSourceOf(const Arguments& arguments) {
@@ -127,8 +134,10 @@ InferSource InferSourceOf(const Arguments& arguments) {
   } else if (!is_named_first && !source.inputs.empty() && FindNamedRun(source.inputs.front(), runs)) {
     source.weights = FindCheckpoint(source.inputs.front(), runs).string();
     is_named_first = true;
+  } else if (const std::optional<fs::path> weights = ZooWeightsOfWord(word)) {
+    source.weights = weights->string();
   } else {
-    throw Error(ErrorKind::kUsage, {}, "no weights: this is no run with a checkpoint", "give --weights FILE");
+    throw NoWeightsError(source.net);
   }
   if (is_named_first) source.inputs.erase(source.inputs.begin());
   source.card = ModelCardOf(source.folder);

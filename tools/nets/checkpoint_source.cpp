@@ -8,6 +8,8 @@
 #include "core/open_file.h"
 #include "core/text.h"
 #include "optim/checkpoint/net_weights.h"
+#include "tools/nets/models_folder.h"
+#include "tools/nets/zoo_weights.h"
 
 namespace moka {
 namespace {
@@ -134,10 +136,29 @@ fs::path FindCheckpoint(const std::string& text, const fs::path& runs) {
               there.empty() ? std::string("it has none") : StrCat("it has ", Join(there, ", ")));
 }
 
+fs::path FindStart(const std::string& text, const fs::path& runs) {
+  std::error_code code;
+  if (text.starts_with(kZooWord)) return ZooWeightsNamed(text);
+  if (fs::is_regular_file(text, code)) return text;
+  if (const std::optional<NamedRun> run = FindNamedRun(text, runs); run || text.find('@') != std::string::npos)
+    return FindCheckpoint(text, runs);
+  if (ModelFolderOf(text)) return ZooWeightsNamed(text);
+  std::vector<std::string> names = RunNames(runs);
+  if (const std::optional<fs::path> models = FindModelsFolder()) {
+    for (const std::string& name : ModelNames(*models)) names.push_back(StrCat(kZooWord, name));
+  }
+  throw Error(ErrorKind::kNoInput, {}, StrCat("no file, run or model ", Printable(text), InRuns(runs)),
+              DidYouMean(text, names));
+}
+
 std::string ResolveWeights(const std::string& list, const fs::path& runs) {
   std::vector<std::string> files;
   std::error_code code;
   for (const std::string& name : WeightFileNames(list)) {
+    if (name.starts_with(kZooWord)) {
+      files.push_back(ZooWeightsNamed(name).string());
+      continue;
+    }
     // A path may have an @ in a folder's name, and a file's ending behind it.
     const size_t at = name.rfind('@');
     const bool looks_so = at != std::string::npos && name.find_first_of("/.", at) == std::string::npos;

@@ -33,7 +33,12 @@ Error NoRunError(const std::string& name, const std::filesystem::path& runs);
 // are.
 std::filesystem::path FindCheckpoint(const std::string& text, const std::filesystem::path& runs);
 
-// A comma-separated list of weights' files in which RUN and RUN@WHICH become their files. Errors: those of
+// The file of weights that a training starts --from: a file, a checkpoint as FindCheckpoint names it, or the weights of
+// a model, zoo:NAME or its folder. Errors: kNoInput with the nearest run or model; those of FindCheckpoint and
+// ZooWeightsNamed.
+std::filesystem::path FindStart(const std::string& text, const std::filesystem::path& runs);
+
+// A comma-separated list of weights' files in which RUN, RUN@WHICH and zoo:NAME become their files. Errors: those of
 // FindCheckpoint for a part with an @ that is no file.
 std::string ResolveWeights(const std::string& list, const std::filesystem::path& runs);
 

@@ -57,7 +57,22 @@ fs::path ModelsFolderHere() {
       "moka zoo takes their folder as --models DIR");
 }
 
+namespace {
+
+// The folder of "zoo:NAME".
+fs::path ModelOfZoo(const std::string& word) {
+  const std::string name = word.substr(kZooWord.size());
+  const fs::path models = ModelsFolderHere();
+  const std::vector<std::string> names = ModelNames(models);
+  if (std::ranges::binary_search(names, name)) return models / name;
+  throw Error(ErrorKind::kNoInput, {}, StrCat("no model \"", Printable(name), "\" in ", models.string()),
+              DidYouMean(name, names));
+}
+
+}  // namespace
+
 std::optional<fs::path> FindModel(const std::string& word) {
+  if (word.starts_with(kZooWord)) return ModelOfZoo(word);
   const fs::path given = fs::path(word).lexically_normal();
   const fs::path path = given.has_filename() ? given : given.parent_path();  // a shell completes a folder with a "/"
   if (path.empty() || path.is_absolute() || *path.begin() == "..") return std::nullopt;

@@ -7,10 +7,12 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "proto/nets/filter.h"
+#include "proto/nets/model_card.h"
 #include "proto/nets/solver_file.h"
 #include "tools/nets/checkpoint_source.h"
 #include "tools/nets/models_folder.h"
 #include "tools/nets/net_source.h"
+#include "tools/nets/zoo_weights.h"
 
 namespace moka {
 
@@ -21,10 +23,25 @@ TestSource SourceOfRun(const std::string& run, const fs::path& runs) {
   if (!named) throw NoRunError(run, runs);
   TestSource source;
   source.net = FindConfig(run, "net.prototxt", runs);
-  source.is_run = true;
+  source.has_solver = true;
   source.solver = ReadSolver(named->folder / "config" / "solver.prototxt");
   const bool has_weights = !ListFiles(named->folder / "checkpoints", ".safetensors").empty();
   if (has_weights || !named->which.empty()) source.weights = FindCheckpoint(run, runs).string();
+  return source;
+}
+
+TestSource SourceOfModel(const fs::path& folder) {
+  const ModelCard card = ModelCardOf(folder);
+  const std::optional<fs::path> weights = ZooWeightsOf(folder);
+  if (!weights)
+    throw Error(ErrorKind::kUsage, {},
+                StrCat("no weights: ", Printable(folder.string()), " is no run with a checkpoint and carries none"),
+                kGiveWeights);
+  TestSource source;
+  source.net = FindConfig(folder.string(), "train_val.prototxt");
+  source.weights = weights->string();
+  source.solver = ReadSolver(folder / OwnWeightsOf(card)->solver());
+  source.has_solver = true;
   return source;
 }
 
@@ -38,7 +55,7 @@ TestSource TestSourceOf(const Arguments& arguments, std::string_view verb) {
     if (run) {
       const fs::path solver = run->folder / "config" / "solver.prototxt";
       if (fs::exists(solver, code)) source.solver = ReadSolver(solver);
-      source.is_run = !arguments.Has("model");
+      source.has_solver = !arguments.Has("model");
       if (!arguments.Has("weights")) source.weights = FindCheckpoint(config, runs).string();
     } else if (arguments.Has("model")) {
       throw Error(ErrorKind::kUsage, {},
@@ -46,6 +63,8 @@ TestSource TestSourceOf(const Arguments& arguments, std::string_view verb) {
                          " both say which net is tested"),
                   "leave one of them out; a run beside --model gives its weights");
     }
+    const std::optional<fs::path> model = run ? std::nullopt : ModelFolderOf(config);
+    if (model && !arguments.Has("weights")) return SourceOfModel(*model);
     source.net = arguments.Has("model") ? PathOfWord(arguments.Get("model"))
                                         : FindConfig(config, run ? "net.prototxt" : "train_val.prototxt", runs);
   } else if (arguments.Has("model")) {
@@ -55,13 +74,12 @@ TestSource TestSourceOf(const Arguments& arguments, std::string_view verb) {
                 StrCat("see moka ", verb, " --help"));
   }
   if (arguments.Has("weights")) source.weights = ResolveWeights(arguments.Get("weights"), runs);
-  if (source.weights.empty())
-    throw Error(ErrorKind::kUsage, {}, "no weights: this is no run with a checkpoint", "give --weights FILE");
+  if (source.weights.empty()) throw NoWeightsError(source.net);
   return source;
 }
 
 std::vector<NetParameter> ReadTestedNets(const TestSource& source, const NetReadOptions& read, const NetState& given) {
-  if (source.is_run && !ChoosesLayers(given) && source.solver.test_iter_size() > 0)
+  if (source.has_solver && !ChoosesLayers(given) && source.solver.test_iter_size() > 0)
     return ReadTestNets(source.solver, read);
   return {FilterNet(ReadNetInState(source.net, read, given), TEST)};
 }

@@ -14,8 +14,8 @@ namespace moka {
 struct TestSource {
   std::filesystem::path net;
   std::string weights;
-  bool is_run = false;     // whose net it is
-  SolverParameter solver;  // a run's: what is tested, and how detections are evaluated
+  bool has_solver = false;  // of a run, or of the recipe that the zoo's weights were trained by
+  SolverParameter solver;   // theirs: what is tested, and how detections are evaluated
 };
 
 // A run by its folder, its name in `runs` or RUN@WHICH: what was trained, and the weights of that checkpoint, else its
@@ -23,7 +23,12 @@ struct TestSource {
 // there is no such run.
 TestSource SourceOfRun(const std::string& run, const std::filesystem::path& runs);
 
-// A run, a model folder or --model FILE, with --weights. Errors: kUsage when there is none of them or no weights.
+// A model's folder with the weights that it carries, tested as their recipe tests. Errors: those of ZooWeightsOf and of
+// reading the recipe's solver; kUsage where it carries none.
+TestSource SourceOfModel(const std::filesystem::path& folder);
+
+// A run, a model folder or --model FILE, with --weights; a model's folder without them has the weights that it carries.
+// Errors: kUsage when there is none of them or no weights.
 TestSource TestSourceOf(const Arguments& arguments, std::string_view verb);
 
 // The nets that are tested, filtered: those that a run tested while it trained, unless a level or stage is given or it

@@ -55,11 +55,13 @@ std::string Headline(const ReportContent& content) {
   }
   if (!html.empty()) html = StrCat("<div class=\"tiles\">\n", html, "</div>\n");
   if (content.pass) {
-    html += fmt::format(
-        "<p class=\"soft\">Test of {} samples in batches of {}, {:.1f} s. Intervals are Wilson's: they say what so "
-        "many "
-        "samples leave open, not what another seed would give.</p>\n",
-        content.pass->samples, content.pass->batch, content.pass->seconds);
+    const bool has_interval =
+        std::ranges::any_of(content.metrics, [](const ReportMetric& metric) { return metric.interval.has_value(); });
+    html += fmt::format("<p class=\"soft\">Test of {} samples in batches of {}, {:.1f} s.{}</p>\n",
+                        content.pass->samples, content.pass->batch, content.pass->seconds,
+                        has_interval ? " Intervals are Wilson's: they say what so many samples leave open, not what "
+                                       "another seed would give."
+                                     : "");
   }
   for (const std::string& note : content.notes) html += StrCat("<p>", MarkupText(note), "</p>\n");
   return html;
@@ -156,15 +158,23 @@ std::string Classes(const ReportContent& content) {
   const bool has_objects = any(&ReportClass::objects);
   const bool has_precision = any(&ReportClass::average_precision);
   const bool has_overlap = any(&ReportClass::overlap);
-  std::string html =
-      "<div class=\"wide\"><table class=\"sortable\"><thead><tr><th>class</th><th class=\"name\">name</th>";
+  const bool has_names = std::ranges::any_of(content.classes, [](const ReportClass& one) { return !one.name.empty(); });
+  // A class that nothing had and nothing was taken for; a net of many words for few answers has more of them than
+  // others.
+  const auto is_unused = [](const ReportClass& one) {
+    return one.counts && one.counts->support == 0 && one.counts->predicted == 0;
+  };
+  const auto unused = std::ranges::count_if(content.classes, is_unused);
+  std::string html = "<div class=\"wide\"><table class=\"sortable\"><thead><tr><th>class</th>";
+  if (has_names) html += "<th class=\"name\">name</th>";
   if (has_counts) html += "<th>support</th><th>predicted</th><th>precision</th><th>recall</th><th>F1</th>";
   if (has_objects) html += "<th>objects</th>";
   if (has_precision) html += "<th>average precision</th>";
   if (has_overlap) html += "<th>IoU</th>";
   html += "</tr></thead><tbody>\n";
   for (const ReportClass& one : content.classes) {
-    html += StrCat("<tr>", CountCell(one.number), NameCell(one.name));
+    if (is_unused(one)) continue;
+    html += StrCat("<tr>", CountCell(one.number), has_names ? NameCell(one.name) : std::string());
     if (has_counts) {
       const ClassCounts counts = one.counts.value_or(ClassCounts{});
       html += StrCat(CountCell(counts.support), CountCell(counts.predicted), ShareCell(counts.precision()),
@@ -175,7 +185,10 @@ std::string Classes(const ReportContent& content) {
     if (has_overlap) html += ShareCell(one.overlap);
     html += "</tr>\n";
   }
-  return html + "</tbody></table></div>\n";
+  html += "</tbody></table></div>\n";
+  if (unused == 0) return html;
+  return html + StrCat("<p class=\"soft\">", Counted(unused, "class has", "classes have"),
+                       " no sample in the test, and none was taken for one.</p>\n");
 }
 
 std::string PrecisionRecall(const ReportContent& content) {

@@ -17,8 +17,10 @@
 #include "tools/measure/auto_precision.h"
 #include "tools/measure/machine.h"
 #include "tools/nets/checkpoint_source.h"
+#include "tools/nets/models_folder.h"
 #include "tools/nets/run_json.h"
 #include "tools/nets/test_source.h"
+#include "tools/nets/zoo_weights.h"
 #include "tools/report/report_json.h"
 #include "tools/report/report_page.h"
 #include "tools/report/scored_blobs.h"
@@ -110,9 +112,12 @@ void AddLastTest(const fs::path& folder, ReportContent& content) {
   if (!fs::exists(folder / "metrics.jsonl", code)) return;
   std::optional<MetricLine> last;
   for (MetricLine& line : ReadMetrics(folder)) {
-    if (line.split == "test") last = std::move(line);
+    if (line.split == "test" && !line.metrics.empty()) last = std::move(line);
   }
-  if (!last) return;
+  if (!last) {
+    content.notes.emplace_back("No test of the training gave a number, and nothing was tested for this page.");
+    return;
+  }
   for (const auto& [name, value] : last->metrics) content.metrics.push_back({.name = name, .value = value});
   content.notes.push_back(StrCat("The numbers are those of the training's last test, at iteration ", last->iteration,
                                  "; nothing was tested for this page."));
@@ -129,16 +134,50 @@ void AddNotes(size_t nets, ReportContent& content) {
     content.notes.push_back(StrCat(content.cells_left_out, " of the rarest confusions are left out."));
 }
 
+// The thing that a report is of: a run, or a model's folder with the weights that it carries.
+struct Reported {
+  bool is_model = false;
+  fs::path folder;
+  std::string name;
+};
+
+// Errors: kNoInput where the word is neither.
+Reported ReportedOf(const std::string& word, const fs::path& runs) {
+  if (const std::optional<NamedRun> run = FindNamedRun(word, runs))
+    return {false, run->folder, fs::weakly_canonical(run->folder).filename().string()};
+  const std::optional<fs::path> model = ModelFolderOf(word);
+  if (!model) throw NoRunError(word, runs);
+  return {true, *model, fs::weakly_canonical(*model).filename().string()};
+}
+
+void AddModelFacts(const Reported& reported, const CompileOptions& compile, ReportContent& content) {
+  const std::string word = StrCat(kZooWord, reported.name);
+  content.facts = {{"test", ShellLine({"moka", "test", word})},
+                   {"this page", ShellLine({"moka", "report", word})},
+                   {"weights", content.weights},
+                   {"version", StrCat("moka ", Version())}};
+  if (!content.pass) return;
+  content.facts.emplace_back("tested on", StrCat(CpuName(), ", ", IsaName(), ", ", NameOf(compile.device), ", ",
+                                                 ComputeName(compile.compute)));
+}
+
 }  // namespace
 
-fs::path ReportPageOf(const fs::path& run) { return run / "report.html"; }
+fs::path ReportPageOf(const fs::path& folder) { return folder / "report.html"; }
+
+fs::path ReportFolderOf(const std::string& run, const RunReportOptions& options) {
+  if (!options.out.empty()) return options.out;
+  const Reported reported = ReportedOf(run, options.runs);
+  return reported.is_model ? fs::path(StrCat(reported.name, "-report")) : reported.folder;
+}
 
 std::optional<ReportContent> WriteRunReport(const std::string& run, const RunReportOptions& options) {
-  const TestSource source = SourceOfRun(run, options.runs);
-  const fs::path folder = FindNamedRun(run, options.runs)->folder;
+  const Reported reported = ReportedOf(run, options.runs);
+  const TestSource source = reported.is_model ? SourceOfModel(reported.folder) : SourceOfRun(run, options.runs);
+  const fs::path& folder = reported.folder;
   ReportContent content;
-  content.run = fs::weakly_canonical(folder).filename().string();
-  const ModelCard card = ModelCardOf(folder / "config");
+  content.run = reported.name;
+  const ModelCard card = ModelCardOf(reported.is_model ? folder : folder / "config");
   const std::vector<NetParameter> nets = ReadTestedNets(source, {}, {});
   const NetParameter& net = nets.at(0);
   content.net = net.name();
@@ -152,16 +191,19 @@ std::optional<ReportContent> WriteRunReport(const std::string& run, const RunRep
     SettleTestPrecision(options.is_precision_asked, source.solver, net, pass.compile);
     if (!AddTestPass(net, source.weights, pass, content)) return std::nullopt;
     NameClasses(NamesOfClasses(folder, net), content);
-  } else {
+  } else if (!reported.is_model) {
     AddLastTest(folder, content);
   }
-  content.charts = ChartsOfRun(folder);
+  if (!reported.is_model) content.charts = ChartsOfRun(folder);
   Thin(content.charts);
   AddNotes(nets.size(), content);
-  AddFacts(folder, pass.compile, content);
+  reported.is_model ? AddModelFacts(reported, pass.compile, content) : AddFacts(folder, pass.compile, content);
+  const fs::path out = ReportFolderOf(run, options);
+  std::error_code code;
+  fs::create_directories(out, code);  // what is wrong with it, writing tells
   const std::string json = ReportJson(content).dump(1, ' ', false, Json::error_handler_t::replace);
-  WriteFileAtomically(folder / "report.json", json + "\n");
-  WriteFileAtomically(ReportPageOf(folder), ReportPage(content));
+  WriteFileAtomically(out / "report.json", json + "\n");
+  WriteFileAtomically(ReportPageOf(out), ReportPage(content));
   return content;
 }
 

@@ -211,6 +211,7 @@ std::vector<RankField> FieldsOfSetup(const TrainSetup& setup, const Arguments& a
   };
   for (const std::string& list : setup.solver.weights()) add_files(list);
   for (const std::string& list : setup.weights) add_files(list);
+  if (!setup.from.empty()) add_files(setup.from);
   if (arguments.Has("snapshot")) fields.Add("snapshot", ContentOf(arguments.Get("snapshot")));
   if (setup.resume) {
     fields.Add("resumed iteration", std::to_string(setup.resume->trainer.iteration));

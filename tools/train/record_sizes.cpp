@@ -31,6 +31,7 @@ std::string RecordSizesText(const std::vector<const NetParameter*>& nets) {
         if (found->are_sides_known) {
           entry.push_back(found->min_side);
           entry.push_back(found->max_side);
+          if (found->short_side > 0) entry.push_back(found->short_side);
         }
         sizes[layer.name()] = entry;
       } catch (const Error&) {
@@ -55,7 +56,8 @@ std::optional<StoredPictures> KeptRecordSize(const std::filesystem::path& folder
   }
   const int64_t least = kept.size() == 2 ? 1 : 0;
   const auto is_wrong = [&](int64_t number) { return number < least || number > kMostPixelsOfASide; };
-  if ((kept.size() != 2 && kept.size() != 3 && kept.size() != 5) || std::ranges::any_of(kept, is_wrong) ||
+  const bool has_sides = kept.size() == 5 || kept.size() == 6;
+  if ((kept.size() != 2 && kept.size() != 3 && !has_sides) || std::ranges::any_of(kept, is_wrong) ||
       (kept[0] == 0) != (kept[1] == 0)) {
     throw Error(
         ErrorKind::kBadData,
@@ -64,9 +66,10 @@ std::optional<StoredPictures> KeptRecordSize(const std::filesystem::path& folder
             ": not sizes of records, {\"LAYER\": [height, width, channels]}, or with bounds of the sides after them"));
   }
   StoredPictures stored{ImageSize{kept.size() >= 3 ? kept[2] : 0, kept[0], kept[1]}};
-  if (kept.size() == 5) {
+  if (has_sides) {
     stored.min_side = kept[3];
     stored.max_side = kept[4];
+    stored.short_side = kept.size() == 6 ? kept[5] : 0;
     stored.are_sides_known = true;
   }
   return stored;

@@ -16,7 +16,7 @@ namespace moka {
 inline constexpr const char* kRecordSizesFile = "record_sizes.json";
 
 // The file for the layers of these nets that read databases of pictures: {"mnist": [28, 28, 1, 0, 0]}, height, width
-// and channels, 0 where the records differ, and the import's bounds of the sides (min_dim, max_dim), if it is known
+// and channels, 0 where the records differ, and the import's bounds of the sides (min_dim, max_dim, short_side), if it is known
 // what was done to them; empty where there are none.
 std::string RecordSizesText(const std::vector<const NetParameter*>& nets);
 

@@ -348,7 +348,7 @@ void ReadStart(const Arguments& arguments, TrainSetup& setup) {
     setup.weights.push_back(ResolveWeights(arguments.Get("weights"), RunsFolder(arguments)));
   if (arguments.Has("from")) {
     setup.parent = arguments.Get("from");
-    setup.weights.push_back(FindCheckpoint(setup.parent, RunsFolder(arguments)).string());
+    setup.from = FindStart(setup.parent, RunsFolder(arguments)).string();
   }
   if (arguments.Has("snapshot") && setup.resume) {
     throw Error(ErrorKind::kUsage, {},
@@ -356,7 +356,7 @@ void ReadStart(const Arguments& arguments, TrainSetup& setup) {
                        setup.run_folder.string(), " both say where the training goes on"),
                 "leave one of them out");
   }
-  if (!setup.weights.empty() && (setup.resume || arguments.Has("snapshot"))) {
+  if ((!setup.weights.empty() || !setup.from.empty()) && (setup.resume || arguments.Has("snapshot"))) {
     throw Error(ErrorKind::kUsage, "weights are given and a run is resumed: only one can be where it starts from");
   }
 }

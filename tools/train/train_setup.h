@@ -23,10 +23,11 @@ struct TrainSetup {
   std::string run_name;
   std::vector<std::string> overrides;
   std::vector<std::string> weights;
+  std::string from;                  // the file of --from; its layers of other numbers of outputs start fresh
   std::filesystem::path run_folder;  // not empty: resume there
   std::optional<Checkpoint> resume;
   RunIdentity before;  // of the run that is resumed, as its run.json stood; empty for a new run
-  std::string parent;  // "run@checkpoint" of --from
+  std::string parent;  // what --from says: "run@checkpoint", "zoo:lenet"
   DataOfRun data;      // what the nets read; empty where nothing is trained (--dry-run, --explain)
 };
 

@@ -1,4 +1,4 @@
-// moka data export|import|inspect|mean|preview|shuffle|split|table|verify|vocabulary: what nets are trained with.
+// moka data export|import|inspect|mean|shuffle|split|table|verify: what nets are trained with.
 #include <fmt/format.h>
 
 #include <array>
@@ -16,18 +16,12 @@
 #include "data/import/import.h"
 #include "data/inspect/contact_sheet.h"
 #include "data/inspect/inspect.h"
-#include "data/inspect/preview.h"
-#include "data/pipeline/open_pipeline.h"
 #include "data/records/record_database.h"
 #include "optim/signals.h"
-#include "proto/nets/filter.h"
-#include "proto/nets/net_file.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/print.h"
 #include "tools/cli/progress.h"
-#include "tools/nets/net_source.h"
-#include "tools/nets/training_nets.h"
-#include "tools/train/overrides.h"
+#include "tools/infer/frames.h"
 
 namespace moka {
 namespace {
@@ -36,13 +30,19 @@ using OrderedJson = nlohmann::ordered_json;
 
 ImportOptions OptionsOf(const Arguments& arguments) {
   ImportOptions options;
+  options.video_frames = WriteFrames;
   const std::string size = arguments.Get("resize");
   if (!size.empty()) {
     std::tie(options.height, options.width) = SizeOfFlag("resize", size, "max-side");
   }
   constexpr int64_t kMostPixels = 1 << 14;
   options.max_dim = arguments.Int("max-side", 0, 1, kMostPixels);
+  options.short_side = arguments.Int("short-side", 0, 1, kMostPixels);
   if (options.max_dim > 0 && options.height > 0) throw Error(ErrorKind::kUsage, "--max-side and --resize: keep one");
+  if (options.short_side > 0 && (options.height > 0 || options.max_dim > 0)) {
+    throw Error(ErrorKind::kUsage,
+                StrCat("--short-side and ", options.height > 0 ? "--resize" : "--max-side", ": keep one"));
+  }
   const std::string storage = arguments.Get("storage", "source");
   using Storage = ImportOptions::Storage;
   if (storage == "source")
@@ -296,38 +296,6 @@ int RunMean(const Arguments& arguments) {
   return 0;
 }
 
-// A sheet of each data layer, or of one.
-int RunPreview(const Arguments& arguments) {
-  const std::string& config = arguments.Word(0, "the net, or the model's folder");
-  const std::filesystem::path out = arguments.Get("out", "preview.png");
-  const std::string wanted = arguments.Get("layer");
-  PreviewOptions options;
-  options.phase = arguments.Has("test") ? TEST : TRAIN;
-  options.seed = static_cast<uint64_t>(arguments.Int("seed", 1, 0, INT64_MAX));
-  options.records = arguments.Int("records", options.records, 1, 256);
-  options.epochs = arguments.Int("epochs", options.epochs, 1, 256);
-  NetReadOptions read;
-  read.overrides = arguments.overrides;
-  NetState state = StateOfFlags(arguments);
-  state.set_phase(options.phase);
-  std::vector<CaptionedImage> sheets;
-  for (const NetParameter& unfiltered : ReadNetsIn(config, read, state)) {
-    const NetParameter net = FilterNet(unfiltered, options.phase);
-    for (const LayerParameter& layer : net.layer()) {
-      if (!IsPipelineLayer(layer.type()) || (!wanted.empty() && layer.name() != wanted)) continue;
-      sheets.push_back({layer.name(), PreviewLayer(layer, options)});
-    }
-  }
-  if (sheets.empty()) {
-    throw Error(ErrorKind::kUsage, StrCat(Printable(config), " has no data layer", wanted.empty() ? "" : " named \"",
-                                          Printable(wanted), wanted.empty() ? "" : "\"", " in this phase"));
-  }
-  const Image sheet = Stacked(sheets);
-  WriteFileAtomically(out, EncodePng(sheet));
-  Print("{}: {}x{} pixels\n", out.string(), sheet.width, sheet.height);
-  return 0;
-}
-
 }  // namespace
 
 Verb DataImportVerb() {
@@ -341,6 +309,7 @@ Verb DataImportVerb() {
   verb.operands = ImportSources();
   verb.options = {{"resize", "HxW", "resize images to exactly that"},
                   {"max-side", "N", "make images smaller whose longer side has more pixels; their shape stays"},
+                  {"short-side", "N", "make images smaller whose shorter side has more pixels; their shape stays"},
                   {"storage", "KIND", "source (keep file bytes), raw, jpeg or png"},
                   {"gray", "", "store one channel"},
                   {"classes", "FILE", "names that number the classes of folders, one a line; or a database's"},
@@ -457,27 +426,6 @@ Verb DataMeanVerb() {
   verb.examples = {"moka data mean data/ilsvrc12/train data/ilsvrc12/mean.binaryproto"};
   verb.run = RunMean;
   verb.most_words = 2;
-  return verb;
-}
-
-Verb DataPreviewVerb() {
-  Verb verb;
-  verb.name = "preview";
-  verb.under = "data";
-  verb.summary = "draw what data layers make of their first records, random changes and all";
-  verb.usage = "NET [key=value ...] [--out sheet.png] [--flags]";
-  verb.examples = {"moka data preview models/cifar10_full --out sheet.png",
-                   "moka data preview net.prototxt --layer data --records 8 --epochs 6 --seed 3"};
-  verb.options = {{"out", "FILE", "the PNG to write (default preview.png)"},
-                  {"layer", "NAME", "this layer only"},
-                  {"records", "N", "rows: the first N records (default 4)"},
-                  {"epochs", "N", "columns: the record in N epochs (default 8)"},
-                  {"seed", "N", "of the random changes (default 1)"},
-                  {"test", "", "the TEST phase"}};
-  for (const OptionSpec& option : StateOptionSpecs()) verb.options.push_back(option);
-  verb.run = RunPreview;
-  verb.most_words = 1;
-  verb.takes_fields = TakenFields::kOfNet;
   return verb;
 }
 

@@ -14,6 +14,7 @@
 #include "tools/cli/command_line.h"
 #include "tools/cli/print.h"
 #include "tools/cli/progress.h"
+#include "tools/infer/frames.h"
 
 namespace moka {
 namespace {
@@ -78,6 +79,7 @@ int RunCheck(const Arguments& arguments) {
   arguments.Word(0, "the source (a folder, a list, coco:ANNOTATIONS,PICTURES, a database, ...)");
   const std::vector<std::string> sources = arguments.positionals.All();
   CheckOptions options;
+  options.video_frames = WriteFrames;
   options.classes = arguments.Get("classes");
   if (arguments.Has("classes") && options.classes.empty()) {
     throw Error(ErrorKind::kUsage, "--classes is empty, expected a file or a database");
@@ -106,6 +108,7 @@ int RunCheck(const Arguments& arguments) {
   }
   if (is_strict && report.exit_code == 0 && report.Count(Severity::kWarning) > 0) {
     report.exit_code = static_cast<int>(ErrorKind::kBadData);
+    LogWarning(Counted(report.Count(Severity::kWarning), "warning", "warnings") + ", which --strict takes for errors");
   }
   if (!out.empty()) {
     WriteFileAtomically(out / "check.json", CheckJson(report));

@@ -287,7 +287,7 @@ Verb ExportVerb() {
       {"net", "MODEL", "the model of the zoo whose names.torch.tsv counts", '\0', "--to torch-names"},
       {"deploy", "FILE", "the net as a prototxt too", '\0', "--to caffe"},
       {"opset", "N", "version of ONNX's ops, 11 to 22 (default 13)", '\0', "--to onnx"},
-      {"weights", "FILES", ".safetensors, .caffemodel or .npz (default: a run's best checkpoint)"},
+      {"weights", "FILES", ".safetensors, .caffemodel or .npz (default: a run's best, or the model's own)"},
       {"model", "FILE", "deploy or training prototxt; a run beside it gives its weights"},
       {"runs", "FOLDER", "where runs lie (default runs)"},
       {"batch", "N", "for this number of images alone (default: any number)", '\0', "--to onnx"},

@@ -88,7 +88,7 @@ Verb FrechetVerb() {
   verb.usage = "RUN|MODEL|DEPLOY.prototxt FOLDER FOLDER [--flags]";
   verb.examples = {"moka frechet models/cifar10_quick --weights quick.safetensors --blob ip1 fakes/ reals/"};
   verb.options = {{"model", "FILE", "deploy or training prototxt (Caffe's spelling)"},
-                  {"weights", "FILES", ".safetensors, .caffemodel or .npz (default: a run's best checkpoint)"},
+                  {"weights", "FILES", ".safetensors, .caffemodel or .npz (default: a run's best, or the model's own)"},
                   {"runs", "FOLDER", "where runs lie (default runs)"},
                   {"mean", "VALUES", "subtracted from pixels: one value, B,G,R, or a mean image's file"},
                   {"scale", "X", "pixels are multiplied by it after that"},

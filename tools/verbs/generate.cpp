@@ -22,7 +22,7 @@ Verb GenerateVerb() {
                    "moka generate models/dcgan_cifar10 --weights g.safetensors --count 100 --columns 10 --out grid.png",
                    "moka generate runs/latest --count 10000 --seed 2 --out fakes/"};
   verb.options = {{"model", "FILE", "deploy or training prototxt (Caffe's spelling)"},
-                  {"weights", "FILES", ".safetensors, .caffemodel or .npz (default: a run's best checkpoint)"},
+                  {"weights", "FILES", ".safetensors, .caffemodel or .npz (default: a run's best, or the model's own)"},
                   {"runs", "FOLDER", "where runs lie (default runs)"},
                   {"seed", "N", "another seed, other pictures (default 1)"}};
   for (const OptionSpec& option : GenerateTask().options) verb.options.push_back(option);

@@ -43,11 +43,11 @@ Verb InferVerb() {
   verb.summary = "what a trained net makes of pictures, texts and stories";
   verb.usage = "RUN|MODEL|DEPLOY.prototxt PICTURE|FOLDER|VIDEO... [--flags]";
   verb.examples = {"moka infer runs/latest digit.png",
-                   "moka infer models/lenet --weights lenet.caffemodel digits/ --top 3",
-                   "moka infer --model=deploy.prototxt --weights=net.caffemodel cat.jpg --json",
+                   "moka infer --model=deploy.prototxt --weights=net.caffemodel pictures/ --top 3",
+                   "moka infer runs/latest pictures/ --annotate coco --out found",
                    "moka infer runs/latest --text letter.de --n-best 3", "moka infer runs/latest --story story.txt"};
   verb.options = {{"model", "FILE", "deploy or training prototxt; a run beside it gives its weights"},
-                  {"weights", "FILES", ".safetensors, .caffemodel or .npz (default: a run's best checkpoint)"},
+                  {"weights", "FILES", ".safetensors, .caffemodel or .npz (default: a run's best, or the model's own)"},
                   {"runs", "FOLDER", ""},
                   {"mean", "VALUES",
                    "how pictures go in, over net and card: B,G,R or a file; --scale X, --resize HxW, --resize-short N"},
@@ -56,8 +56,8 @@ Verb InferVerb() {
                   {"resize-short", "N", ""},
                   {"labels", "FILE", "class names, one a line (default: labels.txt beside the net)"},
                   {"batch", "N", "pictures a pass (default: as many as given, at most 16)"},
-                  {"out", "FOLDER", "where pictures of results go (default: detections, segments, instances)", '\0',
-                   "a model that draws: task: DETECT, SEGMENT or INSTANCES in its card"},
+                  {"out", "FOLDER", "where results go (default: detections, segments, instances, annotations)", '\0',
+                   "a model that draws: task: DETECT, SEGMENT or INSTANCES in its card; or --annotate"},
                   {"json", "", "print as JSON"}};
   for (const InferTask& task : AllInferTasks()) {
     for (const OptionSpec& option : task.options) {
@@ -72,8 +72,9 @@ Verb InferVerb() {
     if (option.name != "recompute") verb.options.push_back(option);  // training's
   }
   // Help stays within a screen: these are in that of `moka test` and `moka generate`.
-  constexpr std::array<std::string_view, 8> kElsewhere = {"columns",    "count",   "disable-kernel", "disable-pass",
-                                                          "dump-after", "kernels", "prefer-kernel",  "trace"};
+  constexpr std::array<std::string_view, 11> kElsewhere = {"columns",      "count",         "dry-run", "disable-kernel",
+                                                           "disable-pass", "dump-after",    "explain", "kernels",
+                                                           "pin",          "prefer-kernel", "trace"};
   for (OptionSpec& option : verb.options) {
     if (std::ranges::find(kElsewhere, option.name) != kElsewhere.end()) option.doc.clear();
   }

@@ -60,7 +60,7 @@ struct Phases {
   NetParameter trained;
 };
 Phases ReadPhases(const TestSource& source, const NetReadOptions& read) {
-  if (!source.is_run || source.solver.test_iter_size() == 0) {
+  if (!source.has_solver || source.solver.test_iter_size() == 0) {
     const NetParameter whole = ReadNet(source.net, read);
     NetState trained = source.solver.train_state();
     trained.set_phase(TRAIN);
@@ -245,7 +245,7 @@ Verb QuantiseVerb() {
                    "moka test runs/latest --int8 runs/latest/config/net.int8.json",
                    "moka quantise runs/latest --dry-run"};
   verb.options = {{"model", "FILE", "training prototxt (Caffe's spelling)"},
-                  {"weights", "FILES", ".safetensors, .caffemodel or .npz (default: a run's best checkpoint, or its last)"},
+                  {"weights", "FILES", ".safetensors, .caffemodel or .npz (default: a run's best, or the model's own)"},
                   {"runs", "FOLDER", "where runs lie (default runs)"},
                   {"batches", "N", "batches of training data to measure (default: 16)"},
                   {"iterations", "N", "batches of test data to compare on (default: the data once)"},

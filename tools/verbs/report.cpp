@@ -1,4 +1,4 @@
-// moka report: the report of a run, made again or for the first time.
+// moka report: the report of a run, or of a model with its weights, made again or for the first time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,9 +29,10 @@ void PrintReport(const ReportContent& content, const std::string& page) {
 }
 
 int RunReportOfRun(const Arguments& arguments) {
-  const std::string run = arguments.Word(0, "a run");
+  const std::string run = arguments.Word(0, "a run or a model");
   RunReportOptions options;
   options.runs = arguments.Get("runs", "runs");
+  options.out = arguments.Get("out");
   options.compile = CompileOptionsOf(arguments);
   options.is_precision_asked = arguments.Has("precision");
   options.batches = arguments.Int("iterations", 0, 1, INT64_MAX);
@@ -48,7 +49,7 @@ int RunReportOfRun(const Arguments& arguments) {
   if (arguments.Has("json")) {
     PrintJson(ReportJson(*content));
   } else {
-    PrintReport(*content, ReportPageOf(FindNamedRun(run, options.runs)->folder).string());
+    PrintReport(*content, ReportPageOf(ReportFolderOf(run, options)).string());
   }
   return 0;
 }
@@ -58,10 +59,11 @@ int RunReportOfRun(const Arguments& arguments) {
 Verb ReportVerb() {
   Verb verb;
   verb.name = "report";
-  verb.summary = "test a run's weights and write its report.html and report.json";
-  verb.usage = "RUN[@WHICH] [--flags]";
-  verb.examples = {"moka report runs/latest", "moka report lenet-0001@iter_500", "moka report runs/latest --json"};
+  verb.summary = "test the weights of a run or a model and write report.html and report.json";
+  verb.usage = "RUN[@WHICH]|MODEL [--flags]";
+  verb.examples = {"moka report runs/latest", "moka report lenet-0001@iter_500", "moka report zoo:lenet --out lenet"};
   verb.options = {{"runs", "FOLDER", "where runs lie (default runs)"},
+                  {"out", "FOLDER", "where both go (default: the run's folder, or NAME-report)"},
                   {"iterations", "N", "batches (default: the data once)"},
                   {"progress", "MODE", "auto, bar, lines or off"},
                   {"json", "", "print as JSON what report.json holds"}};

@@ -1,6 +1,7 @@
 // moka test: a trained net over its test data.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -12,10 +13,12 @@
 #include "optim/run/report.h"
 #include "optim/step/test_net.h"
 #include "proto/nets/filter.h"
+#include "proto/nets/model_card.h"
 #include "proto/nets/net_file.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/print.h"
 #include "tools/cli/progress.h"
+#include "tools/infer/tasks.h"
 #include "tools/measure/auto_precision.h"
 #include "tools/measure/calibration.h"
 #include "tools/nets/test_source.h"
@@ -126,6 +129,17 @@ std::optional<Tested> TestOf(const Arguments& arguments, const TestSource& sourc
   return Measured(arguments, net);
 }
 
+// A line with the command that shows what a run has learned; none where its card names no task of inference.
+std::string HowToTry(const Arguments& arguments, const TestSource& source) {
+  const std::filesystem::path config = source.net.parent_path();
+  std::error_code code;
+  if (!source.has_solver || !std::filesystem::exists(config / kModelCardFile, code)) return {};
+  const InferTask* task = FindInferTask(ModelCardOf(config).task());
+  if (task == nullptr) return {};
+  return StrCat("  try     moka infer ", Printable(arguments.Word(0, "the run")), task->input.empty() ? "" : " ",
+                task->input);
+}
+
 int RunTest(const Arguments& arguments) {
   const TestSource source = TestSourceOf(arguments, "test");
   NetReadOptions read;
@@ -151,6 +165,7 @@ int RunTest(const Arguments& arguments) {
   }
   if (rows.size() == 1) PrintJson(rows.front());
   if (rows.size() > 1) PrintJson(nlohmann::ordered_json{{"nets", rows}});
+  if (const std::string how = HowToTry(arguments, source); rows.empty() && !how.empty()) LogInfo(how);
   return 0;
 }
 
@@ -166,7 +181,7 @@ Verb TestVerb() {
                    "moka test --model=train_val.prototxt --weights=net.caffemodel --iterations=50"};
   verb.options = {
       {"model", "FILE", "training prototxt (Caffe's spelling)"},
-      {"weights", "FILES", ".safetensors, .caffemodel or .npz (default: a run's best checkpoint, or its last)"},
+      {"weights", "FILES", ".safetensors, .caffemodel or .npz (default: a run's best, or the model's own)"},
       {"runs", "FOLDER", "where runs lie (default runs)"},
       {"iterations", "N", "batches (default: the data once)"},
       {"ap-version", "RULE", "average precision of detections: 11point, MaxIntegral or Integral (default: the run's)"},

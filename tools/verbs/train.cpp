@@ -111,6 +111,7 @@ int FinishTraining(const TrainResult& result, const TrainSetup& setup, const Run
     LogInfo(StrCat("resume: moka train --resume=", run.path().string()));
   } else {
     LogInfo(StrCat("  curves  ", (run.path() / "plots").string()));
+    if (!setup.nets.tests.empty()) LogInfo(StrCat("  test    moka test ", run.path().string()));
     if (const std::string how = HowToTry(setup, run); !how.empty()) LogInfo(how);
   }
   SetLogFile({});
@@ -249,6 +250,7 @@ TrainerOptions TrainerOptionsOf(const Arguments& arguments, const Training& trai
   options.compile.recompute = arguments.Has("recompute");
   options.compile.device = DeviceOf(arguments, &setup.solver, world == nullptr ? 0 : LocalRank(*world));
   options.weights = setup.weights;
+  options.from = setup.from;
   options.caffe_snapshot = arguments.Get("snapshot");
   options.data_threads = arguments.Int("data-threads", 0, 0, 1024);
   options.max_time_s = AskedTime(arguments, setup.solver);
@@ -447,26 +449,27 @@ Verb TrainVerb() {
   verb.usage = "SOLVER|FOLDER [key=value ...] [--flags]";
   verb.examples = {"moka train models/lenet",
                    "moka train models/lenet base_lr=0.02 layer[ip1].inner_product_param.num_output=300"};
-  verb.options = {{"solver", "FILE", ""},  // Caffe's spelling of SOLVER
-                  {"weights", "FILES", "start from .safetensors, .caffemodel or .h5"},
-                  {"snapshot", "FILE", "continue from Caffe's .solverstate or .solverstate.h5"},
-                  {"resume", "[RUN]", "continue a run: its folder or name, nothing (the newest unfinished), or auto"},
-                  {"from", "RUN@WHICH", "a new run that starts from a checkpoint (best, last, iter_N) of another"},
-                  {"run", "NAME", "name of the run (default: the solver's folder)"},
-                  {"runs", "FOLDER", "where runs lie (default runs); --allow-outputs DIR: where nets may write too"},
-                  {"iterations", "N", "the same as max_iter=N; --seed N: as random_seed=N"},
-                  {"seed", "N", ""},
-                  {"stage", "LIST", "stages of the net for include/exclude rules, as train_state { stage }; --level N"},
-                  {"level", "N", ""},
-                  {"max-time", "TIME", "checkpoint and stop after 90m, 1.5h or 01:30:00 (exit 75; or at Slurm's end)"},
-                  {"data-threads", "N", "decoding threads a data layer"},
-                  {"baseline", "RUN", "a run of one rank, or fewer, that the scaling report compares with"},
-                  {"progress", "MODE", "auto, bar, lines or off; --no-report: no test and report.html at the end"},
-                  {"no-report", "", ""},
-                  {"ranks", "N", "train data-parallel by N ranks, threads of this process (also --device=gpu:0,gpu:1)"},
-                  {"allow-outputs", "DIR", ""},
-                  {"sigint_effect", "EFFECT", "stop (default), snapshot or none; --sighup_effect: snapshot by default"},
-                  {"sighup_effect", "EFFECT", ""}};
+  verb.options = {
+      {"solver", "FILE", ""},  // Caffe's spelling of SOLVER
+      {"weights", "FILES", "start from .safetensors, .caffemodel or .h5"},
+      {"snapshot", "FILE", "continue from Caffe's .solverstate or .solverstate.h5"},
+      {"resume", "[RUN]", "continue a run: its folder or name, nothing (the newest unfinished), or auto"},
+      {"from", "START", "a new run from RUN@WHICH (best, last, iter_N), a FILE or zoo:NAME; other heads start fresh"},
+      {"run", "NAME", "name of the run (default: the solver's folder)"},
+      {"runs", "FOLDER", "where runs lie (default runs); --allow-outputs DIR: where nets may write too"},
+      {"iterations", "N", "the same as max_iter=N; --seed N: as random_seed=N"},
+      {"seed", "N", ""},
+      {"stage", "LIST", "stages of the net for include/exclude rules, as train_state { stage }; --level N"},
+      {"level", "N", ""},
+      {"max-time", "TIME", "checkpoint and stop after 90m, 1.5h or 01:30:00 (exit 75; or at Slurm's end)"},
+      {"data-threads", "N", "decoding threads a data layer"},
+      {"baseline", "RUN", "a run of one rank, or fewer, that the scaling report compares with"},
+      {"progress", "MODE", "auto, bar, lines or off; --no-report: no test and report.html at the end"},
+      {"no-report", "", ""},
+      {"ranks", "N", "train data-parallel by N ranks, threads of this process (also --device=gpu:0,gpu:1)"},
+      {"allow-outputs", "DIR", ""},
+      {"sigint_effect", "EFFECT", "stop (default), snapshot or none; --sighup_effect: snapshot by default"},
+      {"sighup_effect", "EFFECT", ""}};
   for (const OptionSpec& option : ProgramOptionSpecs()) verb.options.push_back(option);
   std::ranges::find(verb.options, "explain", &OptionSpec::name)->doc +=
       "; comm: how ranks exchange gradients, after 60 iterations";

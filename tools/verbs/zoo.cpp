@@ -1,4 +1,5 @@
-// moka zoo list|info|train|verify: the models of models/, what is known of them, and whether it is true.
+// moka zoo list|info|train|verify (pack is in zoo_pack.cpp): the models of models/, what is known of them, and whether
+// it is true.
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,8 @@
 #include "tools/verbs/train.h"
 #include "tools/zoo/checks.h"
 #include "tools/zoo/entry.h"
+#include "tools/zoo/pack.h"
+#include "tools/zoo/rows.h"
 #include "tools/zoo/tables.h"
 
 namespace moka {
@@ -20,18 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using VerifyJson = nlohmann::ordered_json;
-
-ZooRow ReadRow(const fs::path& models, const std::string& name) {
-  ZooRow row{ReadEntry(models, name), std::nullopt};
-  row.expected = ReadExpected(row.entry.folder);
-  return row;
-}
-
-std::vector<ZooRow> ReadRows(const fs::path& models) {
-  std::vector<ZooRow> rows;
-  for (const std::string& name : ModelNames(models)) rows.push_back(ReadRow(models, name));
-  return rows;
-}
 
 const std::string& OneName(const Arguments& arguments, std::string_view verb) {
   if (arguments.positionals.size() == 1) return arguments.positionals[0];
@@ -148,10 +139,7 @@ void RunEntryCheck(const EntryCheck& check, const CheckContext& context, CheckPr
 void UpdateEntry(CheckContext& context, bool with_runs) {
   context.expected = Measure(context.entry, context.expected, with_runs);
   WriteExpected(*context.expected, context.entry.folder);
-  const fs::path file = context.entry.folder / "README.md";
-  const std::string text = ReadFile(file);
-  const std::string updated = WithTable(text, EntryTable({context.entry, context.expected}), file.string());
-  if (updated != text) WriteFileAtomically(file, updated);
+  UpdateEntryReadme({context.entry, context.expected});
 }
 
 void VerifyEntry(const fs::path& models, const std::string& name, Tier tier, const Arguments& arguments,
@@ -175,19 +163,25 @@ void VerifyEntry(const fs::path& models, const std::string& name, Tier tier, con
 void VerifyTable(const fs::path& models, bool updates, CheckPrinter& printer) {
   CheckResult result = Holds("readme", "its table is that of the cards");
   try {
-    const fs::path file = models / "README.md";
-    const std::string text = ReadFile(file);
-    const std::string wanted = WithTable(text, ZooTable(ReadRows(models)), file.string());
-    if (updates && text != wanted) {
-      WriteFileAtomically(file, wanted);
-    } else if (text != wanted) {
-      result =
-          Fails("readme", StrCat("the table in ", file.string(), " is not that of the cards (--update writes it)"));
+    if (!HasZooTable(models, updates)) {
+      const std::string file = (models / "README.md").string();
+      result = Fails("readme", StrCat("the table in ", file, " is not that of the cards (--update writes it)"));
     }
   } catch (const Error& error) {
     result = Fails("readme", OneLineOf(error));
   }
   printer.Print("(all)", Tier::kStatic, result);
+}
+
+// Tells how much all models carry together.
+void VerifyTotal(const fs::path& models, CheckPrinter& printer) {
+  try {
+    const int64_t bytes = ZooBytes(models);
+    const std::string text = StrCat(BytesText(bytes), " in all models, of at most ", BytesText(kMostZooBytes));
+    printer.Print("(all)", Tier::kStatic, bytes <= kMostZooBytes ? Holds("weights", text) : Fails("weights", text));
+  } catch (const Error& error) {
+    printer.Print("(all)", Tier::kStatic, Fails("weights", OneLineOf(error)));
+  }
 }
 
 int RunZooVerify(const Arguments& arguments) {
@@ -201,7 +195,10 @@ int RunZooVerify(const Arguments& arguments) {
   for (std::string& name : names) name = EntryNameOf(models, name);
   CheckPrinter printer(arguments.Has("json"));
   for (const std::string& name : names) VerifyEntry(models, name, tier, arguments, printer);
-  if (arguments.Has("all")) VerifyTable(models, arguments.Has("update"), printer);
+  if (arguments.Has("all")) {
+    VerifyTable(models, arguments.Has("update"), printer);
+    VerifyTotal(models, printer);
+  }
   return printer.Finish(names.size());
 }
 
@@ -276,8 +273,8 @@ Verb ZooVerifyVerb() {
 Verb ZooVerb() {
   Verb verb;
   verb.name = "zoo";
-  verb.summary = "list, inspect, train and verify the models that come with it";
-  verb.usage = "list | info NAME | train NAME | verify NAME [--flags]";
+  verb.summary = "list, inspect, train, verify and pack the models that come with it";
+  verb.usage = "list | info NAME | train NAME | verify NAME | pack RUN NAME [--flags]";
   verb.examples = {"moka zoo list", "moka zoo info lenet", "moka zoo verify --all --tier static"};
   return verb;
 }

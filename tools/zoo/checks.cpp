@@ -36,6 +36,7 @@ const std::vector<EntryCheck>& AllEntryChecks() {
       {{"nets"}, Tier::kStatic, "solvers read, nets build in each phase with the same weights", CheckNets},
       {{"counts"}, Tier::kStatic, "parameters, statistics and multiply-adds are the card's", CheckCounts},
       {{"readme"}, Tier::kStatic, "the README's table is made of the card", CheckReadme},
+      {{"weights"}, Tier::kStatic, "the weights in the folder are the card's, and its nets take them", CheckWeights},
       {{"forward"}, Tier::kFast, "outputs on a fixed batch with fixed weights are as expected", CheckForward},
       {{"deploy"}, Tier::kFast, "the deployed net computes what the test net does", CheckDeployed},
       {{"gradient"}, Tier::kFast, "the gradient is the derivative of the loss, by differences along it", CheckGradient},
@@ -44,6 +45,7 @@ const std::vector<EntryCheck>& AllEntryChecks() {
        "steps on made-up data lower the loss; saved, loaded and resumed they are the same bit for bit",
        CheckTraining},
       {{"memory"}, Tier::kNightly, "a training step of the recipe is planned in the memory expected", CheckMemory},
+      {{"metric"}, Tier::kNightly, "those weights reach the card's metric on the real data", CheckMetric},
       {{"short_run"}, Tier::kNightly, "a short training on the real data reaches its floor", CheckShortRun},
       {{"recipe"}, Tier::kRelease, "the recipe on the real data reaches its floor", CheckRecipe},
   };

@@ -56,17 +56,19 @@ CheckResult Skipped(std::string_view check, std::string text);
 // Everything of expected.json, measured; with what the fast tier computes if `with_runs`, else that is `before`'s.
 Expected Measure(const ZooEntry& entry, const std::optional<Expected>& before, bool with_runs);
 
-// The checks themselves (static_checks.cpp, forward_checks.cpp, gradient_check.cpp, training_checks.cpp,
-// run_checks.cpp).
+// The checks themselves (static_checks.cpp, weights_checks.cpp, forward_checks.cpp, gradient_check.cpp,
+// training_checks.cpp, run_checks.cpp). Those of weights have no result where an entry carries none.
 std::vector<CheckResult> CheckCard(const CheckContext& context);
 std::vector<CheckResult> CheckNets(const CheckContext& context);
 std::vector<CheckResult> CheckCounts(const CheckContext& context);
 std::vector<CheckResult> CheckReadme(const CheckContext& context);
+std::vector<CheckResult> CheckWeights(const CheckContext& context);
 std::vector<CheckResult> CheckForward(const CheckContext& context);
 std::vector<CheckResult> CheckDeployed(const CheckContext& context);
 std::vector<CheckResult> CheckGradient(const CheckContext& context);
 std::vector<CheckResult> CheckTraining(const CheckContext& context);
 std::vector<CheckResult> CheckMemory(const CheckContext& context);
+std::vector<CheckResult> CheckMetric(const CheckContext& context);
 std::vector<CheckResult> CheckShortRun(const CheckContext& context);
 std::vector<CheckResult> CheckRecipe(const CheckContext& context);
 

@@ -10,6 +10,7 @@
 #include "proto/nets/net_file.h"
 #include "proto/text/overrides.h"
 #include "tools/nets/models_folder.h"
+#include "tools/nets/zoo_weights.h"
 #include "tools/train/overrides.h"
 
 namespace moka {
@@ -95,6 +96,7 @@ NetParameter ReadDeployed(const ZooEntry& entry) {
 EntryStatus StatusOf(const ModelCard& card) {
   const auto is_trained = [](const ZooRecipe& recipe) { return recipe.result_size() > 0; };
   if (std::ranges::any_of(card.recipe(), is_trained)) return EntryStatus::kTrained;
+  if (OwnWeightsOf(card) != nullptr) return EntryStatus::kTrained;
   return card.weights_size() > 0 ? EntryStatus::kConverted : EntryStatus::kRecipeOnly;
 }
 

@@ -20,8 +20,8 @@ struct ZooEntry {
   ModelCard card;  // with one recipe, solver.prototxt, where it names none
 };
 
-// --models, else the folder that ModelsFolderHere finds (tools/nets/models_folder.h). Errors: kNoInput naming the places
-// tried.
+// --models, else the folder that ModelsFolderHere finds (tools/nets/models_folder.h). Errors: kNoInput naming the
+// places tried.
 std::filesystem::path ModelsFolder(const Arguments& arguments);
 // An entry's name as it is, or from its folder as a shell completes it. Errors: kNoInput with the nearest name.
 std::string EntryNameOf(const std::filesystem::path& models, const std::string& name);

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tools/nets/zoo_weights.h"
 #include "tools/zoo/tables.h"
 
 namespace moka {
@@ -31,6 +32,12 @@ ZooJson RowOf(const ZooRow& row) {
     json["metric"] = {{"name", card.recipe(0).metric()}, {"mean", metric.mean},
                       {"spread", metric.spread},         {"seeds", metric.count},
                       {"unit", card.recipe(0).unit()},   {"text", MetricText(card.recipe(0))}};
+  }
+  json["weights"] = nullptr;
+  if (const ZooWeights* own = OwnWeightsOf(card); own != nullptr) {
+    json["weights"] = {
+        {"file", (row.entry.folder / own->file()).string()}, {"dtype", own->dtype()}, {"bytes", own->bytes()}};
+    if (own->has_metric()) json["weights"]["metric"] = {{"name", own->metric()}, {"value", own->value()}};
   }
   // Shapes that data layers cannot say without their data: what `moka bench model --shape` wants.
   ZooJson shapes = ZooJson::object();

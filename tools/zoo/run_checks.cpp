@@ -14,20 +14,12 @@
 #include "tools/infer/source.h"
 #include "tools/infer/translate.h"
 #include "tools/zoo/checks.h"
+#include "tools/zoo/pack.h"
 
 namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool IsSmallerBetter(const ZooRecipe& recipe, const NetParameter& test) {
-  if (recipe.has_smaller_is_better()) return recipe.smaller_is_better();
-  const std::string& metric = recipe.metric();
-  if (FallsToItsTarget(metric)) return true;
-  return std::ranges::any_of(test.layer(), [&](const LayerParameter& layer) {
-    return TraitsOf(layer).is_loss && layer.top_size() > 0 && layer.top(0) == metric;
-  });
-}
 
 // The metric of a run's last test.
 std::optional<double> LastMetric(const fs::path& run, const std::string& metric) {

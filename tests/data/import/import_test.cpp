@@ -4,6 +4,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/text.h"
 #include "data/inspect/inspect.h"
@@ -235,6 +236,38 @@ TEST_F(CutImports, AnotherOrderIsAnotherImport) {
               testing::HasSubstr("its items is 60, this one's 59"));
   options.unfinished = ImportOptions::Unfinished::kRestart;
   EXPECT_EQ(Import(At("set").string(), At("db"), options).resumed_at, 0);
+}
+
+// Parts of one source: what is chosen for one is all that is read for it, also where the import was cut.
+TEST_F(CutImports, ChosenItemsAloneBecomeRecords) {
+  const ImportReport whole = Whole();
+  ImportOptions options = Options(2);
+  options.chosen.assign(60, false);
+  for (size_t i = 0; i < 60; i += 2) options.chosen[i] = true;
+  const ImportReport even = Import(At("set").string(), At("even"), options);
+  options.chosen.flip();
+  int64_t asked = 0;
+  options.wants_stop = [&] { return ++asked > 75; };
+  ErrorOf([&] { Import(At("set").string(), At("odd"), options); });
+  const int64_t kept = LmdbReader(At("odd.partial")).size();
+  EXPECT_GT(kept, 0);
+  options.wants_stop = {};
+  const ImportReport odd = Import(At("set").string(), At("odd"), options);
+  EXPECT_EQ(odd.resumed_at, kept);
+  EXPECT_EQ(even.records + odd.records, whole.records);
+  EXPECT_EQ(even.skipped.size() + odd.skipped.size(), whole.skipped.size());
+  const auto names_in = [&](const char* name) {
+    std::set<std::string> names;
+    const LmdbReader reader(At(name));
+    for (int64_t i = 0; i < reader.size(); ++i) names.emplace(reader.key(i).substr(9));  // behind the number
+    return names;
+  };
+  std::set<std::string> both = names_in("even");
+  both.merge(names_in("odd"));
+  EXPECT_EQ(both, names_in("whole"));
+  options.chosen.resize(59);
+  EXPECT_THAT(ErrorOf([&] { Import(At("set").string(), At("other"), options); }),
+              testing::HasSubstr("it has 60 items now, and had 59 when its parts were chosen"));
 }
 
 TEST_F(Imports, ListKeepsItsOrder) {

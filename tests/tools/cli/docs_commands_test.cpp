@@ -210,7 +210,7 @@ class CommandChecker {
       if (shown_ == Shown::kProse && TakesValue(*verb, words)) words.emplace_back("VALUE");
       const Arguments arguments = ParseArguments(*verb, words);
       CheckModels(name, arguments);
-      CheckCheckpoint(arguments.Peek("from"));
+      CheckStart(arguments.Peek("from"));
       const auto launched = std::ranges::find(words, "--");
       if (name == " launch" && launched != words.end()) CheckMoka({launched, words.end()});
     } catch (const Error& error) {
@@ -254,10 +254,11 @@ class CommandChecker {
     (void)ReadSolverNets(ReadSolver(FindConfig(model, "solver.prototxt"), options), nets);
   }
 
-  // --from takes a run's checkpoint, no file.
-  void CheckCheckpoint(const std::string& from) {
-    const std::string ending = fs::path(from).extension().string();
-    Expect(ending != ".caffemodel" && ending != ".safetensors" && ending != ".h5", from + " is given as --weights");
+  // A model that a training starts from exists.
+  void CheckStart(const std::string& from) {
+    constexpr std::string_view kZoo = "zoo:";
+    if (!from.starts_with(kZoo) || IsPlaceholder(from.substr(kZoo.size()))) return;
+    Expect(fs::is_directory("models/" + from.substr(kZoo.size())), "no model " + from.substr(kZoo.size()));
   }
 
   void CheckPreset(const Words& words) {
@@ -379,7 +380,7 @@ TEST_F(DocsCommandsTest, WhatCannotBeTypedIsFound) {
            {"moka train models/lenot", "no models/lenot"},
            {"moka train models/lenet base_rl=1", "base_rl"},
            {"moka train models/lenet layer[ip3].name=x", "ip3"},
-           {"moka train models/lenet --from net.caffemodel", "net.caffemodel is given as --weights"},
+           {"moka train models/lenet --from zoo:lenot", "no model lenot"},
            {"moka zoo info resnet5", "no model resnet5"},
            {"moka test runs/lenot-0001@best", "is a run of no model"},
            {"tools/tset", "no tools/tset"},

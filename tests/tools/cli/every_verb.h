@@ -82,8 +82,19 @@ class EveryVerbTest : public CliTest {
     WriteFileAtomically(folder_ / "noise/solver.prototxt",
                         "net: \"train_val.prototxt\" base_lr: 0.01 lr_policy: \"fixed\" max_iter: 1 random_seed: 1\n");
     WriteFileAtomically(folder_ / "noise/model.prototxt", "name: \"noise\" task: GENERATE\n");
+    fs::create_directories(folder_ / "zoo_of_one/conv");
+    WriteFileAtomically(folder_ / "zoo_of_one/README.md", kTablePlace);
+    WriteFileAtomically(folder_ / "zoo_of_one/conv/README.md", kTablePlace);
+    WriteFileAtomically(folder_ / "zoo_of_one/conv/model.prototxt",
+                        "name: \"conv\" recipe { metric: \"loss\" }\n"
+                        "check { top { name: \"data\" dim: 0 dim: 1 dim: 28 dim: 28 } }\n");
+    WriteFileAtomically(folder_ / "zoo_of_one/conv/train_val.prototxt", kConvolutions);
+    WriteFileAtomically(folder_ / "zoo_of_one/conv/solver.prototxt",
+                        "net: \"train_val.prototxt\" base_lr: 0.01 lr_policy: \"fixed\" max_iter: 2 test_iter: 1 "
+                        "test_interval: 2\n");
     WriteFileAtomically(folder_ / "table.csv", "a,b,c\n1,2,3\n2,3,5\n3,5,8\n5,8,13\n8,13,21\n");
     WriteFileAtomically(folder_ / "text.txt", "the cat sat\nthe dog ran\n");
+    WriteFileAtomically(folder_ / "tracks.txt", "1,1,10,10,20,20,1,1,1\n2,1,12,10,20,20,1,1,1\n");
     // A training copies the table that lies beside its solver.
     for (const char* file : {"names.torch.tsv", "torch/names.torch.tsv"}) {
       WriteFileAtomically(folder_ / file,
@@ -101,6 +112,7 @@ class EveryVerbTest : public CliTest {
     Must("model convert conv-0001@last conv.caffemodel");
     WriteFileAtomically(folder_ / "torch/train_val.prototxt", kConvolutions);
     Must("export conv-0001 --to torch-names --out conv.torch.safetensors");
+    Must("export conv-0001 --to onnx --out conv.onnx");
   }
 
   static const std::map<std::string, std::string>& Words() {
@@ -124,6 +136,7 @@ class EveryVerbTest : public CliTest {
         {"data shuffle", "db made_shuffle"},
         {"data split", "db --parts a=0.5,b=0.5 --out made_split"},
         {"data table", "table.csv made_table --target c"},
+        {"data tracks", "tracks.txt tracks.txt"},
         {"data verify", "db"},
         {"data whiten", "db --kernel 1"},
         {"data vocabulary", "text.txt made_words.txt"},
@@ -134,7 +147,7 @@ class EveryVerbTest : public CliTest {
         {"extract_features", "conv.caffemodel conv.prototxt ip made_features 1 lmdb"},
         {"frechet", "conv-0001 drawn drawn --blob ip"},
         {"generate", "noise-0001 --count 1 --out made_generated"},
-        {"import", "conv.torch.safetensors --net torch --out made_import.safetensors"},
+        {"import", "conv.onnx --out made_net"},
         {"infer", "conv-0001 drawn"},
         {"launch", "-n 2 --nodes 1 --sbatch made.sbatch --dry-run -- train solver.prototxt"},
         {"model check", "net.prototxt"},
@@ -142,6 +155,7 @@ class EveryVerbTest : public CliTest {
         {"model draw", "net.prototxt made_draw.dot"},
         {"model expand", "net.prototxt"},
         {"model show", "net.prototxt"},
+        {"new", "classify glyphs:150:1 --out made_model --size small"},
         {"quantise", "conv-0001 --batches 1 --iterations 1 --out made.int8.json"},
         {"quickstart", "--pictures 60 --iterations 2"},
         {"report", "conv-0001 --iterations 1"},
@@ -157,18 +171,24 @@ class EveryVerbTest : public CliTest {
         {"version", ""},
         {"zoo info", "lenet"},
         {"zoo list", ""},
+        {"zoo pack", "conv-0001 conv --models zoo_of_one"},
         {"zoo train", "lenet --dry-run"},
         {"zoo verify", "lenet --tier static"}};
     return words;
   }
   // Returns, by verb, the command that removes what the verb would refuse to make again.
   static const std::map<std::string, std::string>& Undo() {
-    static const std::map<std::string, std::string> undo = {
-        {"bench accuracy", "made_accuracy*"},   {"convert_annoset", "made_annoset*"},
-        {"convert_imageset", "made_imageset*"}, {"data import", "made_import*"},
-        {"data shuffle", "made_shuffle*"},      {"data split", "made_split"},
-        {"data table", "made_table"},           {"extract_features", "made_features*"},
-        {"generate", "made_generated"}};
+    static const std::map<std::string, std::string> undo = {{"bench accuracy", "made_accuracy*"},
+                                                            {"convert_annoset", "made_annoset*"},
+                                                            {"convert_imageset", "made_imageset*"},
+                                                            {"data import", "made_import*"},
+                                                            {"data shuffle", "made_shuffle*"},
+                                                            {"data split", "made_split"},
+                                                            {"data table", "made_table"},
+                                                            {"extract_features", "made_features*"},
+                                                            {"generate", "made_generated"},
+                                                            {"import", "made_net"},
+                                                            {"new", "made_model*"}};
     return undo;
   }
 
@@ -180,6 +200,7 @@ layer { name: "ip" type: "InnerProduct" bottom: "conv" top: "ip" inner_product_p
   weight_filler { type: "xavier" } } }
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
 )";
+  static constexpr const char* kTablePlace = "<!-- zoo -->\n<!-- /zoo -->\n";
   static constexpr const char* kNoise = R"(name: "noise"
 layer { name: "z" type: "RandomNoise" top: "z" random_noise_param { shape { dim: 2 dim: 4 } } }
 layer { name: "fc" type: "InnerProduct" bottom: "z" top: "fc" inner_product_param { num_output: 12

@@ -19,10 +19,12 @@ class FlagsTest : public EveryVerbTest {
     static const std::map<std::string, std::set<std::string>> useless = {
         {"bench accuracy", {"python"}},     // of peers
         {"bench data", {"batch", "size"}},  // of a database, and the line is of a net
-        {"convert_annoset", {"check_label", "label_map_file", "label_type"}},          // of detection
-        {"data inspect", {"per-class"}},                                               // of --sheet
-        {"export", {"deploy", "net"}},                                                 // of formats of weights
+        {"convert_annoset", {"check_label", "label_map_file", "label_type"}},  // of detection
+        {"export", {"deploy", "net"}},                                         // of Caffe's weights and PyTorch's
+        {"import", {"net"}},                                                   // of weights
+        {"data inspect", {"per-class"}},                                       // of --sheet
         {"launch", {"json", "mpirun", "network", "np", "preflight", "reach", "ssh"}},  // of what starts now
+        {"new", {"runs"}},                                                             // of --from
         {"quantise", {"int8"}}};
     return useless;
   }

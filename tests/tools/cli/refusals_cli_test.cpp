@@ -253,7 +253,7 @@ TEST_F(RefusalsCli, EveryFlagOfAnInferenceDoesSomethingOrIsNamed) {
   for (const InferTask& task : AllInferTasks()) {
     for (const OptionSpec& option : task.options) expected.insert(option.name);
   }
-  for (const char* used : {"top", "text"}) expected.erase(used);  // which classifies; which says what it needs
+  for (const char* used : {"top", "text", "annotate"}) expected.erase(used);  // it classifies, and says what it needs
   std::vector<OptionSpec> options = VerbNamed("infer").options;
   std::erase_if(options, [](const OptionSpec& option) { return option.name == "model" || option.name == "weights"; });
   const auto infer = [&](const std::string& flag) { return Moka(StrCat("infer ", run, " '", digit, "' ", flag)); };

@@ -37,8 +37,12 @@ const std::vector<std::string> kPicture = {"data import list:in.txt o", "data ch
 const std::vector<std::string> kWeights = {"model convert @ o.safetensors", "import @ --net torch --out o.safetensors"};
 const std::vector<std::string> kArrays = {"compare deploy.prototxt @", "model convert @ o.safetensors",
                                           "import @ --net torch --out o.safetensors"};
-const std::vector<std::string> kJsons = {"data import coco:@,. o", "data check coco:@,.", kInfer + "p.png --int8 @",
-                                         "trace @", "simulate deploy.prototxt --topology t --times @"};
+const std::vector<std::string> kJsons = {"data import coco:@,. o",
+                                         "data check coco:@,.",
+                                         kInfer + "p.png --int8 @",
+                                         "data tracks @ @",
+                                         "trace @",
+                                         "simulate deploy.prototxt --topology t --times @"};
 const std::vector<std::string> kTexts = {"data import list:@ o",
                                          "data import csv:@ o",
                                          "data table @ o --target y",
@@ -48,6 +52,8 @@ const std::vector<std::string> kTexts = {"data import list:@ o",
                                          "train @",
                                          "launch -n 2 --hostfile @ -- train solver.prototxt",
                                          "simulate deploy.prototxt --step-ms 3 --topology @",
+                                         "data tracks @ @",
+                                         "data import video:.,@ o",
                                          "data vocabulary @ o.txt"};
 
 std::vector<Lie> JsonLies() {
@@ -329,7 +335,7 @@ std::vector<Lie> DatabaseLies() {
 }
 
 std::vector<Lie> XmlLies() {
-  const std::vector<std::string> boxes = {"data import boxes:pairs.txt,map.prototxt o"};
+  const std::vector<std::string> boxes = {"data import boxes:pairs.txt,map.prototxt o", "data tracks @ @"};
   const auto xml = [](const std::string& head, const std::string& unit = {}, int64_t times = 0,
                       const std::string& tail = {}) {
     return [=](const fs::path& f) { Put(f, head + Repeated(unit, times) + tail); };

@@ -4,7 +4,9 @@
 
 #include "data/image/drawing.h"
 #include "data/image/image.h"
+#include "data/records/lmdb_file.h"
 #include "proto/moka.pb.h"
+#include "proto/record.pb.h"
 #include "tests/tools/cli_fixture.h"
 
 namespace moka {
@@ -116,6 +118,99 @@ TEST_F(DetectCliTest, TheScoreDecidesWhatIsShown) {
   const Outcome wrong = Moka(Infer() + "--score lots");
   EXPECT_EQ(wrong.code, 64);
   EXPECT_NE(wrong.err.find("--score wants a number from 0 to 1, found \"lots\""), std::string::npos) << wrong.err;
+}
+
+TEST_F(DetectCliTest, AnnotationsAreImportedAsTheSameBoxes) {
+  const std::map<std::string, std::string> sources = {
+      {"coco", "coco:coco/instances.json,coco/images"},
+      {"voc", "voc:voc,train,voc/classes.txt"},
+      {"yolo", "yolo:yolo/images,yolo/labels,yolo/classes.txt"},
+  };
+  for (const auto& [kind, source] : sources) {
+    const Outcome made = Moka(StrCat(Infer(), "--score 0.4 --json --annotate ", kind, " --out ", kind));
+    ASSERT_EQ(made.code, 0) << made.err;
+    EXPECT_NE(made.err.find("moka data import " + source), std::string::npos) << made.err;
+    const Json picture = Json::parse(made.out)[0];
+    ASSERT_EQ(picture.at("boxes").size(), 4U);
+    ASSERT_EQ(Moka(StrCat("data import ", source, " db_", kind)).code, 0) << kind;
+    const LmdbReader reader(folder_ / ("db_" + kind));
+    ASSERT_EQ(reader.size(), 1);
+    SampleRecord record;
+    ASSERT_TRUE(record.ParseFromString(std::string(reader.value(0))));
+    ASSERT_EQ(record.box_size(), 4) << kind;
+    for (int i = 0; i < 4; ++i) {
+      const SampleBox& box = record.box(i);
+      EXPECT_EQ(box.label(), 1) << kind;
+      const std::vector<double> edges = picture.at("boxes")[static_cast<size_t>(i)].at("box");
+      EXPECT_NEAR(static_cast<double>(box.xmin()) * 32, edges[0], 0.011) << kind;
+      EXPECT_NEAR(static_cast<double>(box.ymin()) * 48, edges[1], 0.011) << kind;
+      EXPECT_NEAR(static_cast<double>(box.xmax()) * 32, edges[2], 0.011) << kind;
+      EXPECT_NEAR(static_cast<double>(box.ymax()) * 48, edges[3], 0.011) << kind;
+    }
+    EXPECT_NE(ReadFile(folder_ / ("db_" + kind) / "schema.prototxt").find("red thing"), std::string::npos);
+    // Three of the four have 0.5, which is a bit each; one has e^2 / (1 + e^2).
+    const double s = std::exp(2.0) / (1 + std::exp(2.0));
+    const double bits = -s * std::log2(s) - (1 - s) * std::log2(1 - s);
+    EXPECT_NEAR(picture.at("uncertainty").get<double>(), (1.5 + s * bits) / (1.5 + s), 1e-5);
+    EXPECT_TRUE(ReadFile(folder_ / kind / "uncertainty.csv").starts_with("picture,file,uncertainty\n"));
+  }
+  const Json coco = Json::parse(ReadFile(folder_ / "coco/instances.json"));
+  EXPECT_NEAR(coco.at("annotations")[0].at("score").get<double>(), 0.880797, 1e-6);
+  EXPECT_NE(ReadFile(folder_ / "voc/Annotations/red.xml").find("<score>0.880797</score>"), std::string::npos);
+  EXPECT_NE(ReadFile(folder_ / "yolo/scores.csv").find("images/red.png,red thing,0.880797,"), std::string::npos);
+  const Outcome masks = Moka(Infer() + "--annotate folders");
+  EXPECT_EQ(masks.code, 64);
+  EXPECT_NE(masks.err.find("for this model: coco, voc, yolo"), std::string::npos) << masks.err;
+}
+
+TEST_F(DetectCliTest, TracksOfAVideoAreFilesThatComeBack) {
+  fs::create_directories(folder_ / "clip");
+  for (int i = 1; i <= 6; ++i) WriteFileAtomically(folder_ / StrCat("clip/", i, ".png"), EncodePng(picture_));
+  const std::string infer = "infer detector --weights detector/net.caffemodel ";
+  const Outcome made = Moka(infer + "clip --track --json --fps 10");
+  ASSERT_EQ(made.code, 0) << made.err;
+  const Json video = Json::parse(made.out)[0];
+  EXPECT_EQ(video.at("frames"), 6);
+  ASSERT_EQ(video.at("tracks").size(), 1U) << "quarters of 0.5 begin none";
+  EXPECT_EQ(video.at("tracks")[0].at("label"), "red thing");
+  EXPECT_EQ(video.at("tracks")[0].at("boxes"), 6);
+  EXPECT_TRUE(ReadFile(folder_ / "tracks/clip.txt").starts_with("1,1,0.00,24.00,16.00,24.00,0.880797,1,-1\n2,1,"));
+  const Json all = Json::parse(ReadFile(folder_ / "tracks/clip.json"));
+  EXPECT_EQ(all.at("tracks")[0].at("boxes")[5].at("frame"), 6);
+
+  // The drawn video is one that can be followed again, at its rate.
+  const Outcome again = Moka(infer + "tracks/clip.avi --track --out again --json");
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(Json::parse(again.out)[0].at("frames"), 6);
+  EXPECT_EQ(Json::parse(again.out)[0].at("fps"), 10.0);
+
+  const Outcome scores = Moka("data tracks tracks/clip.txt tracks/clip.txt --json");
+  ASSERT_EQ(scores.code, 0) << scores.err;
+  EXPECT_EQ(Json::parse(scores.out).at("hota"), 1.0);
+  ASSERT_EQ(Moka("data import video:tracks/clip.avi,tracks/clip.txt clip_db").code, 0);
+  EXPECT_EQ(LmdbReader(folder_ / "clip_db").size(), 6);
+  EXPECT_FALSE(fs::exists(folder_ / "clip_db.frames"));
+}
+
+TEST_F(DetectCliTest, APictureOfAVideoThatIsBadShowsNothing) {
+  fs::create_directories(folder_ / "torn");
+  for (int i = 1; i <= 4; ++i) WriteFileAtomically(folder_ / StrCat("torn/", i, ".png"), EncodePng(picture_));
+  WriteFileAtomically(folder_ / "torn/3.png", "no picture");
+  const std::string infer = "infer detector --weights detector/net.caffemodel ";
+  EXPECT_EQ(Moka(infer + "torn --track --out torn_tracks").code, 65);
+  const std::vector<std::string> lines = Split(ReadFile(folder_ / "torn_tracks/torn.txt"), '\n');
+  ASSERT_EQ(lines.size(), 4U);
+  EXPECT_TRUE(lines[2].starts_with("4,1,")) << lines[2];
+  Image large;
+  large.Resize(64, 48, 3);
+  WriteFileAtomically(folder_ / "torn/3.png", EncodePng(large));
+  const Outcome sizes = Moka(infer + "torn --track --out torn_sizes");
+  EXPECT_EQ(sizes.code, 65);
+  EXPECT_NE(sizes.err.find("torn/3.png is 64 x 48, the pictures before it 32 x 48"), std::string::npos) << sizes.err;
+  EXPECT_FALSE(fs::exists(folder_ / "torn_sizes/torn.txt"));
+  const Outcome picture = Moka(infer + "torn/1.png --track");
+  EXPECT_EQ(picture.code, 64);
+  EXPECT_NE(picture.err.find("--track wants videos"), std::string::npos) << picture.err;
 }
 
 TEST_F(DetectCliTest, ANetWithoutDetectionsIsAnError) {

@@ -6,7 +6,9 @@
 #include "data/image/drawing.h"
 #include "data/image/image.h"
 #include "data/labels/run_lengths.h"
+#include "data/records/lmdb_file.h"
 #include "proto/moka.pb.h"
+#include "proto/record.pb.h"
 #include "tests/tools/cli_fixture.h"
 
 namespace moka {
@@ -132,6 +134,28 @@ layer { name: "masks" type: "Sigmoid" bottom: "own" top: "masks" }
     return image;
   }
 };
+
+TEST_F(InstancesCliTest, AnnotationsAreImportedAsTheSameMasks) {
+  const Outcome made = Infer("pictures --annotate coco --out marked --json");
+  ASSERT_EQ(made.code, 0) << made.err;
+  const Json pictures = Json::parse(made.out);
+  ASSERT_EQ(pictures.size(), 2U);
+  ASSERT_EQ(Moka("data import coco:marked/instances.json,marked/images marks").code, 0);
+  const LmdbReader reader(folder_ / "marks");
+  ASSERT_EQ(reader.size(), 2);
+  for (int64_t i = 0; i < 2; ++i) {
+    SampleRecord record;
+    ASSERT_TRUE(record.ParseFromString(std::string(reader.value(i))));
+    const Json& objects = pictures[static_cast<size_t>(i)].at("instances");
+    ASSERT_EQ(record.box_size(), std::ssize(objects));
+    for (int k = 0; k < record.box_size(); ++k) {
+      const RunLengths expected = objects[static_cast<size_t>(k)].at("segmentation").at("counts");
+      EXPECT_EQ(RunLengths(record.box(k).run().begin(), record.box(k).run().end()), expected);
+      EXPECT_EQ(record.box(k).label(), 1);
+    }
+  }
+  EXPECT_EQ(Infer("pictures --annotate yolo").code, 64) << "it would lose the masks";
+}
 
 TEST_F(InstancesCliTest, BoxesAndMasksAreInPixelsOfThePicture) {
   const Outcome outcome = Infer("pictures/cell.png --json --out cut");

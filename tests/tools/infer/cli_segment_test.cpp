@@ -1,7 +1,9 @@
 // moka infer for segmenting nets: class maps of pictures of any size, resized or in tiles, overlays and shares. The net
 // is one convolution that gives each colour a class.
 #include "data/image/image.h"
+#include "data/records/lmdb_file.h"
 #include "proto/moka.pb.h"
+#include "proto/record.pb.h"
 #include "tests/tools/cli_fixture.h"
 
 namespace moka {
@@ -89,6 +91,23 @@ TEST_F(SegmentCliTest, TilesGiveEveryPixelItsClass) {
   EXPECT_EQ(overlay.channels, 3);
   EXPECT_GT(overlay.width, 23 + 40) << "the legend stands beside the picture";
   EXPECT_NE(overlay.pixels[0], picture_.pixels[0]) << "half of the picture, half of the class's colour";
+}
+
+TEST_F(SegmentCliTest, AnnotationsAreImportedAsTheSameClasses) {
+  const Outcome made = Moka(Infer(1) + "--tile --annotate folders --out marked --json");
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_EQ(Json::parse(made.out)[0].at("annotation"), "marked/masks/colours.png");
+  ExpectExactMap("marked/masks/colours.png");
+  const double uncertainty = Json::parse(made.out)[0].at("uncertainty");
+  EXPECT_NEAR(uncertainty, 0, 1e-9) << "scores of 200 and 0 leave no doubt";
+  ASSERT_EQ(Moka("data import masks:marked/images,marked/masks,,marked/classes.txt marks").code, 0);
+  const LmdbReader reader(folder_ / "marks");
+  ASSERT_EQ(reader.size(), 1);
+  SampleRecord record;
+  ASSERT_TRUE(record.ParseFromString(std::string(reader.value(0))));
+  WriteFileAtomically(folder_ / "imported.png", record.mask());
+  ExpectExactMap("imported.png");
+  EXPECT_NE(ReadFile(folder_ / "marks/schema.prototxt").find("mask_class: \"green\""), std::string::npos);
 }
 
 TEST_F(SegmentCliTest, NetsThatLeaveOutAMarginTakeTilesAlways) {

@@ -59,7 +59,8 @@ class InstalledTest(unittest.TestCase):
         share = self.prefix / "share"
         self.assertEqual({path.name for path in self.prefix.iterdir()}, {"bin", "share"})
         self.assertEqual({path.name for path in (self.prefix / "bin").iterdir()}, {"moka"})
-        self.assertEqual(files_of(share / "moka/models"), source_files("models", {".json", ".jsonl", ".md", ".prototxt"}))
+        endings = {".binaryproto", ".json", ".jsonl", ".md", ".prototxt", ".safetensors", ".tsv", ".txt"}
+        self.assertEqual(files_of(share / "moka/models"), source_files("models", endings))
         self.assertEqual(files_of(share / "moka/tools/data/sets"), files_of(ROOT / "tools/data/sets"))
         self.assertEqual(files_of(share / "doc/moka/docs"), files_of(ROOT / "docs"))
         for paper in ("LICENSE", "NOTICE", "README.md"):

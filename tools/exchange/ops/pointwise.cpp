@@ -25,6 +25,7 @@ constexpr Activation kActivations[] = {
     {.formula = "select(gt(x0,0),x0,$*(exp(x0)-1))", .type = "Elu", .attribute = "alpha"},
     {.formula = "min(max(x0,$),@)", .type = "Clip", .are_inputs = true},
     {.formula = "select(lt(x0,$),$,select(gt(x0,@),@,x0))", .type = "Clip", .are_inputs = true},
+    {.formula = "select(lt(x0,@),max(x0,$),@)", .type = "Clip", .are_inputs = true},
     {.formula = "select(gt(x0,0),x0+log(1+exp(-x0)),log(1+exp(x0)))", .type = "Softplus"},
     {.formula = "x0*min(max(x0+3,0),6)/6", .type = "HardSwish", .since = 14},
     {.formula = "0.5*x0*(1+erf(x0*0.7071067811865476))", .type = "Gelu", .since = 20},

@@ -30,10 +30,6 @@ EXPECTED = [
     Refusal(NO_PICTURES + "|mnist_autoencoder|*gan*", "quantise", "*", "has no convolutions to run on 8-bit integers"),
     Refusal("*gan*", "train ranks=[23]", "*", "training by several ranks does not work with turn"),
     Refusal("*", "convert solverstate", "*", "Caffe has no solver of type"),
-    # Grey alone, where a recipe subtracts a mean of three channels or compares with coloured pictures that it makes.
-    Refusal("*", "train*", "grey", "set force_color"),
-    Refusal("*gan*", "train ranks=1", "grey", "while this layer needs"),
-    Refusal("*gan*", "train ranks=1", "grey", "must agree but for axis 0"),
     # Colour in a net of 784 outputs.
     Refusal("mnist_autoencoder", "train*", "colour|mixed", "must be as many as the inputs"),
 ]

@@ -1,0 +1,273 @@
+// ONNX models as nets: which layers, fields and weights small graphs become, with the number of images open, and what
+// is refused. Values are checked against ONNX Runtime in tests/tools/scripts/onnx_import_test.py.
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "core/file.h"
+#include "core/text.h"
+#include "proto/content.h"
+#include "tools/exchange/import/fold.h"
+#include "tools/exchange/import/onnx_import.h"
+#include "tools/exchange/import/onnx_tensors.h"
+#include "tools/exchange/import/shape_rules.h"
+
+namespace moka {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr const char* kImage = "dim { dim_param: 'N' } dim { dim_value: 4 } dim { dim_value: 9 } dim { dim_value: 7 }";
+
+// The bytes of a model of opset 17 whose graph is this text; the input is "x".
+std::string Bytes(const std::string& graph, const std::string& dims = kImage, const std::string& outputs = "y") {
+  std::string text =
+      StrCat("ir_version: 8 producer_name: 'test' opset_import { domain: '' version: 17 } graph { name: 'g' ", graph,
+             " input { name: 'x' type { tensor_type { elem_type: 1 shape { ", dims, " } } } }");
+  for (const std::string& output : Split(outputs, ' '))
+    text += StrCat(" output { name: '", output, "' type { tensor_type { elem_type: 1 } } }");
+  onnx::ModelProto model;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text + " }", &model)) << text;
+  return model.SerializeAsString();
+}
+
+OnnxFile FileOf(const std::string& bytes) { return OnnxFileFromBytes(bytes, "model.onnx", "."); }
+
+ImportedNet Imported(const std::string& graph, const std::string& dims = kImage, const std::string& outputs = "y") {
+  return ImportOnnx(FileOf(Bytes(graph, dims, outputs)), {});
+}
+
+std::string Node(const std::string& type, const std::string& inputs, const std::string& output,
+                 const std::string& attributes = {}) {
+  std::string text = StrCat("node { op_type: '", type, "' name: '", type, "_node' ");
+  for (const std::string& input : Split(inputs, ' ')) text += StrCat("input: '", input, "' ");
+  for (const std::string& one : Split(output, ' ')) text += StrCat("output: '", one, "' ");
+  return text + attributes + " }\n";
+}
+
+std::string List(const std::string& name, const std::string& values) {
+  return StrCat("attribute { name: '", name, "' type: INTS ints: [", values, "] } ");
+}
+
+// A constant of ones.
+std::string Ones(const std::string& name, const Ints& dims) {
+  std::string text = StrCat("initializer { name: '", name, "' data_type: 1 ");
+  for (const int64_t dim : dims) text += StrCat("dims: ", dim, " ");
+  for (int64_t i = 0; i < CountOf(dims); ++i) text += "float_data: 1 ";
+  return text + "}\n";
+}
+
+std::string Whole(const std::string& name, const Ints& values) {
+  std::string text = StrCat("initializer { name: '", name, "' data_type: 7 dims: ", values.size(), " ");
+  for (const int64_t value : values) text += StrCat("int64_data: ", value, " ");
+  return text + "}\n";
+}
+
+std::vector<std::string> TypesIn(const ImportedNet& imported) {
+  std::vector<std::string> types;
+  for (const LayerParameter& layer : imported.net.layer()) {
+    if (layer.type() != "Input") types.push_back(layer.type());
+  }
+  return types;
+}
+
+const LayerParameter& LayerOfType(const ImportedNet& imported, const std::string& type) {
+  for (const LayerParameter& layer : imported.net.layer()) {
+    if (layer.type() == type) return layer;
+  }
+  ADD_FAILURE() << "no layer " << type;
+  return imported.net.layer(0);
+}
+
+// Returns the texts of all errors of an import, one a line.
+std::string ErrorOf(const std::string& bytes) {
+  try {
+    ImportOnnx(FileOf(bytes), {});
+  } catch (const ErrorList& errors) {
+    std::string text;
+    for (const Error& error : errors.errors()) text += StrCat(error.what(), "\n");
+    return text;
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "imported";
+}
+
+TEST(OnnxImport, AClassifierKeepsNamesAndAnyNumberOfImages) {
+  const ImportedNet imported = Imported(
+      Ones("conv.weight", {6, 4, 3, 3}) + Ones("conv.bias", {6}) + Ones("fc.weight", {5, 6 * 9 * 7}) +
+      Ones("fc.bias", {5}) + Node("Conv", "x conv.weight conv.bias", "/conv/Conv_output_0", List("pads", "1,1,1,1")) +
+      Node("Relu", "/conv/Conv_output_0", "r") + Node("Flatten", "r", "f") +
+      Node("Gemm", "f fc.weight fc.bias", "y", "attribute { name: 'transB' type: INT i: 1 }"));
+  EXPECT_THAT(TypesIn(imported), ElementsAre("Convolution", "ReLU", "InnerProduct"));
+  EXPECT_TRUE(imported.is_batch_open);
+  EXPECT_EQ(imported.net.layer(0).input_param().shape(0).dim(0), 1);
+  const LayerParameter& conv = LayerOfType(imported, "Convolution");
+  EXPECT_EQ(conv.name(), "conv");
+  EXPECT_EQ(conv.top(0), "conv/Conv");
+  EXPECT_EQ(conv.convolution_param().num_output(), 6U);
+  EXPECT_THAT(conv.convolution_param().pad(), ElementsAre(1U));
+  ASSERT_EQ(imported.weights.size(), 4U);
+  EXPECT_EQ(imported.weights[2].layer, "fc");
+  EXPECT_EQ(imported.weights[2].shape, (Shape{5, 378}));
+  EXPECT_THAT(imported.outputs, ElementsAre("y"));
+}
+
+TEST(OnnxImport, APadOfOneSideIsAFieldOfThatSide) {
+  const ImportedNet imported = Imported(Ones("w", {6, 4, 3, 3}) + Node("Conv", "x w", "y", List("pads", "0,1,2,0")));
+  const ConvolutionParameter& p = LayerOfType(imported, "Convolution").convolution_param();
+  EXPECT_EQ(p.pad_t(), 0U);
+  EXPECT_EQ(p.pad_l(), 1U);
+  EXPECT_EQ(p.pad_b(), 2U);
+  EXPECT_EQ(p.pad_r(), 0U);
+  EXPECT_FALSE(p.bias_term());
+}
+
+TEST(OnnxImport, PoolingIsCaffesWhereItsWindowsAreTheSame) {
+  const auto pooled = [](const std::string& attributes) {
+    return LayerOfType(Imported(Node("MaxPool", "x", "y", attributes)), "Pooling").pooling_param();
+  };
+  // 9 and 7 pixels: windows of 3 by 2 fill them, so that rounding up is rounding down.
+  EXPECT_FALSE(pooled(List("kernel_shape", "3,3") + List("strides", "2,2")).has_round_mode());
+  EXPECT_EQ(pooled(List("kernel_shape", "2,2") + List("strides", "2,2")).round_mode(), PoolingParameter::FLOOR);
+  // The exporter's spelling of Caffe's last windows: a pad behind.
+  const PoolingParameter up = pooled(List("kernel_shape", "2,2") + List("strides", "2,2") + List("pads", "0,0,1,1"));
+  EXPECT_FALSE(up.has_round_mode());
+  EXPECT_EQ(up.pad_size(), 0);
+}
+
+TEST(OnnxImport, StepsOfAnActivationAreOneLayer) {
+  const std::string one = "initializer { name: 'one' data_type: 1 float_data: 1 }\n";
+  const std::string half = "initializer { name: 'half' data_type: 1 float_data: 0.5 }\n";
+  const std::string root = "initializer { name: 'root' data_type: 1 float_data: 1.4142135 }\n";
+  EXPECT_THAT(TypesIn(Imported(Node("Sigmoid", "x", "s") + Node("Mul", "x s", "y"))), ElementsAre("Swish"));
+  EXPECT_THAT(TypesIn(Imported(one + half + root + Node("Div", "x root", "a") + Node("Erf", "a", "b") +
+                               Node("Add", "b one", "c") + Node("Mul", "x c", "d") + Node("Mul", "d half", "y"))),
+              ElementsAre("GELU"));
+  // The sigmoid is an output, too: it stays.
+  EXPECT_THAT(TypesIn(Imported(Node("Sigmoid", "x", "s") + Node("Mul", "x s", "y"), kImage, "y s")),
+              ElementsAre("Sigmoid", "Eltwise"));
+}
+
+TEST(OnnxImport, NumbersAndChannelsAreFieldsAndBlobs) {
+  const std::string two = "initializer { name: 'two' data_type: 1 float_data: 2 }\n";
+  EXPECT_EQ(LayerOfType(Imported(two + Node("Mul", "x two", "y")), "Power").power_param().scale(), 2);
+  EXPECT_EQ(LayerOfType(Imported(two + Node("Pow", "x two", "y")), "Power").power_param().power(), 2);
+  EXPECT_EQ(LayerOfType(Imported(two + Node("Div", "x two", "y")), "Formula").formula_param().formula(), "x0/2");
+  const ImportedNet scaled = Imported(Ones("c", {4, 1, 1}) + Node("Mul", "x c", "y"));
+  EXPECT_EQ(LayerOfType(scaled, "Scale").scale_param().axis(), 1);
+  EXPECT_EQ(scaled.weights.at(0).shape, (Shape{4}));
+  EXPECT_THAT(TypesIn(Imported(Ones("c", {4, 1, 7}) + Node("Add", "x c", "y"))), ElementsAre("Parameter", "Add"));
+}
+
+TEST(OnnxImport, AShapeThatIsComputedFollowsTheImages) {
+  const ImportedNet imported = Imported(
+      Whole("zero", {0}) + Whole("rest", {2, -1}) + Node("Shape", "x", "s") + Node("Gather", "s zero", "n") +
+      Node("Concat", "n rest", "to", "attribute { name: 'axis' type: INT i: 0 }") + Node("Reshape", "x to", "y"));
+  const BlobShape& shape = LayerOfType(imported, "Reshape").reshape_param().shape();
+  EXPECT_THAT(shape.dim(), ElementsAre(0, 2, 126));
+}
+
+TEST(OnnxImport, ImagesThatAreJoinedLeaveOneDimensionOpen) {
+  const ImportedNet imported = Imported(Whole("to", {-1, 7}) + Node("Reshape", "x to", "y"));
+  EXPECT_THAT(LayerOfType(imported, "Reshape").reshape_param().shape().dim(), ElementsAre(-1, 7));
+}
+
+TEST(OnnxImport, PartsThatNobodyReadsAreSilenced) {
+  const ImportedNet imported = Imported(Whole("b", {1}) + Whole("e", {3}) + Whole("a", {1}) +
+                                        Node("Slice", "x b e a", "s") + Node("Relu", "s", "y"));
+  EXPECT_THAT(TypesIn(imported), ElementsAre("Slice", "ReLU", "Silence"));
+  EXPECT_THAT(LayerOfType(imported, "Slice").slice_param().slice_point(), ElementsAre(1U, 3U));
+}
+
+TEST(OnnxImport, AllThatHasNoFormIsToldAtOnceWithItsNodes) {
+  const std::string text = ErrorOf(
+      Bytes(Node("TopK", "x", "a") + Node("NonZero", "a", "b") + Node("Relu", "b", "c") + Node("Loop", "c", "y")));
+  EXPECT_THAT(text, HasSubstr("op TopK has no form in layers here: node \"TopK_node\""));
+  EXPECT_THAT(text, HasSubstr("op NonZero has no form in layers here: node \"NonZero_node\""));
+  EXPECT_THAT(text, HasSubstr("op Loop has no form in layers here: node \"Loop_node\""));
+}
+
+TEST(OnnxImport, NodesInAnyOrderAndNodesWithoutUse) {
+  const ImportedNet imported =
+      Imported(Node("Relu", "a", "y") + Node("Abs", "x", "a") + Node("NonMaxSuppression", "x", "unused"));
+  EXPECT_THAT(TypesIn(imported), ElementsAre("AbsVal", "ReLU"));
+}
+
+TEST(OnnxImport, AnOutputThatIsAnInputHasALayerOfItsOwn) {
+  const ImportedNet imported = Imported(Node("Identity", "x", "y"));
+  EXPECT_THAT(TypesIn(imported), ElementsAre("Split"));
+  EXPECT_THAT(imported.outputs, ElementsAre("y"));
+}
+
+TEST(OnnxImport, CirclesAndStrangersAreNamed) {
+  EXPECT_THAT(ErrorOf(Bytes(Node("Add", "x b", "a") + Node("Relu", "a", "b") + Node("Abs", "b", "y"))),
+              HasSubstr("circle"));
+  EXPECT_THAT(ErrorOf(Bytes(Node("Add", "x w", "y") + Ones("ww", {4, 1, 1}))),
+              HasSubstr("reads \"w\", which nothing makes; did you mean \"ww\""));
+}
+
+TEST(OnnxImport, ShapesMayBeGivenInPlaceOfTheFiles) {
+  const std::string bytes = Bytes(Node("Relu", "x", "y"), "dim { dim_param: 'N' } dim { dim_param: 'width' }");
+  EXPECT_THAT(ErrorOf(bytes), HasSubstr("leaves dimension 1 (width) open"));
+  const ImportedNet imported = ImportOnnx(FileOf(bytes), {.shapes = {{"x", {2, 5}}}});
+  EXPECT_FALSE(imported.is_batch_open);
+  EXPECT_THAT(imported.net.layer(0).input_param().shape(0).dim(), ElementsAre(2, 5));
+  EXPECT_THROW(ImportOnnx(FileOf(bytes), {.shapes = {{"z", {2, 5}}}}), Error);
+}
+
+TEST(OnnxImport, AFileIsKnownByItsContent) {
+  const std::string bytes = Bytes(Node("Relu", "x", "y"));
+  EXPECT_EQ(RecognizeContent(bytes), Content::kOnnx);
+  EXPECT_THAT(std::string(Describe(Content::kOnnx)), HasSubstr("moka import"));
+  // A solver's state: an iteration, a file's name, blobs.
+  EXPECT_EQ(RecognizeContent(std::string("\x08\x05\x12\x03net\x1a\x02\x0a\x00", 13)), Content::kSolverState);
+}
+
+TEST(OnnxShapeRules, SlicesAreThoseOfNumpy) {
+  const auto slice = [](int64_t begin, int64_t end, int64_t step) {
+    const SliceAxis s = SlicesOf({10}, {begin}, {end}, {0}, {step}).at(0);
+    return Ints{s.begin, s.count};
+  };
+  EXPECT_EQ(slice(2, 7, 1), (Ints{2, 5}));
+  EXPECT_EQ(slice(-3, INT64_MAX, 1), (Ints{7, 3}));
+  EXPECT_EQ(slice(1, 10, 4), (Ints{1, 3}));
+  EXPECT_EQ(slice(-1, INT64_MIN + 1, -1), (Ints{9, 10}));
+  EXPECT_EQ(slice(8, 2, -3), (Ints{8, 2}));
+  EXPECT_EQ(slice(5, 5, 1)[1], 0);
+  EXPECT_THROW(slice(0, 5, 0), Error);
+  EXPECT_EQ(ReshapedDims({2, 3, 4}, {0, -1}, false), (Ints{2, 12}));
+  EXPECT_THROW(ReshapedDims({2, 3, 4}, {5, -1}, false), Error);
+  EXPECT_EQ(SplitSizes(7, std::nullopt, 3), (Ints{3, 3, 1}));
+}
+
+TEST(OnnxTensors, ValuesBesideTheFileStayBesideIt) {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / StrCat("moka_onnx_import_", getpid());
+  std::filesystem::create_directories(folder);
+  WriteFileAtomically(folder / "w.bin", std::string(8, '\0'));
+  const auto read = [&](const std::string& location, const std::string& more) {
+    onnx::TensorProto tensor;
+    google::protobuf::TextFormat::ParseFromString(
+        StrCat("data_type: 1 dims: 2 data_location: EXTERNAL external_data { key: 'location' value: '", location,
+               "' } ", more),
+        &tensor);
+    try {
+      return StrCat("read ", OnnxTensorReader("m", folder).Read(tensor, "w").floats.size());
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_EQ(read("w.bin", ""), "read 2");
+  EXPECT_THAT(read("../w.bin", ""), HasSubstr("leads out"));
+  EXPECT_THAT(read("/etc/passwd", ""), HasSubstr("only files beside the model"));
+  EXPECT_THAT(read("other.bin", ""), HasSubstr("not beside the model"));
+  EXPECT_THAT(read("w.bin", "external_data { key: 'offset' value: '4' }"), HasSubstr("the file has 8"));
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace moka

@@ -1,0 +1,217 @@
+// moka new as a person uses it: a folder of made-up pictures becomes a model that trains, is tested and looks at a
+// picture without a word changed; and what it cannot take is refused with what was seen.
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "proto/nets/model_card.h"
+#include "proto/nets/solver_file.h"
+#include "tests/tools/cli_fixture.h"
+#include "tests/tools/new/made_sets.h"
+
+namespace moka {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class NewCliTest : public CliTest {
+ protected:
+  // Trains the model for 20 iterations, tests it and shows it a picture. Returns the last.
+  static Outcome TrainAndTry(const std::string& model, const std::string& picture, const std::string& more = {}) {
+    const Outcome trained =
+        Moka(StrCat("train ", model, " max_iter=20 test_interval=10 snapshot=20 display=10 warmup_iter=5 ", more));
+    EXPECT_EQ(trained.code, 0) << trained.err;
+    EXPECT_THAT(trained.err, HasSubstr("moka test runs/" + model + "-0001"));
+    EXPECT_THAT(trained.err, HasSubstr("moka infer runs/" + model + "-0001 PICTURE"));
+    const Outcome tested = Moka("test runs/latest");
+    EXPECT_EQ(tested.code, 0) << tested.err;
+    EXPECT_THAT(tested.err, HasSubstr("moka infer runs/latest PICTURE"));
+    return Moka(StrCat("infer runs/latest ", picture, " --json"));
+  }
+  static std::string Text(const std::string& file) { return ReadFile(folder_ / file); }
+};
+
+TEST_F(NewCliTest, FoldersOfClassesBecomeAClassifier) {
+  MakeClassFolders(folder_ / "photos", 3, 40);
+  const Outcome made = Moka("new classify photos --out colours --parts train=0.75,val=0.25");
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("3 classes: blue 40, green 40, red 40\n"));
+  EXPECT_THAT(made.out, HasSubstr("next: moka train colours\n"));
+  for (const char* file : {"train_val.prototxt", "solver.prototxt", "deploy.prototxt", "model.prototxt", "README.md"}) {
+    EXPECT_TRUE(fs::exists(folder_ / "colours" / file)) << file;
+  }
+  EXPECT_EQ(Text("colours/labels.txt"), "blue\ngreen\nred\n");
+  EXPECT_FALSE(fs::exists(folder_ / "colours.partial"));
+  const Json train = Json::parse(Moka("data inspect colours/data/train --json").out);
+  const Json val = Json::parse(Moka("data inspect colours/data/val --json").out);
+  const auto trained = train.at("records").get<int64_t>();
+  const auto tested = val.at("records").get<int64_t>();
+  EXPECT_EQ(trained + tested, 120);
+  // The numbers of the solver are those of these pictures.
+  const SolverParameter solver = ReadSolver(folder_ / "colours/solver.prototxt");
+  const int64_t batch = std::clamp<int64_t>(trained / 4, 4, 32);
+  EXPECT_EQ(solver.max_iter(), 500 * trained / batch);
+  EXPECT_EQ(solver.test_iter(0), 1);
+  EXPECT_EQ(solver.warmup_iter(), solver.max_iter() / 12);
+  const std::string net = Text("colours/train_val.prototxt");
+  EXPECT_THAT(net, HasSubstr(StrCat("batch_size: ", batch, " backend: LMDB shuffle: true")));
+  EXPECT_THAT(net, HasSubstr(StrCat("batch_size: ", tested, " backend")));
+  EXPECT_THAT(net, HasSubstr("num_output: 3 "));
+  EXPECT_THAT(net, HasSubstr("crop_size: 64 mirror: true"));  // 80 pixels: tested whole, trained on 6/7 of it
+  EXPECT_THAT(net, HasSubstr("resize_short: 80 crop_size: 80"));
+  for (const char* file : {"train_val", "deploy"}) {
+    const Outcome checked = Moka(StrCat("model check colours/", file, ".prototxt"));
+    EXPECT_EQ(checked.code, 0) << checked.out << checked.err;
+  }
+  const Outcome seen = TrainAndTry("colours", "photos/red/7.png", "base_lr=0.02");
+  ASSERT_EQ(seen.code, 0) << seen.err;
+  EXPECT_THAT(seen.out, HasSubstr("red"));
+}
+
+TEST_F(NewCliTest, PartsOfTheSourceAreTaken) {
+  MakeClassFolders(folder_ / "parted/train", 2, 12);
+  MakeClassFolders(folder_ / "parted/valid", 2, 5, 12);
+  MakeClassFolders(folder_ / "parted/test", 2, 4, 17);
+  fs::copy_file(folder_ / "parted/train/blue/3.png", folder_ / "parted/valid/blue/copy.png");
+  const Outcome refused = Moka("new classify parted --out parts --parts train=0.5,val=0.5");
+  EXPECT_EQ(refused.code, 64);
+  EXPECT_THAT(refused.err, HasSubstr("--parts has no use here"));
+  const Outcome made = Moka("new classify parted --out parts --size small");
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.out,
+              HasSubstr("parts: train 24 pictures, val 11 pictures, test 8 pictures (as the source has them)"));
+  EXPECT_THAT(made.err, HasSubstr("1 pictures of val are in train too"));
+  ASSERT_EQ(Moka("train parts max_iter=2 test_interval=2 display=1 warmup_iter=1").code, 0);
+  const Json held_out = Json::parse(Moka("test runs/latest --stage test --json").out);
+  EXPECT_EQ(held_out.at("batch"), 8);
+  const Json val = Json::parse(Moka("test runs/latest --json").out);
+  EXPECT_EQ(val.at("batch"), 11);
+}
+
+// The first net's classes are two, the second's three: all layers but the classifier keep their weights, learn at a
+// tenth of the rate, and wait while the new classifier learns alone.
+TEST_F(NewCliTest, ARunIsFineTuned) {
+  MakeClassFolders(folder_ / "two", 2, 12);
+  MakeClassFolders(folder_ / "three", 3, 12, 20);
+  ASSERT_EQ(Moka("new classify two --out first --size small").code, 0);
+  ASSERT_EQ(Moka("train first max_iter=4 test_interval=4 snapshot=4 display=2 warmup_iter=1").code, 0);
+  const Outcome made = Moka("new classify three --out second --from runs/first-0001");
+  ASSERT_EQ(made.code, 0) << made.err;
+  const std::string net = Text("second/train_val.prototxt");
+  EXPECT_THAT(net, HasSubstr("name: \"fc_second\""));
+  EXPECT_THAT(net, HasSubstr("lr_mult: 0.1"));
+  EXPECT_THAT(Text("second/solver.prototxt"), HasSubstr("first_solver: \"solver_head.prototxt\""));
+  EXPECT_EQ(ReadFile(folder_ / "second/start.safetensors"),
+            ReadFile(folder_ / "runs/first-0001/checkpoints/iter_0000004.safetensors"));
+  const Outcome trained = Moka("train second max_iter=4 test_interval=4 snapshot=4 display=2 warmup_iter=1");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_TRUE(fs::exists(folder_ / "runs/second_head-0001"));
+  EXPECT_THAT(trained.err, Not(HasSubstr("old spelling")));
+  const Outcome seen = Moka("infer runs/second-0001 three/red/21.png --json");
+  EXPECT_EQ(seen.code, 0) << seen.err;
+  const Outcome none = Moka("new classify three --out third --from fisrt-0001");
+  EXPECT_EQ(none.code, 66);
+  EXPECT_THAT(none.err, HasSubstr("first-0001"));
+  const Outcome boxes = Moka("new detect three --out third --from runs/first-0001");
+  EXPECT_EQ(boxes.code, 64);
+  EXPECT_THAT(boxes.err, HasSubstr("--from has no use here"));
+}
+
+TEST_F(NewCliTest, BoxesBecomeADetector) {
+  MakeObjects(folder_ / "objects", 45);
+  const Outcome made = Moka("new detect objects --out boxes --size small");
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("3 classes, boxes: blue 15, green 15, red 15\n"));
+  const std::string net = Text("boxes/train_val.prototxt");
+  EXPECT_THAT(net, HasSubstr("crop_h: 64 crop_w: 96"));
+  EXPECT_THAT(net, HasSubstr("set: \"classes=4\""));
+  // 12x8 + 6x4 + 3x2 + 2x1 cells of 8 boxes.
+  EXPECT_THAT(net, HasSubstr("dim: 1024 dim: -1"));
+  EXPECT_EQ(Text("boxes/labels.txt"), "none\nblue\ngreen\nred\n");
+  const Outcome seen = TrainAndTry("boxes", "objects/images/1.png", "base_lr=0.01");
+  ASSERT_EQ(seen.code, 0) << seen.err;
+  EXPECT_TRUE(Json::accept(seen.out)) << seen.out;
+}
+
+TEST_F(NewCliTest, MasksBecomeASegmenter) {
+  MakeObjects(folder_ / "masked", 30);
+  fs::remove(folder_ / "masked/classes.txt");
+  fs::remove_all(folder_ / "masked/labels");
+  const Outcome made = Moka("new segment masked --out pixels --size small");
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("2 classes of pixels: background, object\n"));
+  EXPECT_EQ(Text("pixels/labels.txt"), "background\nobject\n");
+  EXPECT_FALSE(fs::exists(folder_ / "pixels/names.txt"));
+  EXPECT_THAT(Text("pixels/train_val.prototxt"), HasSubstr("crop_w: 96 crop_h: 64"));
+  const Outcome seen = TrainAndTry("pixels", "masked/images/1.png");
+  ASSERT_EQ(seen.code, 0) << seen.err;
+  EXPECT_THAT(seen.out, HasSubstr("object"));
+}
+
+TEST_F(NewCliTest, TooLittleIsRefused) {
+  MakeClassFolders(folder_ / "few", 2, 12);
+  MakeClassFolders(folder_ / "few", 3, 1, 50);
+  const Outcome one = Moka("new classify few --out few_model");
+  EXPECT_EQ(one.code, 65);
+  EXPECT_THAT(one.err, HasSubstr("classes with too few pictures: \"red\" has 1; each needs 5 or more"));
+  EXPECT_FALSE(fs::exists(folder_ / "few_model"));
+  EXPECT_FALSE(fs::exists(folder_ / "few_model.partial"));
+  MakeClassFolders(folder_ / "alone", 1, 12);
+  const Outcome alone = Moka("new classify alone --out alone_model");
+  EXPECT_EQ(alone.code, 65);
+  EXPECT_THAT(alone.err, HasSubstr("all pictures are of one class, \"blue\""));
+}
+
+TEST_F(NewCliTest, BadPicturesAreNamedOrLeftOut) {
+  MakeClassFolders(folder_ / "damaged", 2, 12);
+  PlaceFile(folder_ / "damaged/blue/broken.png", ReadFile(folder_ / "damaged/blue/1.png").substr(0, 300));
+  PlaceFile(folder_ / "damaged/green/empty.jpg", "");
+  const Outcome refused = Moka("new classify damaged --out mended --size small");
+  EXPECT_EQ(refused.code, 65);
+  EXPECT_THAT(refused.err, HasSubstr("2 pictures are bad"));
+  EXPECT_THAT(refused.err, HasSubstr("broken.png"));
+  EXPECT_THAT(refused.err, HasSubstr("empty.jpg"));
+  EXPECT_FALSE(fs::exists(folder_ / "mended"));
+  const Outcome made = Moka("new classify damaged --out mended --size small --skip-bad");
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.err, HasSubstr("broken.png"));
+  const auto records = [](const char* part) {
+    return Json::parse(Moka(StrCat("data inspect mended/data/", part, " --json")).out).at("records").get<int64_t>();
+  };
+  EXPECT_EQ(records("train") + records("val"), 24);
+}
+
+TEST_F(NewCliTest, WrongWordsAndPlacesAreRefused) {
+  MakeClassFolders(folder_ / "plain", 2, 12);
+  fs::create_directories(folder_ / "there");
+  fs::create_directories(folder_ / "other.partial");
+  fs::create_directories(folder_ / "flat");
+  fs::copy_file(folder_ / "plain/blue/1.png", folder_ / "flat/1.png");
+  const std::vector<std::tuple<const char*, int, const char*>> lines = {
+      {"new clasify plain --out a", 64, "did you mean \"classify\"?"},
+      {"new paint plain --out a", 64, "the tasks are classify, detect, segment"},
+      {"new classify plain", 64, "--out is missing"},
+      {"new classify", 64, "the source"},
+      {"new classify plain --out a --size huge", 64, "--size wants small, medium or large, found \"huge\""},
+      {"new classify plain --out a --parts train=0.9", 64, "--parts wants train=SHARE,val=SHARE"},
+      {"new classify plain --out \"$(printf 'a\\nb')\"", 64, "a control character"},
+      {"new classify plain --out there", 73, "there exists already"},
+      {"new classify plain --out other", 73, "other.partial is in the way"},
+      {"new classify nowhere --out a", 66, "nowhere does not exist"},
+      {"new classify flat --out a", 65, "expected FOLDER/CLASS/IMAGE"},
+      {"new detect plain --out a", 65, "it holds blue/, green/"},
+      {"new detect nowhere --out a", 66, "nowhere does not exist"},
+      {"new segment plain --out a", 65, "expected images and masks"},
+  };
+  for (const auto& [line, code, text] : lines) {
+    const Outcome outcome = Moka(line);
+    EXPECT_EQ(outcome.code, code) << line << "\n" << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(text)) << line;
+    EXPECT_FALSE(fs::exists(folder_ / "a")) << line;
+    EXPECT_FALSE(fs::exists(folder_ / "a.partial")) << line;
+  }
+}
+
+}  // namespace
+}  // namespace moka

@@ -1,0 +1,24 @@
+// An imported net as a folder that the verbs take: deploy.prototxt, weights.safetensors, model.prototxt, and labels.txt
+// where the file names its classes.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tools/exchange/import/onnx_import.h"
+
+namespace moka {
+
+// Refuses a folder that holds something already. Errors: kCantCreate.
+void CheckImportFolder(const std::filesystem::path& folder);
+
+// Writes the folder whole or not at all; returns its files. `metadata` is the file's, of which what `moka export`
+// writes is read: labels, preprocessing, title. Errors: kCantCreate, kIo; kBadData for metadata of these names that are
+// not as they should be.
+std::vector<std::filesystem::path> WriteImported(const std::filesystem::path& folder, const ImportedNet& imported,
+                                                 const std::map<std::string, std::string>& metadata,
+                                                 const std::string& source);
+
+}  // namespace moka

@@ -1,0 +1,84 @@
+// Layers are called after the weights that they take ("layer1.0.conv1.weight"), as people know them, else after their
+// node or its output.
+#include "tools/exchange/import/onnx_import_op.h"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "tools/exchange/import/fold.h"
+
+namespace moka {
+namespace {
+
+// "layer1.conv" of "layer1.conv.weight", "conv1" of "conv1/0"; empty for any other name.
+std::string OwnerOf(const std::string& weight) {
+  for (const std::string_view end : {".weight", ".bias", "/0"}) {
+    if (weight.ends_with(end) && weight.size() > end.size()) return weight.substr(0, weight.size() - end.size());
+  }
+  return {};
+}
+
+}  // namespace
+
+const OnnxImportOp* FindImportOp(std::string_view type) {
+  static const std::map<std::string, OnnxImportOp, std::less<>> rows = [] {
+    std::map<std::string, OnnxImportOp, std::less<>> by_type;
+    for (const OnnxImportOp& row : OnnxImportRows()) {
+      for (const std::string& one : row.types) by_type.emplace(one, row);
+    }
+    return by_type;
+  }();
+  const auto found = rows.find(type);
+  return found == rows.end() ? nullptr : &found->second;
+}
+
+const ImportValue& ImportNode::x(int i) const {
+  if (!Has(i)) Refuse(StrCat("it has no input ", i));
+  return values_.at(node_.input(i));
+}
+
+OnnxConstant ImportNode::Constant(int i) const {
+  const ImportValue& value = x(i);
+  if (value.constant == nullptr || value.constant->dims == value.dims) return value.constant;
+  FoldBudget budget(CountOf(value.dims));
+  return std::make_shared<OnnxTensor>(
+      Taken(*value.constant, value.dims, StepsIn(value.constant->dims, value.dims.size()), 0, budget));
+}
+
+std::string ImportNode::In(int i) {
+  const ImportValue& value = x(i);
+  if (value.constant == nullptr) return value.blob;
+  return net_.AddConstant(Constant(i), node_.input(i));
+}
+
+std::string ImportNode::LayerName() const {
+  for (int i = 1; i < node_.input_size(); ++i) {
+    const std::string owner = OwnerOf(node_.input(i));
+    if (!owner.empty()) return PlainName(owner);
+  }
+  return PlainName(!node_.name().empty() ? node_.name() : node_.output(0));
+}
+
+std::string ImportNode::Add(const LayerParameter& layer, const std::vector<std::string>& bottoms,
+                            std::vector<LayerBlob> blobs) {
+  const std::string name = StrCat(LayerName(), "/", AsciiLower(layer.type()));
+  return net_.Add(layer, name, bottoms, {name}, std::move(blobs)).front();
+}
+
+void ImportNode::Give(const LayerParameter& layer, const std::vector<std::string>& bottoms,
+                      std::vector<LayerBlob> blobs, int count) {
+  std::vector<std::string> tops;
+  for (int i = 0; i < count; ++i) tops.push_back(PlainName(node_.output(i)));
+  const std::vector<std::string> made = net_.Add(layer, LayerName(), bottoms, tops, std::move(blobs));
+  for (int i = 0; i < count; ++i) {
+    const std::string& blob = made[static_cast<size_t>(i)];
+    GiveValue(i, {.blob = blob, .dims = net_.DimsOf(blob)});
+  }
+}
+
+void ImportNode::Refuse(const std::string& why) const { throw Error(ErrorKind::kConfig, why); }
+
+}  // namespace moka

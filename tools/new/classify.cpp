@@ -1,0 +1,349 @@
+// moka new classify: class folders of pictures to a small residual net, by the recipe of models/clothing_resnet.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+#include "data/files/file_tree.h"
+#include "data/records/class_names.h"
+#include "tools/new/fine_tune.h"
+#include "tools/new/recipe.h"
+#include "tools/new/templates.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kFewestOfClass = 5;
+constexpr int64_t kBatch = 32;
+constexpr int64_t kSmallSide = 64;  // pixels: below, a net has no stride to spare
+
+// Whether a folder holds class folders, and no pictures of its own: a class that happens to be called "train" does.
+bool HoldsClasses(const fs::path& folder) {
+  bool has_folder = false;
+  std::error_code ignored;
+  for (const fs::path& entry : SortedEntries(folder)) {
+    if (fs::is_directory(entry, ignored))
+      has_folder = true;
+    else if (IsImageName(entry.filename().string()))
+      return false;
+  }
+  return has_folder;
+}
+
+std::vector<PartSource> FindClassFolders(const std::string& source, const fs::path& /*folder*/) {
+  std::vector<PartSource> parts = PartFolders(source, HoldsClasses);
+  if (parts.empty()) parts.push_back({"train", source});
+  return parts;
+}
+
+fs::path NumberFolders(const PictureFacts& first, const fs::path& folder, std::vector<PartSource>& /*sources*/) {
+  if (first.report().labels.empty()) return {};
+  const fs::path file = folder / "labels.txt";
+  PlaceFile(file, Join(first.report().labels, "\n") + "\n");
+  return file;
+}
+
+// The names of the classes, of which a source of numbers alone has none.
+std::vector<std::string> ClassNames(const NewData& data) {
+  std::vector<std::string> names = data.train().facts->report().labels;
+  const std::map<int64_t, int64_t> labels = data.train().facts->labels();
+  if (labels.empty()) {
+    throw Error(ErrorKind::kBadData, {}, StrCat(Printable(data.train().source), ": its pictures have no classes"),
+                "expected FOLDER/CLASS/PICTURE, a list of lines \"path label\", or another source with a label");
+  }
+  if (labels.begin()->first < 0) {
+    throw Error(ErrorKind::kBadData,
+                StrCat(Printable(data.train().source), ": class ", labels.begin()->first, " is below 0"));
+  }
+  for (int64_t label = std::ssize(names); label <= labels.rbegin()->first; ++label) names.push_back(StrCat(label));
+  return names;
+}
+
+void RefuseFewPictures(const NewData& data, const std::vector<std::string>& names) {
+  if (names.size() < 2) {
+    throw Error(
+        ErrorKind::kBadData, {},
+        StrCat(Printable(data.train().source), ": all pictures are of one class, \"", Printable(names.at(0)), "\""),
+        "a net tells two classes or more apart");
+  }
+  const std::map<int64_t, int64_t> all = data.train().facts->labels();
+  const std::map<int64_t, int64_t> trained = data.train().Labels();
+  std::vector<std::string> few;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const auto label = static_cast<int64_t>(i);
+    const int64_t count = all.contains(label) ? all.at(label) : 0;
+    if (count < kFewestOfClass || !trained.contains(label)) {
+      few.push_back(StrCat("\"", Printable(names[i]), "\" has ", count));
+    }
+  }
+  if (few.empty()) return;
+  throw Error(ErrorKind::kBadData, {},
+              StrCat("classes with too few pictures: ", Join(few, ", "), "; each needs ", kFewestOfClass, " or more"),
+              "add pictures, or move the folder away");
+}
+
+struct Sides {
+  int64_t median = 0;  // of the pictures' shorter sides
+  int64_t train = 0;   // pixels of a training's crop
+  int64_t test = 0;
+  bool is_small = false;
+  bool is_one_size = false;  // all pictures are squares of `train`
+  int64_t stored = 0;        // the longer side in the database, at most
+};
+
+Sides SidesOf(const NewPart& train, const std::string& size) {
+  std::vector<double> shorts;
+  for (const int64_t i : train.pictures) {
+    shorts.push_back(static_cast<double>(std::min(train.row(i).width, train.row(i).height)));
+  }
+  Sides sides;
+  sides.median = static_cast<int64_t>(Quantile(shorts, 0.5));
+  sides.is_small = sides.median < kSmallSide;
+  if (sides.is_small) {
+    sides.train = sides.test = std::clamp<int64_t>((sides.median + 2) / 4 * 4, 16, kSmallSide);
+    sides.stored = std::max<int64_t>(sides.train, 2 * sides.train);
+    sides.is_one_size = std::ranges::all_of(train.pictures, [&](int64_t i) {
+      return train.row(i).width == sides.train && train.row(i).height == sides.train;
+    });
+    return sides;
+  }
+  constexpr int64_t kStep = 16;
+  const int64_t wanted = size == "small" ? 80 : size == "large" ? 144 : 112;
+  sides.test = std::clamp<int64_t>(sides.median / kStep * kStep, kSmallSide, wanted);
+  sides.train = sides.test * 6 / 7 / kStep * kStep;
+  sides.stored = 2 * sides.train;
+  return sides;
+}
+
+std::string TrainCutOf(const Sides& sides, bool is_mirrored) {
+  const std::string mirror = is_mirrored ? " mirror: true" : "";
+  if (sides.is_one_size) return StrCat("pad: ", sides.train / 8, " crop_size: ", sides.train, mirror);
+  return StrCat("rand_resized_crop { scale_min: ", sides.is_small ? "0.5" : "0.25", " } crop_size: ", sides.train,
+                mirror);
+}
+
+void AddSides(const Sides& sides, bool is_mirrored, bool is_mixed, Values& values) {
+  const std::string force = is_mixed ? " force_color: true" : "";
+  const std::string resized = sides.is_one_size ? "" : StrCat("resize_short: ", sides.test, " ");
+  const std::string colors = StrCat("\n    ", values.at("mean"), "\n    ", values.at("std"));
+  const std::string jitter = values.at("depth") == "3" ? "color { brightness: 0.2 contrast: 0.2 saturation: 0.2 }"
+                                                       : "color { brightness: 0.2 contrast: 0.2 }";
+  values["train_transform"] = StrCat(TrainCutOf(sides, is_mirrored), force, colors, "\n    augment { ", jitter, " }");
+  values["test_transform"] = StrCat(resized, "crop_size: ", sides.test, force, colors);
+  values["test_side"] = StrCat(sides.test);
+  values["max_side"] = StrCat(sides.stored);
+  values["test_why"] = sides.train == sides.test
+                           ? "A test sees whole pictures, or their middle."
+                           : fmt::format(
+                                 "Tests see {} pixels, trainings {}: things in random crops are shown larger, "
+                                 "which this makes up for.",
+                                 sides.test, sides.train);
+  const std::string median = fmt::format("half of the pictures have a shorter side of {} pixels or less", sides.median);
+  values["size_words"] =
+      sides.is_small
+          ? fmt::format("{0}x{0} pixels: {1}, so the first convolution keeps their size.", sides.train, median)
+          : fmt::format(
+                "Trained on crops of {} pixels, tested on {} (7/6 of it; Touvron et al. 2019): {}, and `--size` "
+                "allows no more. Databases keep {} pixels of the longer side, twice the crop.",
+                sides.train, sides.test, median, sides.stored);
+  const std::string cut =
+      sides.is_one_size ? fmt::format("A shift of up to {} pixels", sides.train / 8)
+                        : fmt::format("A rectangle of {} to 100 % of the picture is cut out", sides.is_small ? 50 : 25);
+  values["augment_words"] =
+      cut + "; brightness, contrast and, of coloured pictures, saturation change by up to a fifth" +
+      (is_mirrored ? "; half of all pictures are mirrored: where left and right matter (letters, arrows), "
+                     "remove `mirror: true`."
+                   : ". Small grey pictures are mostly letters, figures or marks, so nothing is mirrored; "
+                     "`mirror: true` does it.");
+}
+
+// Rows of a table of the classes and how often each is in the parts.
+std::string ClassRows(const NewData& data, const std::vector<std::string>& names) {
+  std::string rows;
+  for (size_t i = 0; i < names.size(); ++i) {
+    rows += StrCat("| ", Printable(names[i]), " |");
+    for (const NewPart& part : data.parts) {
+      const std::map<int64_t, int64_t> counts = part.Labels();
+      const auto found = counts.find(static_cast<int64_t>(i));
+      rows += StrCat(" ", found == counts.end() ? 0 : found->second, " |");
+    }
+    rows += "\n";
+  }
+  return rows;
+}
+
+// The sections between the data and the losses.
+std::vector<std::string> NetSections(const Sides& sides, const std::optional<StartNet>& start) {
+  if (start) return {"started"};
+  return {sides.is_small ? "small_pictures" : "photographs", "body"};
+}
+
+std::string TrainNet(const Values& values, const NewData& data, const std::vector<std::string>& net) {
+  std::vector<std::string> sections = {"head", "blocks", "data"};
+  if (net.front() == "started") std::erase(sections, "blocks");
+  if (data.parts.size() > 2) sections.emplace_back("held_out");
+  sections.insert(sections.end(), net.begin(), net.end());
+  sections.emplace_back("losses");
+  return Filled(SectionsOf(ClassifyTemplate(), sections), values);
+}
+
+Values WithWidth(Values values, int64_t width) {
+  for (const int64_t stage : {1, 2, 3, 4}) values[StrCat("w", stage)] = StrCat(width << (stage - 1));
+  if (values.at("layers").empty()) {
+    values["net_words"] = fmt::format(
+        "A residual net: a 3x3 convolution, four stages of one basic block ({} to {} channels), the mean over all\n"
+        "# places, a product.",
+        width, width * 8);
+  }
+  return values;
+}
+
+// Widths of the first stage that are tried. Wide nets learn few pictures by heart.
+std::vector<int64_t> WidthsFor(int64_t pictures, const std::string& size) {
+  constexpr int64_t kFew = 200;
+  constexpr int64_t kMany = 5000;
+  if (size == "small" || pictures < kFew) return {24, 16};
+  if (pictures < kMany) return {32, 24, 16};
+  return {64, 48, 32, 24, 16};
+}
+
+// The values that differ between a training from nothing and one from another net's weights.
+void AddScratch(Values& values) {
+  values["input"] = "data";
+  values["scores"] = "fc";
+  values["layers"] = "";
+  values["start"] = "";
+  values["base_lr"] = "0.05";
+  values["first_lr"] = "0.01";
+  values["rate_words"] = "that of models/clothing_resnet, found for batches of 32";
+  values["decay"] = "0.002";
+  values["decay_words"] = "strong, since few pictures are learned from for many epochs";
+  values["color_words"] = StrCat("Mean and deviation (", values.at("channels"), ", 0 to 255) are those of the ",
+                                 values.at("train"), " pictures of the training.");
+}
+
+void AddStart(const StartNet& start, bool has_gray, bool has_color, Values& values) {
+  // Colours are what the first net had.
+  const std::string force = has_gray && start.channels == 3    ? "\n    force_color: true"
+                            : has_color && start.channels == 1 ? "\n    force_gray: true"
+                                                               : "";
+  const auto forced = [&](const std::string& fields) {
+    return fields.find("force_") == std::string::npos ? fields + force : fields;
+  };
+  values["input"] = start.input;
+  values["scores"] = start.scores;
+  values["layers"] = start.layers;
+  values["classifier"] = start.classifier;
+  values["train_transform"] = forced(start.train_transform);
+  values["test_transform"] = forced(start.test_transform);
+  values["test_side"] = StrCat(start.test_side);
+  values["depth"] = StrCat(start.channels);
+  values["start_file"] = StrCat("start", start.weights.extension().string());
+  values["base_lr"] = "0.02";
+  values["first_lr"] = "0.002";
+  values["rate_words"] = "of the new classifier; all other layers have lr_mult 0.1, a tenth of it";
+  values["decay"] = "0.0005";
+  values["decay_words"] = "little: the weights are good already";
+  values["color_words"] = "Mean and deviation are those that the first net was trained with.";
+  values["net_words"] =
+      StrCat("The net of ", Printable(start.word), " with a classifier of its own, \"", start.classifier, "\".");
+  values["size_words"] =
+      StrCat(start.train_side, " pixels in trainings and ", start.test_side, " in tests, as the first net has them.");
+  values["augment_words"] = "What the first net's training changes, too.";
+}
+
+// Trains the classifier alone first, where pictures are few.
+void AddHead(int64_t pictures, const Choice& choice, NewModel& model, Values& values) {
+  constexpr int64_t kFew = 2000;
+  constexpr int64_t kHeadEpochs = 5;
+  if (pictures >= kFew) {
+    values["start"] = StrCat("weights: ", Quoted(values.at("start_file")), "  # what training starts from\n");
+    return;
+  }
+  values["start"] = "first_solver: \"solver_head.prototxt\"  # trains the classifier alone first: few pictures\n";
+  values["head_epochs"] = StrCat(kHeadEpochs);
+  values["head_iter"] = StrCat(std::max<int64_t>(1, kHeadEpochs * pictures / choice.length.batch));
+  model.files["solver_head.prototxt"] = Filled(SectionOf(ClassifyTemplate(), "head_solver"), values);
+}
+
+Search SearchOf(const NewData& data, const NewOptions& options, bool has_start) {
+  const int64_t pictures = data.train().size();
+  Search search;
+  search.widths = has_start ? std::vector<int64_t>{0} : WidthsFor(pictures, options.budget.name);
+  search.pictures = pictures;
+  search.batch = std::clamp<int64_t>(pictures / 4, 4, kBatch);
+  search.samples = has_start ? 30'000 : 250'000;
+  search.least_epochs = has_start ? 5 : 20;
+  search.most_epochs = has_start ? 60 : 500;
+  return search;
+}
+
+NewModel DeriveClassifier(const NewData& data, const NewOptions& options) {
+  const std::vector<std::string> names = ClassNames(data);
+  RefuseFewPictures(data, names);
+  const NewPart& train = data.train();
+  std::optional<StartNet> start;
+  if (options.from) start = MakeStart(*options.from, options.from_word, options.name, std::ssize(names));
+  Sides sides = SidesOf(train, options.budget.name);
+  if (start) sides.stored = 2 * start->train_side;
+  const ColorFacts colors = train.facts->ColorsOf(train.pictures);
+  const bool is_gray = colors.mean.size() == 1;
+  const bool has_gray = std::ranges::any_of(train.pictures, [&](int64_t i) { return train.row(i).channels == 1; });
+  Search search = SearchOf(data, options, start.has_value());
+  Values values = CommonValues(data, options);
+  AddColors(colors, values);
+  AddSides(sides, !(is_gray && sides.is_small), !is_gray && has_gray, values);
+  AddTestBatches(data, 64, values);
+  AddScratch(values);
+  if (start) AddStart(*start, has_gray, !is_gray, values);
+  values["classes"] = StrCat(names.size());
+  values["class_rows"] = ClassRows(data, names);
+  values["batch"] = StrCat(search.batch);
+  const int64_t side = start ? start->train_side : sides.train;
+  const int64_t channels = start ? start->channels : std::ssize(colors.mean);
+  search.shapes = {{values.at("input"), Shape{search.batch, channels, side, side}}, {"label", Shape{search.batch}}};
+  const std::vector<std::string> net = NetSections(sides, start);
+  search.train_net = [&](int64_t width) { return TrainNet(WithWidth(values, width), data, net); };
+  const Choice choice = Choose(search, options);
+  values = WithWidth(values, choice.width);
+  AddLength(choice, search, values);
+  values["net_choice"] =
+      start ? StrCat("That of ", Printable(start->word)) : StrCat("Width ", choice.width, ", ", choice.remark);
+  values["summary"] =
+      fmt::format("SGD with momentum 0.9, batch {}, decay {}, a line to {} and a cosine to 0 over {} epochs",
+                  search.batch, values.at("decay"), values.at("base_lr"), choice.length.epochs);
+  NewModel model;
+  if (start) AddHead(train.size(), choice, model, values);
+  std::vector<std::string> deploy = {"head", "blocks", "input"};
+  if (start) std::erase(deploy, "blocks");
+  deploy.insert(deploy.end(), net.begin(), net.end());
+  deploy.emplace_back("scores");
+  model.files.merge(ModelFiles(ClassifyTemplate(), deploy, values));
+  model.files["train_val.prototxt"] = TrainNet(values, data, net);
+  model.files["labels.txt"] = Join(names, "\n") + "\n";
+  if (start) model.copies.emplace_back(start->weights, values.at("start_file"));
+  model.storage = PixelStorage(data, sides.stored);
+  model.lines = {fmt::format("{} classes: {}", names.size(), CountsText(names, train.facts->labels())),
+                 PartsText(data)};
+  AddChoiceLines(choice, search, model);
+  return model;
+}
+
+}  // namespace
+
+NewTask ClassifyNewTask() {
+  return {.name = "classify",
+          .source = "FOLDER/CLASS/PICTURE, or FOLDER/train and FOLDER/val of such",
+          .find = FindClassFolders,
+          .number = NumberFolders,
+          .derive = DeriveClassifier,
+          .takes_start = true};
+}
+
+}  // namespace moka

@@ -1,0 +1,190 @@
+// A layer is between data and scores if it is in the test net and needs no label. The classifier is the layer that
+// makes the scores; it gets another name, so that its old weights are not loaded.
+#include "tools/new/fine_tune.h"
+
+#include <algorithm>
+#include <set>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/quiet_scope.h"
+#include "core/text.h"
+#include "layers/net/net.h"
+#include "proto/nets/filter.h"
+#include "proto/nets/net_file.h"
+#include "proto/text/text_format.h"
+#include "tools/nets/checkpoint_source.h"
+#include "tools/nets/deploy_net.h"
+#include "tools/nets/models_folder.h"
+#include "tools/nets/net_source.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr float kBodyRate = 0.1F;
+
+bool ReadsData(const LayerParameter& layer) { return layer.bottom_size() == 0 && layer.top_size() > 0; }
+
+// The one data layer of a phase. Errors: kConfig.
+const LayerParameter& DataLayerOf(const NetParameter& net, const std::string& word) {
+  const LayerParameter* found = nullptr;
+  for (const LayerParameter& layer : net.layer()) {
+    if (!ReadsData(layer)) continue;
+    if (found != nullptr) {
+      throw Error(ErrorKind::kConfig, StrCat("--from ", Printable(word), ": its net reads from several data layers, \"",
+                                             Printable(found->name()), "\" and \"", Printable(layer.name()), "\""));
+    }
+    found = &layer;
+  }
+  if (found != nullptr && found->transform_param().crop_size() > 0) return *found;
+  throw Error(ErrorKind::kConfig, {},
+              StrCat("--from ", Printable(word), ": its net has no data layer with a crop_size"),
+              "fine-tuning takes nets that classify crops of pictures");
+}
+
+// Layers of the test net that need nothing of the data layer but its pictures, without losses.
+NetParameter BodyOf(const NetParameter& test, const LayerParameter& data, const DeployedScores& scores) {
+  std::set<std::string> known = {data.top(0)};
+  NetParameter body;
+  for (const LayerParameter& layer : test.layer()) {
+    if (layer.bottom_size() == 0 || layer.name() == scores.loss) continue;
+    if (!std::ranges::all_of(layer.bottom(), [&](const std::string& bottom) { return known.contains(bottom); }))
+      continue;
+    known.insert(layer.top().begin(), layer.top().end());
+    LayerParameter* const kept = body.add_layer();
+    *kept = layer;
+    kept->clear_include();
+    kept->clear_exclude();
+    kept->clear_phase();
+  }
+  return body;
+}
+
+// Multiplies the rates of all parameters but the classifier's; running statistics have none. Returns the channels of
+// the net's pictures.
+int64_t SlowBody(const NetParameter& test, const std::string& classifier, NetParameter& body) {
+  const QuietScope quiet;  // its data need not be here any more
+  NetOptions options;
+  options.state.set_phase(TEST);
+  options.data_types = ProbeDataTypes(TEST, {});
+  options.tells_fields = false;
+  const BuiltNet built = BuildNet(test, options);
+  for (const NetBlob& blob : built.blobs) {
+    for (LayerParameter& layer : *body.mutable_layer()) {
+      if (layer.name() != blob.layer || layer.name() == classifier || blob.role == ParameterRole::kStatistic) continue;
+      while (layer.param_size() <= blob.index) layer.add_param();
+      ParamSpec& param = *layer.mutable_param(blob.index);
+      param.set_lr_mult(param.lr_mult() * kBodyRate);
+    }
+  }
+  return built.data.at(0).types.at(0).shape[1];
+}
+
+std::string TransformText(const LayerParameter& layer) {
+  const std::string text = ToText(layer.transform_param());
+  std::string fields;
+  for (const std::string& line : Split(text, '\n')) {
+    if (!line.empty()) fields += StrCat(fields.empty() ? "" : "\n    ", line);
+  }
+  return fields;
+}
+
+// Makes the classifier one of so many classes. Errors: kConfig where it is none.
+std::string ReplaceClassifier(const std::string& scores, const std::string& name, int64_t classes,
+                              const std::string& word, NetParameter& body) {
+  LayerParameter* found = nullptr;
+  for (LayerParameter& layer : *body.mutable_layer()) {
+    if (std::ranges::find(layer.top(), scores) != layer.top().end()) found = &layer;
+  }
+  // Products and convolutions alone have these fields.
+  const bool is_product = found != nullptr && found->has_inner_product_param();
+  if (!is_product && (found == nullptr || !found->has_convolution_param())) {
+    throw Error(ErrorKind::kConfig,
+                StrCat("--from ", Printable(word), ": \"", Printable(scores),
+                       "\" is not made by an InnerProduct or Convolution, so no classifier is there "
+                       "to be replaced"));
+  }
+  std::string letters;
+  for (const char c : name) letters += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  found->set_name(StrCat(found->name(), "_", letters));
+  if (is_product)
+    found->mutable_inner_product_param()->set_num_output(static_cast<uint32_t>(classes));
+  else
+    found->mutable_convolution_param()->set_num_output(static_cast<uint32_t>(classes));
+  return found->name();
+}
+
+}  // namespace
+
+TestSource FindStartNet(const std::string& word, const fs::path& runs) {
+  std::error_code code;
+  if (FindNamedRun(word, runs)) {
+    TestSource source = SourceOfRun(word, runs);
+    if (!source.weights.empty()) return source;
+    throw Error(ErrorKind::kNoInput, StrCat("--from ", Printable(word), ": the run has no checkpoint yet"));
+  }
+  const fs::path path = PathOfWord(word);
+  if (fs::is_regular_file(path, code)) {
+    const fs::path folder = fs::absolute(path).parent_path();
+    if (folder.filename() == "checkpoints" && IsRun(folder.parent_path())) {
+      TestSource source = SourceOfRun(folder.parent_path().string(), runs);
+      source.weights = path.string();
+      return source;
+    }
+    if (!fs::exists(folder / "train_val.prototxt", code)) {
+      throw Error(ErrorKind::kNoInput, {}, StrCat("--from ", Printable(word), ": no train_val.prototxt lies beside it"),
+                  "weights need their net: a run, or a model's folder that holds both");
+    }
+    TestSource source;
+    source.net = folder / "train_val.prototxt";
+    source.weights = path.string();
+    return source;
+  }
+  if (!fs::exists(path / "train_val.prototxt", code)) throw NoRunError(word, runs);
+  for (const char* ending : {".safetensors", ".caffemodel"}) {
+    const std::vector<fs::path> files = ListFiles(path, ending);
+    if (files.empty()) continue;
+    TestSource source;
+    source.net = path / "train_val.prototxt";
+    source.weights = files.front().string();
+    return source;
+  }
+  throw Error(ErrorKind::kNoInput, {}, StrCat("--from ", Printable(word), ": the model's folder has no weights"),
+              "train it, and name its run");
+}
+
+StartNet MakeStart(const TestSource& source, const std::string& word, const std::string& name, int64_t classes) {
+  const QuietScope quiet;  // whoever trained it has heard
+  const NetParameter net = ReadNet(source.net);
+  const NetParameter train = FilterNet(net, TRAIN);
+  const NetParameter test = FilterNet(net, TEST);
+  const LayerParameter& trained = DataLayerOf(train, word);
+  const LayerParameter& tested = DataLayerOf(test, word);
+  const std::optional<DeployedScores> scores = DeployedScoresOf(test);
+  if (!scores || scores->is_regression || trained.top(0) != tested.top(0)) {
+    throw Error(ErrorKind::kConfig, StrCat("--from ", Printable(word), ": its net is no classifier of pictures"));
+  }
+  NetParameter body = BodyOf(test, tested, *scores);
+  StartNet start;
+  start.word = word;
+  start.weights = source.weights;
+  start.classifier = ReplaceClassifier(scores->bottom, name, classes, word, body);
+  start.channels = SlowBody(test, start.classifier, body);
+  // Its old name stands in what the test net was built from.
+  for (LayerParameter& layer : *body.mutable_layer()) {
+    if (layer.name() == start.classifier) layer.clear_param();
+  }
+  body.clear_name();
+  start.layers = NetToText(body);
+  start.input = tested.top(0);
+  start.scores = scores->bottom;
+  start.train_transform = TransformText(trained);
+  start.test_transform = TransformText(tested);
+  start.train_side = trained.transform_param().crop_size();
+  start.test_side = tested.transform_param().crop_size();
+  return start;
+}
+
+}  // namespace moka

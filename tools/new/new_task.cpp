@@ -1,0 +1,46 @@
+// The list of tasks, and the budgets that --size names.
+#include "tools/new/new_task.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace moka {
+namespace {
+
+const std::array<NewBudget, 3>& Budgets() {
+  static const std::array<NewBudget, 3> budgets = {{{"small", 5}, {"medium", 15}, {"large", 60}}};
+  return budgets;
+}
+
+}  // namespace
+
+NewBudget BudgetNamed(const std::string& name) {
+  const auto found = std::ranges::find(Budgets(), name, &NewBudget::name);
+  if (found != Budgets().end()) return *found;
+  throw Error(ErrorKind::kUsage, StrCat("--size wants small, medium or large, found \"", Printable(name), "\""));
+}
+
+const std::vector<NewTask>& AllNewTasks() {
+  static const std::vector<NewTask> tasks = [] {
+    std::vector<NewTask> rows = NewTaskRows();
+    std::ranges::sort(rows, {}, &NewTask::name);
+    return rows;
+  }();
+  return tasks;
+}
+
+const NewTask& NewTaskNamed(const std::string& name) {
+  std::vector<std::string> names;
+  for (const NewTask& task : AllNewTasks()) {
+    if (task.name == name) return task;
+    names.push_back(task.name);
+  }
+  const std::string nearest = DidYouMean(name, names);
+  throw Error(ErrorKind::kUsage, {}, StrCat("no task is called \"", Printable(name), "\""),
+              nearest.empty() ? StrCat("the tasks are ", Join(names, ", ")) : nearest);
+}
+
+}  // namespace moka

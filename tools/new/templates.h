@@ -1,0 +1,12 @@
+// The texts of new models: prototxt files in sections (recipe.h), embedded by the build.
+#pragma once
+
+#include <string_view>
+
+namespace moka {
+
+std::string_view ClassifyTemplate();
+std::string_view DetectTemplate();
+std::string_view SegmentTemplate();
+
+}  // namespace moka

@@ -75,7 +75,8 @@ Shape ShapeWithoutData(const InferSource& source, const LayerParameter& layer, c
     const TransformationParameter fields = PictureFieldsOf(layer);
     shape = shape.With(1, fields.force_color() ? 3 : fields.force_gray() ? 1 : kept->channels);
   }
-  LogWarning(StrCat("layer \"", layer.name(), "\": ", gone.text(), "; going on without it"));
+  // A model that was trained elsewhere is not expected to have its data here: the sizes that it kept say as much.
+  if (!kept) LogWarning(StrCat("layer \"", layer.name(), "\": ", gone.text(), "; going on without it"));
   return shape;
 }
 

@@ -89,6 +89,12 @@ TEST_F(ZooWeightsTest, EveryVerbFindsThem) {
   EXPECT_EQ(elsewhere.code, 64);
   EXPECT_NE(elsewhere.err.find("`moka zoo list` shows the models that carry theirs"), std::string::npos)
       << elsewhere.err;
+  // In a fresh clone there are no records: what was kept of them says all.
+  fs::rename(folder_ / "data", folder_ / "gone");
+  const Outcome fresh = Moka(StrCat("infer zoo:lenet '", Picture().string(), "'"));
+  fs::rename(folder_ / "gone", folder_ / "data");
+  EXPECT_EQ(fresh.code, 0) << fresh.err;
+  EXPECT_EQ(fresh.err.find("warning"), std::string::npos) << fresh.err;
 }
 
 TEST_F(ZooWeightsTest, TrainingsStartFromThemWithFreshHeads) {

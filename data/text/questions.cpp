@@ -59,8 +59,7 @@ class QuestionReader {
 
 }  // namespace
 
-std::vector<AskedQuestion> ReadQuestions(const std::filesystem::path& path) {
-  TextLines lines(path);
+std::vector<AskedQuestion> ReadQuestions(TextLines lines) {
   QuestionReader reader;
   while (lines.Next()) {
     try {
@@ -72,7 +71,7 @@ std::vector<AskedQuestion> ReadQuestions(const std::filesystem::path& path) {
   }
   std::vector<AskedQuestion> questions = reader.TakeQuestions();
   if (!questions.empty()) return questions;
-  throw Error(ErrorKind::kBadData, {}, StrCat(path.string(), ": no question"),
+  throw Error(ErrorKind::kBadData, {}, StrCat(lines.path().string(), ": no question"),
               "a question is a line that ends with a question mark");
 }
 

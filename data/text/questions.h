@@ -9,10 +9,11 @@
 // bAbI's form (data/text/stories.h): 1 begins a story, and a question needs no answer here.
 #pragma once
 
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "data/text/tokens.h"
 
 namespace moka {
 
@@ -30,6 +31,6 @@ struct AskedQuestion {
 
 // Errors: those of TextLines; kBadData at the line for bytes that are no UTF-8 and for a sentence without words;
 // kBadData for a file without a question.
-std::vector<AskedQuestion> ReadQuestions(const std::filesystem::path& path);
+std::vector<AskedQuestion> ReadQuestions(TextLines lines);
 
 }  // namespace moka

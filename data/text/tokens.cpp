@@ -45,8 +45,9 @@ void SplitLower(std::string_view line, Marks marks, std::vector<std::string>& wo
 }  // namespace
 
 bool TextLines::Fill() {
+  if (!file_) return false;
   buffer_.resize(kBufferBytes);
-  buffer_.resize(static_cast<size_t>(file_.Read(buffer_.data(), static_cast<int64_t>(kBufferBytes))));
+  buffer_.resize(static_cast<size_t>(file_->Read(buffer_.data(), static_cast<int64_t>(kBufferBytes))));
   at_ = 0;
   return !buffer_.empty();
 }

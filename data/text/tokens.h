@@ -1,8 +1,10 @@
 // Lines of text files and the words they are split into.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -17,19 +19,22 @@ inline bool IsDigit(char c) { return c >= '0' && c <= '9'; }  // ASCII
 class TextLines {
  public:
   // Errors: as PackedFile.
-  explicit TextLines(const std::filesystem::path& path) : file_(path) {}
+  explicit TextLines(const std::filesystem::path& path) : path_(path), file_(path) {}
+  // Lines of a text that is no file; errors call it `name`.
+  TextLines(std::string text, const std::string& name) : path_(name), buffer_(std::move(text)) {}
   // Steps to the next line; false at the end. Errors: kBadData for damaged compression and lines above 1 MiB.
   bool Next();
   // These tell of the present line; the text is good until the next step. Requires: Next() returned true.
   const std::string& line() const { return line_; }
   int number() const { return number_; }  // from 1
-  SourcePlace place() const { return {.file = file_.path().string(), .line = number_}; }
-  const std::filesystem::path& path() const { return file_.path(); }
+  SourcePlace place() const { return {.file = path_.string(), .line = number_}; }
+  const std::filesystem::path& path() const { return path_; }
 
  private:
   bool Fill();
 
-  PackedFile file_;
+  std::filesystem::path path_;
+  std::optional<PackedFile> file_;
   std::string buffer_;
   size_t at_ = 0;  // in the buffer
   std::string line_;

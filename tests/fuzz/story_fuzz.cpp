@@ -15,7 +15,7 @@ FuzzTarget StoryFuzz() {
                 if (line.words.empty()) std::abort();
               });
             } else {
-              for (const AskedQuestion& asked : ReadQuestions(file.path())) {
+              for (const AskedQuestion& asked : ReadQuestions(TextLines(file.path()))) {
                 if (asked.line < 1) std::abort();
               }
             }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
@@ -234,6 +235,33 @@ int64_t MostWords(const std::vector<AskedQuestion>& questions) {
   return static_cast<int64_t>(most);
 }
 
+// A net for each length of the longest sentence, which is an axis of its inputs; few are kept.
+class StoryAnswers : public TaskAnswers {
+ public:
+  explicit StoryAnswers(const InferSource& source) : source_(source) { NetFor(1); }
+
+  AskedKind kind() const override { return AskedKind::kText; }
+  TaskAnswer Answer(const AskedContent& asked) override {
+    const std::vector<AskedQuestion> questions = ReadQuestions(TextLines(std::string(asked.bytes), asked.name));
+    StoryNet& net = NetFor(MostWords(questions));
+    TaskAnswer answer{.json = PictureJson::array()};
+    for (const AskedQuestion& question : questions) answer.json.push_back(JsonOf(question, net.Answer(question, 1)));
+    return answer;
+  }
+
+ private:
+  StoryNet& NetFor(int64_t words) {
+    constexpr size_t kMostNets = 8;
+    const auto found = nets_.find(words);
+    if (found != nets_.end()) return *found->second;
+    if (nets_.size() == kMostNets) nets_.erase(nets_.begin());
+    return *nets_.emplace(words, std::make_unique<StoryNet>(source_, words)).first->second;
+  }
+
+  const InferSource& source_;
+  std::map<int64_t, std::unique_ptr<StoryNet>> nets_;
+};
+
 int RunAnswer(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
   std::string file = arguments.Get("story");
   if (file.empty() && inputs.size() == 1) file = inputs[0];
@@ -242,7 +270,7 @@ int RunAnswer(const InferSource& source, const std::vector<std::string>& inputs,
                 "give --story FILE, or --story - and type it");
   }
   std::vector<AskedQuestion> questions;
-  if (!file.empty()) questions = ReadQuestions(TextFileOf(file));
+  if (!file.empty()) questions = ReadQuestions(TextLines(TextFileOf(file)));
   const int64_t top = arguments.Int("top", 1, 1, INT64_MAX);
   StoryNet net(source, MostWords(questions));
   RefuseUnreadBeforeLook(arguments, {"json", "trace"});
@@ -278,6 +306,9 @@ int RunAnswer(const InferSource& source, const std::vector<std::string>& inputs,
 InferTask AnswerTask() {
   return {.task = ModelCard::ANSWER,
           .run = RunAnswer,
+          .answers = [](const InferSource& source, const SharedWeights& /*weights*/) -> std::unique_ptr<TaskAnswers> {
+            return std::make_unique<StoryAnswers>(source);
+          },
           .options = {{"story", "FILE", "sentences and questions, lines of text or of bAbI's form; -: standard input"}},
           .input = "--story FILE"};
 }

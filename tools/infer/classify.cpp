@@ -17,6 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int64_t kUsualTop = 5;  // classes shown
+
 struct RankedClass {
   int64_t label = 0;
   std::string name;
@@ -106,10 +108,37 @@ std::optional<AnnotationKind> ClassAnnotationOf(const PictureNet& net, const Inf
   return kind;
 }
 
+class ClassAnswers : public TaskAnswers {
+ public:
+  ClassAnswers(const InferSource& source, const SharedWeights& weights)
+      : source_(source), net_(source, 1, {}, weights), scores_(net_.output(net_.answer())) {
+    TellOutput(net_, net_.answer());
+    CheckScoresOf(net_, scores_.shape());
+    CheckNames(source_, net_.answer(), scores_.shape().Count(1, scores_.shape().rank()));
+  }
+
+  AskedKind kind() const override { return AskedKind::kPicture; }
+  PictureNet* net() override { return &net_; }
+  TaskAnswer Answer(const AskedContent& asked) override {
+    net_.LoadBytes(asked.bytes, asked.name, 0);
+    net_.Run(1);
+    const bool is_regression = net_.scores() && net_.scores()->is_regression;
+    TaskAnswer answer{.json = PictureJson::array()};
+    answer.json.push_back(is_regression ? TargetsJson(asked.name, TargetsOf(scores_, 0, source_))
+                                        : ClassesJson(asked.name, RankClasses(scores_, 0, kUsualTop, source_)));
+    return answer;
+  }
+
+ private:
+  const InferSource& source_;
+  PictureNet net_;
+  Tensor scores_;
+};
+
 int RunClassify(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
   const std::vector<fs::path> files = PicturesToInfer(inputs, arguments);
   const int64_t batch = PicturesARun(files, arguments);
-  const int64_t top = arguments.Int("top", 5, 1, INT64_MAX);
+  const int64_t top = arguments.Int("top", kUsualTop, 1, INT64_MAX);
   PictureNet net(source, batch);
   const Tensor scores = net.output(net.answer());
   TellOutput(net, net.answer());
@@ -156,6 +185,9 @@ int RunClassify(const InferSource& source, const std::vector<std::string>& input
 InferTask ClassifyTask() {
   return {.task = ModelCard::CLASSIFY,
           .run = RunClassify,
+          .answers = [](const InferSource& source, const SharedWeights& weights) -> std::unique_ptr<TaskAnswers> {
+            return std::make_unique<ClassAnswers>(source, weights);
+          },
           .options = {{"top", "N", "classes (default 5), answers (1) or neighbours (5) shown"},
                       AnnotateOption(),
                       ScoreOption()},

@@ -37,7 +37,7 @@ Image DrawnOn(Image picture, const std::vector<ShownBox>& boxes, const InferSour
 }
 
 PictureJson JsonOf(const fs::path& file, const Image& picture, const std::vector<ShownBox>& boxes,
-                   const InferSource& source, const std::string& kind, const std::string& written) {
+                   const InferSource& source) {
   PictureJson list = PictureJson::array();
   for (const ShownBox& found : boxes) {
     list.push_back({{"label", NameOf(source, found.label)},
@@ -45,8 +45,7 @@ PictureJson JsonOf(const fs::path& file, const Image& picture, const std::vector
                     {"score", found.score},
                     {"box", {found.box.left, found.box.top, found.box.right, found.box.bottom}}});
   }
-  return {
-      {"file", file.string()}, {"width", picture.width}, {"height", picture.height}, {"boxes", list}, {kind, written}};
+  return {{"file", file.string()}, {"width", picture.width}, {"height", picture.height}, {"boxes", list}};
 }
 
 void PrintBoxes(const fs::path& file, const std::vector<ShownBox>& boxes, const InferSource& source,
@@ -66,6 +65,29 @@ std::vector<ScoredObject> ObjectsOf(const std::vector<ShownBox>& boxes) {
   }
   return objects;
 }
+
+class BoxAnswers : public TaskAnswers {
+ public:
+  BoxAnswers(const InferSource& source, const SharedWeights& weights)
+      : source_(source), net_(source, 1, {}, weights), rows_(net_.output(RowsOutput(net_))) {}
+
+  AskedKind kind() const override { return AskedKind::kPicture; }
+  bool draws() const override { return true; }
+  PictureNet* net() override { return &net_; }
+  TaskAnswer Answer(const AskedContent& asked) override {
+    const Image picture = net_.LoadBytes(asked.bytes, asked.name, 0);
+    net_.Run(1);
+    const std::vector<ShownBox> boxes = BoxesOf(rows_, 0, source_.card.detection().score(), picture, net_.shown(0));
+    TaskAnswer answer{.json = PictureJson::array({JsonOf(asked.name, picture, boxes, source_)})};
+    if (asked.draws) answer.drawn = DrawnOn(picture, boxes, source_);
+    return answer;
+  }
+
+ private:
+  const InferSource& source_;
+  PictureNet net_;
+  Tensor rows_;
+};
 
 int RunDetect(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
   if (arguments.Has("track")) return TrackVideos(source, inputs, arguments);
@@ -98,7 +120,8 @@ int RunDetect(const InferSource& source, const std::vector<std::string>& inputs,
       PlaceFile(written, EncodePng(DrawnOn(picture, boxes, source)));
     }
     if (!report.as_json()) return PrintBoxes(file, boxes, source, written);
-    PictureJson json = JsonOf(file, picture, boxes, source, annotations ? "annotation" : "picture", written);
+    PictureJson json = JsonOf(file, picture, boxes, source);
+    json[annotations ? "annotation" : "picture"] = written;
     if (annotations) json["uncertainty"] = uncertainty;
     report.Add(std::move(json));
   });
@@ -113,6 +136,9 @@ InferTask DetectTask() {
   return {
       .task = ModelCard::DETECT,
       .run = RunDetect,
+      .answers = [](const InferSource& source, const SharedWeights& weights) -> std::unique_ptr<TaskAnswers> {
+        return std::make_unique<BoxAnswers>(source, weights);
+      },
       .options = {ScoreOption(),
                   AnnotateOption(),
                   {"track", "", "follow objects through a video or a folder of its pictures (--out tracks); --fps X"},

@@ -142,15 +142,19 @@ int EmbedWords(const InferSource& source, const NetParameter& net, const LayerPa
   return 0;
 }
 
+// Errors: kConfig.
+Tensor VectorsOf(const PictureNet& net) {
+  Tensor output = net.output(net.outputs().back());
+  if (output.shape().rank() >= 2 && output.shape()[0] == net.batch()) return output;
+  throw Error(ErrorKind::kConfig, StrCat("output \"", net.outputs().back(), "\" is ", output.shape().ToString(),
+                                         ", not a vector for each picture"));
+}
+
 int EmbedPictures(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
   const std::vector<fs::path> files = PicturesToInfer(inputs, arguments);
   const int64_t top = arguments.Int("top", 5, 1, INT64_MAX);
   PictureNet net(source, PicturesARun(files, arguments));
-  const Tensor output = net.output(net.outputs().back());
-  if (output.shape().rank() < 2 || output.shape()[0] != net.batch()) {
-    throw Error(ErrorKind::kConfig, StrCat("output \"", net.outputs().back(), "\" is ", output.shape().ToString(),
-                                           ", not a vector for each picture"));
-  }
+  const Tensor output = VectorsOf(net);
   TellOutput(net, net.outputs().back());
   RefuseUnreadBeforeLook(arguments, {"json", "trace"});
   if (LookInside(arguments, "infer", net.program())) return 0;
@@ -179,6 +183,32 @@ int EmbedPictures(const InferSource& source, const std::vector<std::string>& inp
   return done.code;
 }
 
+class VectorAnswers : public TaskAnswers {
+ public:
+  VectorAnswers(const InferSource& source, const SharedWeights& weights)
+      : net_(source, 1, {}, weights), output_(VectorsOf(net_)) {
+    TellOutput(net_, net_.outputs().back());
+  }
+
+  AskedKind kind() const override { return AskedKind::kPicture; }
+  PictureNet* net() override { return &net_; }
+  TaskAnswer Answer(const AskedContent& asked) override {
+    net_.LoadBytes(asked.bytes, asked.name, 0);
+    net_.Run(1);
+    PictureJson one = {{"file", asked.name}, {"nearest", PictureJson::array()}, {"vector", output_.as<const float>()}};
+    return {.json = PictureJson::array({std::move(one)})};
+  }
+
+ private:
+  PictureNet net_;
+  Tensor output_;
+};
+
+std::unique_ptr<TaskAnswers> EmbedAnswers(const InferSource& source, const SharedWeights& weights) {
+  if (WordLayer(InferNet(source)) != nullptr) return nullptr;
+  return std::make_unique<VectorAnswers>(source, weights);
+}
+
 int RunEmbed(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
   const NetParameter net = InferNet(source);
   const LayerParameter* layer = WordLayer(net);
@@ -188,6 +218,8 @@ int RunEmbed(const InferSource& source, const std::vector<std::string>& inputs, 
 
 }  // namespace
 
-InferTask EmbedTask() { return {.task = ModelCard::EMBED, .run = RunEmbed, .input = "WORD|PICTURE..."}; }
+InferTask EmbedTask() {
+  return {.task = ModelCard::EMBED, .run = RunEmbed, .answers = EmbedAnswers, .input = "WORD|PICTURE..."};
+}
 
 }  // namespace moka

@@ -101,7 +101,7 @@ CompileOptions InferenceOptions(const InferSource& source, const NetParameter& n
   compile.inference = true;
   if (!source.has_precision) compile.compute = PrecisionOf({}, net, compile.compute);
   compile.keep32_layers = LayersInFloat32(net);
-  compile.releases_states = true;
+  compile.releases_states = !source.shares_weights;
   return compile;
 }
 
@@ -115,9 +115,11 @@ InferProgram CompileForInference(const InferSource& source, const NetParameter& 
   std::erase_if(built.outputs, [&](const BuiltNet::Output& output) { return IsInputTop(deploy, output.name); });
   if (built.outputs.empty()) throw Error(ErrorKind::kConfig, StrCat("net \"", deploy.name(), "\" has no output"));
   SortByPlace(built);
-  AddBlobs(built.blobs, kInferSeed, store);
-  AddKept(built, "infer", store);
-  LoadWeightsFor(source.compile, source.weights, built.blobs, store);
+  if (store.Names().empty()) {
+    AddBlobs(built.blobs, kInferSeed, store);
+    AddKept(built, "infer", store);
+    LoadWeightsFor(source.compile, source.weights, built.blobs, store);
+  }
 
   InferProgram made;
   for (const BuiltNet::Output& output : built.outputs) {

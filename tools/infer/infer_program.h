@@ -21,8 +21,8 @@ struct InferProgram {
 };
 
 // `deploy` is a net of Input layers (tools/nets/deploy_net.h); blobs named in `kept` are outputs of the program, too,
-// though later layers read them. `store` must outlive the program. Errors: those of building the net and of loading the
-// weights; kConfig for a net without output; kUsage for a blob that it has not.
+// though later layers read them. `store` must outlive the program; one that holds weights keeps them. Errors: those of
+// building the net and of loading the weights; kConfig for a net without output; kUsage for a blob that it has not.
 InferProgram CompileForInference(const InferSource& source, const NetParameter& deploy,
                                  const std::vector<std::string>& kept, ParameterStore& store);
 

@@ -27,6 +27,8 @@ namespace fs = std::filesystem;
 constexpr int64_t kInstanceColumns = 7;  // item, class, score, xmin, ymin, xmax, ymax as parts of the input
 constexpr double kMaskThreshold = 0.5;   // of a pixel's probability
 
+constexpr int kIndent = -1;  // of JSON: masks are long
+
 struct FoundInstance {
   int64_t label = 0;
   double score = 0;
@@ -125,8 +127,7 @@ Image DrawnOn(const Image& picture, const std::vector<FoundInstance>& instances,
 }
 
 PictureJson JsonOf(const fs::path& file, const Image& picture, const std::vector<FoundInstance>& instances,
-                   const Tensor& masks, const InferSource& source, const std::string& kind,
-                   const std::string& written) {
+                   const Tensor& masks, const InferSource& source) {
   PictureJson list = PictureJson::array();
   for (const FoundInstance& found : instances) {
     const RunLengths runs = RunLengthsOf(MaskOfInstance(found, masks, 1, picture.width, picture.height));
@@ -136,11 +137,7 @@ PictureJson JsonOf(const fs::path& file, const Image& picture, const std::vector
                     {"box", {found.box.left, found.box.top, found.box.right, found.box.bottom}},
                     {"segmentation", {{"size", {picture.height, picture.width}}, {"counts", runs}}}});
   }
-  return {{"file", file.string()},
-          {"width", picture.width},
-          {"height", picture.height},
-          {"instances", list},
-          {kind, written}};
+  return {{"file", file.string()}, {"width", picture.width}, {"height", picture.height}, {"instances", list}};
 }
 
 void PrintInstances(const fs::path& file, const std::vector<FoundInstance>& instances, const InferSource& source,
@@ -164,6 +161,31 @@ std::vector<ScoredObject> ObjectsOf(const std::vector<FoundInstance>& instances,
   }
   return objects;
 }
+
+class InstanceAnswers : public TaskAnswers {
+ public:
+  InstanceAnswers(const InferSource& source, const SharedWeights& weights)
+      : source_(source), net_(source, 1, {}, weights), outputs_(OutputsOf(net_)) {}
+
+  AskedKind kind() const override { return AskedKind::kPicture; }
+  bool draws() const override { return true; }
+  PictureNet* net() override { return &net_; }
+  TaskAnswer Answer(const AskedContent& asked) override {
+    const Image picture = net_.LoadBytes(asked.bytes, asked.name, 0);
+    net_.Run(1);
+    const std::vector<FoundInstance> found =
+        InstancesOf(outputs_.rows, 0, source_.card.detection().score(), picture, net_.shown(0));
+    TaskAnswer answer{.json = PictureJson::array({JsonOf(asked.name, picture, found, outputs_.masks, source_)}),
+                      .indent = kIndent};
+    if (asked.draws) answer.drawn = DrawnOn(picture, found, outputs_.masks, 1, source_);
+    return answer;
+  }
+
+ private:
+  const InferSource& source_;
+  PictureNet net_;
+  InstanceOutputs outputs_;
+};
 
 int RunInstances(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
   const std::vector<fs::path> files = PicturesToInfer(inputs, arguments);
@@ -195,13 +217,13 @@ int RunInstances(const InferSource& source, const std::vector<std::string>& inpu
       PlaceFile(written, EncodePng(DrawnOn(picture, found, outputs.masks, zoom, source)));
     }
     if (!report.as_json()) return PrintInstances(file, found, source, written);
-    PictureJson json =
-        JsonOf(file, picture, found, outputs.masks, source, annotations ? "annotation" : "picture", written);
+    PictureJson json = JsonOf(file, picture, found, outputs.masks, source);
+    json[annotations ? "annotation" : "picture"] = written;
     if (annotations) json["uncertainty"] = uncertainty;
     report.Add(std::move(json));
   });
   if (annotations) annotations->Finish();
-  report.Finish(done.files.size(), -1);  // masks are long
+  report.Finish(done.files.size(), kIndent);
   return done.code;
 }
 
@@ -210,6 +232,9 @@ int RunInstances(const InferSource& source, const std::vector<std::string>& inpu
 InferTask InstancesTask() {
   return {.task = ModelCard::INSTANCES,
           .run = RunInstances,
+          .answers = [](const InferSource& source, const SharedWeights& weights) -> std::unique_ptr<TaskAnswers> {
+            return std::make_unique<InstanceAnswers>(source, weights);
+          },
           .options = {ScoreOption(),
                       AnnotateOption(),
                       {"zoom", "N", "instances are drawn on pictures so many times as large (default 1)"}},

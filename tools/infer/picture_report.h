@@ -5,17 +5,15 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "data/image/image.h"
 #include "tools/cli/command_line.h"
 #include "tools/infer/picture_net.h"
+#include "tools/infer/task_answers.h"
 
 namespace moka {
-
-using PictureJson = nlohmann::ordered_json;
 
 // Errors: kUsage for no inputs, unless the command only looks inside the program; those of PicturesOf.
 std::vector<std::filesystem::path> PicturesToInfer(const std::vector<std::string>& inputs, const Arguments& arguments);

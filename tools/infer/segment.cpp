@@ -111,6 +111,33 @@ PictureJson JsonOf(const fs::path& file, const ClassMap& map, const std::vector<
   return {{"file", file.string()}, {"width", map.width}, {"height", map.height}, {"classes", classes}};
 }
 
+class MapAnswers : public TaskAnswers {
+ public:
+  MapAnswers(const InferSource& source, const SharedWeights& weights)
+      : source_(source), net_(source, 1, {}, weights), options_(OptionsOf(net_, source, Arguments())) {
+    TellOutput(net_, net_.answer());
+    RefuseIndices(net_, net_.answer());
+    CheckNames(source_, options_.output, net_.output(options_.output).shape()[1]);
+  }
+
+  AskedKind kind() const override { return AskedKind::kPicture; }
+  bool draws() const override { return true; }
+  PictureNet* net() override { return &net_; }
+  TaskAnswer Answer(const AskedContent& asked) override {
+    const Image picture = net_.LoadBytes(asked.bytes, asked.name, 0);
+    const ClassMap map = MapOf(net_, picture, options_);
+    const std::vector<ClassShare> shares = ClassSharesOf(map, source_);
+    TaskAnswer answer{.json = PictureJson::array({JsonOf(asked.name, map, shares)})};
+    if (asked.draws) answer.drawn = OverlayOf(picture, map, shares, source_.card.segmentation().ignored());
+    return answer;
+  }
+
+ private:
+  const InferSource& source_;
+  PictureNet net_;
+  MapOptions options_;
+};
+
 int RunSegment(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
   const std::vector<fs::path> files = PicturesToInfer(inputs, arguments);
   PictureNet net(source, arguments.Int("batch", 1, 1, 65536));
@@ -165,6 +192,9 @@ int RunSegment(const InferSource& source, const std::vector<std::string>& inputs
 InferTask SegmentTask() {
   return {.task = ModelCard::SEGMENT,
           .run = RunSegment,
+          .answers = [](const InferSource& source, const SharedWeights& weights) -> std::unique_ptr<TaskAnswers> {
+            return std::make_unique<MapAnswers>(source, weights);
+          },
           .options =
               {{"tile", "",
                 "overlapping tiles of pictures at their own size, not resized; --overlap N: pixels at sides not used"},

@@ -24,7 +24,8 @@ struct InferSource {
   std::vector<std::string> overrides;
   NetState state;  // of the net: its test phase and stage "deploy", and the stages that a run tested it with first
   CompileOptions compile;
-  bool has_precision = false;  // compile.compute stands, whatever the net says
+  bool has_precision = false;   // compile.compute stands, whatever the net says
+  bool shares_weights = false;  // among programs for several batches, so that none may give them up
 };
 
 // The first positional, or --model; --weights, --labels and the flags of programs. A run beside --model gives its

@@ -1,10 +1,13 @@
 // The verbs of inference for each task of a model's card: a row a task, one file each.
 #pragma once
 
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "tools/cli/command_line.h"
 #include "tools/infer/source.h"
+#include "tools/infer/task_answers.h"
 
 namespace moka {
 
@@ -12,6 +15,8 @@ struct InferTask {
   ModelCard::Task task = ModelCard::CLASSIFY;
   // Reads what `inputs` name (files, folders; InferSource::inputs), prints, draws. Returns the exit code.
   int (*run)(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) = nullptr;
+  // The same for who asks otherwise than by a command line; null for tasks that nothing is asked of.
+  std::unique_ptr<TaskAnswers> (*answers)(const InferSource& source, const SharedWeights& weights) = nullptr;
   std::vector<OptionSpec> options = {};  // flags of this task alone
   bool shows_classes = false;            // by their names, which --labels gives
   std::string input = "PICTURE";         // what stands behind a run in a command that shows how to try it

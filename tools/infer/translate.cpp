@@ -72,14 +72,13 @@ std::vector<std::string> LinesOf(const fs::path& file) {
   return all;
 }
 
+void ReadLinesOf(TextLines text, std::vector<TranslatedLine>& lines) {
+  while (text.Next()) lines.push_back({.text = text.line(), .place = text.place(), .words = {}, .translations = {}});
+}
+
 std::vector<TranslatedLine> ReadLinesToTranslate(const std::vector<std::string>& files) {
   std::vector<TranslatedLine> lines;
-  for (const std::string& file : files) {
-    TextLines text(TextFileOf(file));
-    while (text.Next()) {
-      lines.push_back({.text = text.line(), .place = text.place(), .words = {}, .translations = {}});
-    }
-  }
+  for (const std::string& file : files) ReadLinesOf(TextLines(TextFileOf(file)), lines);
   return lines;
 }
 
@@ -238,6 +237,30 @@ void PrintResult(const std::vector<TranslatedLine>& lines, const std::vector<std
   }
 }
 
+// Few lines come at once.
+class TranslationAnswers : public TaskAnswers {
+ public:
+  explicit TranslationAnswers(const InferSource& source)
+      : settings_(SettingsOf(source, Arguments())), net_(source, settings_.beam) {
+    settings_.batch = 1;
+  }
+
+  AskedKind kind() const override { return AskedKind::kText; }
+  TaskAnswer Answer(const AskedContent& asked) override {
+    std::vector<TranslatedLine> lines;
+    ReadLinesOf(TextLines(std::string(asked.bytes), asked.name), lines);
+    NumberLines(lines, net_);
+    TranslateLines(settings_, lines, net_);
+    TaskAnswer answer{.json = {{"lines", PictureJson::array()}}};
+    for (const TranslatedLine& line : lines) answer.json["lines"].push_back(JsonOf(line, settings_, net_));
+    return answer;
+  }
+
+ private:
+  Settings settings_;
+  TranslationNet net_;
+};
+
 int RunTranslate(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
   std::vector<std::string> files = inputs;
   if (arguments.Has("text")) files.push_back(arguments.Get("text"));
@@ -294,6 +317,9 @@ double BleuOfTestPairs(const InferSource& source) {
 InferTask TranslateTask() {
   return {.task = ModelCard::TRANSLATE,
           .run = RunTranslate,
+          .answers = [](const InferSource& source, const SharedWeights& /*weights*/) -> std::unique_ptr<TaskAnswers> {
+            return std::make_unique<TranslationAnswers>(source);
+          },
           .options = {{"text", "FILE", "lines to translate; -: the standard input"},
                       {"beam", "N", "translations followed at once (default: the card's, 5)"},
                       {"length-penalty", "A", "scores are log P / ((5 + words) / 6)^A (default: the card's, 1)"},

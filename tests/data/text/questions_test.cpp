@@ -15,7 +15,7 @@ class Questions : public TextLayerTest {
  protected:
   std::vector<AskedQuestion> Read(const std::string& text) {
     Write("story.txt", text);
-    return ReadQuestions(folder_ / "story.txt");
+    return ReadQuestions(TextLines(folder_ / "story.txt"));
   }
   std::string FaultOf(const std::string& text) {
     return ErrorOf([&] { Read(text); });

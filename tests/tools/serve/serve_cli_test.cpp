@@ -1,0 +1,316 @@
+// moka serve as its clients see it: the same answers as moka infer gives, every fault told by its status, and no
+// request lost when the server ends.
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <regex>
+#include <thread>
+
+#include "core/error.h"
+#include "tests/tools/cli_fixture.h"
+#include "tests/tools/serve/http_client.h"
+
+namespace moka {
+namespace {
+
+using testing::HasSubstr;
+
+// A server of this test, from its first answer that it is ready to its end.
+class Server {
+ public:
+  Server(const fs::path& folder, const std::vector<std::string>& words) : log_(folder / "serve.log") {
+    fs::remove(log_);
+    process_ = fork();
+    if (process_ == 0) {
+      std::vector<std::string> all = {MOKA_BINARY, "serve"};
+      all.insert(all.end(), words.begin(), words.end());
+      all.insert(all.end(), {"--port", "0"});
+      std::vector<char*> arguments;
+      for (std::string& word : all) arguments.push_back(word.data());
+      arguments.push_back(nullptr);
+      if (chdir(folder.c_str()) != 0 || freopen(log_.c_str(), "w", stderr) == nullptr) _exit(1);
+      setenv("OMP_NUM_THREADS", "1", 1);
+      execv(MOKA_BINARY, arguments.data());
+      _exit(1);
+    }
+    for (int i = 0; i < 3000; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      std::smatch found;
+      const std::string log = fs::exists(log_) ? ReadFile(log_) : "";
+      if (!std::regex_search(log, found, std::regex("listening at http://127.0.0.1:([0-9]+)"))) {
+        if (waitpid(process_, nullptr, WNOHANG) != 0) break;
+        continue;
+      }
+      port_ = static_cast<uint16_t>(std::stoi(found[1]));
+      if (HttpClient(port_).Ask("GET", "/v2/health/ready").status == 200) return;
+    }
+    ADD_FAILURE() << "the server is not ready: " << ReadFile(log_);
+  }
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  ~Server() {
+    if (process_ > 0) kill(process_, SIGKILL);
+    if (process_ > 0) waitpid(process_, nullptr, 0);
+  }
+
+  uint16_t port() const { return port_; }
+  void Signal(int signal) const { kill(process_, signal); }
+  // The exit code.
+  int Wait() {
+    int status = 0;
+    waitpid(process_, &status, 0);
+    process_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  std::string Log() const { return ReadFile(log_); }
+
+ private:
+  fs::path log_;
+  pid_t process_ = -1;
+  uint16_t port_ = 0;
+};
+
+class ServeCliTest : public CliTest {
+ protected:
+  // A digit's file.
+  static const fs::path& Digit() {
+    static const fs::path digit = [] {
+      EXPECT_EQ(Moka("data export data/test drawn --limit 1").code, 0);
+      return fs::relative(ListFiles(folder_ / "drawn", ".png").at(0), folder_);
+    }();
+    return digit;
+  }
+  static std::string Request(int64_t rows, float value = 0.5F) {
+    std::string data;
+    for (int64_t i = 0; i < rows * 784; ++i) data += StrCat(i > 0 ? "," : "", static_cast<double>(value));
+    return StrCat(R"({"inputs":[{"name":"data","shape":[)", rows, R"(,1,28,28],"datatype":"FP32","data":[)", data,
+                  "]}]}");
+  }
+};
+
+TEST_F(ServeCliTest, AnswersAreThoseOfInfer) {
+  Run();
+  const Outcome inferred = Moka(StrCat("infer runs/lenet-0001 ", Digit().string(), " --json"));
+  Server server(folder_, {"runs/lenet-0001"});
+  HttpClient client(server.port());
+  const std::string bytes = ReadFile(folder_ / Digit());
+  const std::string model = "/v2/models/lenet-0001";
+  std::string name;
+  for (const char c : Digit().string()) name += c == '/' ? std::string("%2F") : std::string(1, c);
+  const Reply predicted = client.Ask("POST", StrCat(model, "/predict/", name), bytes);
+  EXPECT_EQ(predicted.status, 200) << predicted.body;
+  EXPECT_EQ(predicted.body, inferred.out);
+  // A form, and PUT as curl -T sends it.
+  EXPECT_EQ(client.Ask("PUT", StrCat(model, "/predict/", name), bytes).body, inferred.out);
+  const std::string form = StrCat("--B\r\nContent-Disposition: form-data; name=\"f\"; filename=\"", Digit().string(),
+                                  "\"\r\n\r\n", bytes, "\r\n--B--\r\n");
+  EXPECT_EQ(client.Ask("POST", model + "/predict", form, "Content-Type: multipart/form-data; boundary=B\r\n").body,
+            inferred.out);
+  // Tensors: a row alone and among others, as JSON and as bytes.
+  const Json one = Json::parse(client.Ask("POST", model + "/infer", Request(1)).body);
+  EXPECT_EQ(one["model_name"], "lenet-0001");
+  EXPECT_EQ(one["outputs"][0]["shape"], Json({1, 10}));
+  const Json five = Json::parse(client.Ask("POST", model + "/infer", Request(5)).body);
+  EXPECT_EQ(five["outputs"][0]["shape"], Json({5, 10}));
+  for (size_t i = 0; i < 50; ++i) {
+    EXPECT_NEAR(five["outputs"][0]["data"][i].get<double>(), one["outputs"][0]["data"][i % 10].get<double>(), 1e-6);
+  }
+  const std::vector<float> row(784, 0.5F);
+  const Reply raw =
+      client.Ask("POST", model + "/infer", std::string_view(reinterpret_cast<const char*>(row.data()), 3136),
+                 "Inference-Header-Content-Length: 0\r\n");
+  ASSERT_EQ(raw.status, 200) << raw.body;
+  const size_t json_bytes = std::stoul(raw.Header("Inference-Header-Content-Length"));
+  ASSERT_EQ(raw.body.size(), json_bytes + 40);
+  float first = 0;
+  std::memcpy(&first, raw.body.data() + json_bytes, sizeof(first));
+  EXPECT_EQ(first, one["outputs"][0]["data"][0].get<float>());
+  // A picture's bytes in place of its numbers.
+  const Reply picture = client.Ask("POST", model + "/infer", bytes, "Inference-Header-Content-Length: 0\r\n");
+  ASSERT_EQ(picture.status, 200) << picture.body;
+  const Json best = Json::parse(inferred.out)[0]["top"][0];
+  const size_t at = std::stoul(picture.Header("Inference-Header-Content-Length")) + 4 * best["index"].get<size_t>();
+  std::memcpy(&first, picture.body.data() + at, sizeof(first));
+  EXPECT_NEAR(static_cast<double>(first), best["score"].get<double>(), 1e-6);
+}
+
+TEST_F(ServeCliTest, FaultsHaveTheirStatus) {
+  Run();
+  Server server(folder_, {"runs/lenet-0001", "--name", "digits"});
+  HttpClient client(server.port());
+  const auto expect = [&](const std::string& method, const std::string& path, const std::string& body, int status,
+                          const std::string& text) {
+    const Reply reply = client.Ask(method, path, body);
+    EXPECT_EQ(reply.status, status) << method << " " << path << reply.body;
+    EXPECT_THAT(reply.body, HasSubstr(text)) << method << " " << path;
+  };
+  const std::string infer = "/v2/models/digits/infer";
+  expect("POST", "/v2/models/digit/infer", "{}", 404, "did you mean \\\"digits\\\"?");
+  expect("POST", "/v2/models/digits/versions/3/infer", "{}", 404, "it has 1");
+  expect("GET", "/v2/models/digits/nothing", "", 404, "there is nothing at");
+  expect("GET", infer, "", 405, "this address takes POST");
+  expect("POST", infer, "{", 400, "the request");
+  expect("POST", infer, R"({"inputs":[{"name":"dat","shape":[1],"datatype":"FP32","data":[1]}]})", 400, "it has data");
+  expect("POST", infer, R"({"inputs":[{"name":"data","shape":[1,3,2],"datatype":"FP32","data":[1,2,3,4,5,6]}]})", 400,
+         "expected [-1,1,28,28]");
+  expect("POST", infer, R"({"inputs":[{"name":"data","shape":[1],"datatype":"INT8","data":[1]}]})", 400, "takes FP32");
+  std::string wanted = Request(1);
+  wanted.insert(wanted.size() - 1, R"(,"outputs":[{"name":"probs"}])");
+  expect("POST", infer, wanted, 400, "it has prob");
+  expect("POST", "/v2/models/digits/predict", "a text", 415, "its first bytes are 61 20 74 65 78 74");
+  expect("POST", "/v2/models/digits/predict", ReadFile(folder_ / Digit()).substr(0, 90), 400, "");
+  expect("POST", "/v2/repository/models/digits/unload", "", 403, "--allow-load");
+  expect("GET", "/v2/logging", "", 501, "no such setting");
+  const Reply drawn =
+      client.Ask("POST", "/v2/models/digits/predict", ReadFile(folder_ / Digit()), "Accept: image/png\r\n");
+  EXPECT_EQ(drawn.status, 406) << drawn.body;
+  // What is no request, too large, or behind its end.
+  const auto raw = [&](const std::string& bytes) {
+    HttpClient other(server.port());
+    other.Send(bytes);
+    return other.Receive().status;
+  };
+  EXPECT_EQ(raw("nonsense\r\n\r\n"), 400);
+  EXPECT_EQ(raw(StrCat("GET /", std::string(9000, 'a'), " HTTP/1.1\r\n\r\n")), 414);
+  EXPECT_EQ(raw(StrCat("GET / HTTP/1.1\r\nA: ", std::string(20000, 'a'), "\r\n\r\n")), 431);
+  EXPECT_EQ(raw(StrCat("POST ", infer, " HTTP/1.1\r\nContent-Length: 100000000\r\n\r\n")), 413);
+  EXPECT_EQ(raw(StrCat("POST ", infer, " HTTP/1.1\r\n\r\n")), 411);
+  EXPECT_EQ(
+      raw(StrCat("POST ", infer, " HTTP/1.1\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")),
+      400);
+  EXPECT_EQ(raw(StrCat("POST ", infer, " HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nB: c\r\n\r\n")), 400);
+  EXPECT_EQ(client.Ask("GET", "/v2/health/live").status, 200);
+  EXPECT_EQ(Moka("serve runs/lenet-0001 --host 0.0.0.0").code, 78);
+  EXPECT_EQ(Moka(StrCat("serve runs/lenet-0001 --port ", static_cast<int64_t>(server.port()))).code, 73);
+  EXPECT_EQ(Moka("serve runs/lenet-0001 runs/lenet-0001").code, 64);
+  EXPECT_EQ(Moka("serve runs/lenet-0001 --name a/b").code, 64);
+  EXPECT_EQ(Moka("serve runs/lenet-0001 --name a,b").code, 64);
+  EXPECT_EQ(Moka("serve runs/nothing").code, 66);
+}
+
+TEST_F(ServeCliTest, FactsStatisticsAndMetricsCountWhatWasAsked) {
+  Run();
+  Server server(folder_, {"runs/lenet-0001"});
+  HttpClient client(server.port());
+  const std::string model = "/v2/models/lenet-0001";
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(client.Ask("POST", model + "/infer", Request(2)).status, 200);
+  EXPECT_EQ(client.Ask("POST", model + "/infer", Request(1), "X-Request-Id: abc\r\n").Header("X-Request-Id"), "abc");
+  const Json facts = Json::parse(client.Ask("GET", model).body);
+  EXPECT_EQ(facts["inputs"][0]["shape"], Json({-1, 1, 28, 28}));
+  EXPECT_EQ(facts["outputs"][0]["name"], "prob");
+  const Json config = Json::parse(client.Ask("GET", model + "/versions/1/config").body);
+  EXPECT_EQ(config["batches"][0]["rows"], 1);
+  EXPECT_GT(config["batches"][0]["ms"].get<double>(), 0);
+  const Json stats = Json::parse(client.Ask("GET", model + "/stats").body)["model_stats"][0];
+  EXPECT_EQ(stats["inference_count"], 7);
+  EXPECT_EQ(stats["inference_stats"]["success"]["count"], 4);
+  const std::string metrics = client.Ask("GET", "/metrics").body;
+  EXPECT_THAT(metrics, HasSubstr("nv_inference_request_success{model=\"lenet-0001\",version=\"1\"} 4\n"));
+  EXPECT_THAT(metrics, HasSubstr("nv_inference_count{model=\"lenet-0001\",version=\"1\"} 7\n"));
+  EXPECT_THAT(metrics, HasSubstr("moka_request_seconds_bucket{model=\"lenet-0001\",version=\"1\",le=\"+Inf\"} 4\n"));
+  const Json index = Json::parse(client.Ask("POST", "/v2/repository/index").body);
+  EXPECT_EQ(index[0]["state"], "READY");
+  EXPECT_EQ(Json::parse(client.Ask("GET", "/openapi.json").body)["openapi"], "3.0.3");
+  EXPECT_THAT(client.Ask("GET", "/").body, HasSubstr("<title>moka serve</title>"));
+  // Requests behind each other on one connection are answered in order.
+  for (int i = 0; i < 4; ++i) client.SendRequest("POST", model + "/infer", Request(i + 1));
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(Json::parse(client.Receive().body)["outputs"][0]["shape"][0], i + 1);
+}
+
+// Many clients at once each get their own answers.
+TEST_F(ServeCliTest, ManyClientsAreNotMixedUp) {
+  Run();
+  Server server(folder_, {"runs/lenet-0001"});
+  const std::string path = "/v2/models/lenet-0001/infer";
+  constexpr int kClients = 8;
+  std::vector<std::string> alone;
+  for (int i = 0; i < kClients; ++i)
+    alone.push_back(HttpClient(server.port()).Ask("POST", path, Request(1, 0.1F * static_cast<float>(i))).body);
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> clients;
+  for (int i = 0; i < kClients; ++i) {
+    clients.emplace_back([&, i] {
+      HttpClient client(server.port());
+      const std::string request = Request(1, 0.1F * static_cast<float>(i));
+      const Json expected = Json::parse(alone[static_cast<size_t>(i)])["outputs"][0]["data"];
+      for (int k = 0; k < 40; ++k) {
+        if (k % 10 == 3) {  // one that leaves
+          HttpClient(server.port()).SendRequest("POST", path, request);
+          continue;
+        }
+        const Reply reply = client.Ask("POST", path, request);
+        if (reply.status != 200) {
+          ++wrong;
+          continue;
+        }
+        const Json data = Json::parse(reply.body)["outputs"][0]["data"];
+        for (size_t c = 0; c < 10; ++c) {
+          if (std::abs(data[c].get<double>() - expected[c].get<double>()) > 1e-6) ++wrong;
+        }
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(ServeCliTest, WhatWasAcceptedIsAnsweredWhenItEnds) {
+  Run();
+  Server server(folder_, {"runs/lenet-0001", "--grace", "1"});
+  const std::string path = "/v2/models/lenet-0001/infer";
+  std::atomic<int> answered = 0;
+  std::atomic<int> failed = 0;
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 4; ++i) {
+    clients.emplace_back([&] {
+      const std::string request = Request(4);
+      for (;;) {
+        HttpClient client(server.port());
+        if (!client.is_connected()) return;
+        for (bool is_open = true; is_open;) {
+          const Reply reply = client.Ask("POST", path, request);
+          is_open = reply.status == 200 && reply.Header("Connection") != "close";
+          if (reply.status == 200) ++answered;
+          if (reply.status != 200 && reply.status != 0) ++failed;
+        }
+      }
+    });
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  server.Signal(SIGTERM);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_EQ(HttpClient(server.port()).Ask("GET", "/v2/health/ready").status, 503);
+  EXPECT_EQ(HttpClient(server.port()).Ask("POST", path, Request(1)).status, 200);
+  EXPECT_EQ(server.Wait(), 0);
+  for (std::thread& client : clients) client.join();
+  EXPECT_GT(answered, 10);
+  EXPECT_EQ(failed, 0);
+  EXPECT_THAT(server.Log(), HasSubstr("ending: in 1 s no new requests"));
+}
+
+TEST_F(ServeCliTest, ModelsAreLoadedAgainBesideTheirRequests) {
+  Run();
+  fs::create_directories(folder_ / "models/digits");
+  fs::copy(folder_ / "runs/lenet-0001", folder_ / "models/digits/2",
+           fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+  Server server(folder_, {"models", "--allow-load"});
+  HttpClient client(server.port());
+  EXPECT_EQ(Json::parse(client.Ask("GET", "/v2/models/digits").body)["versions"][0], "2");
+  EXPECT_EQ(client.Ask("POST", "/v2/repository/models/digits/load").status, 200);
+  EXPECT_EQ(client.Ask("POST", "/v2/repository/models/digits/load", R"({"parameters":{"config":"x"}})").status, 400);
+  // A load that fails leaves what was there.
+  fs::rename(folder_ / "models/digits/2/config", folder_ / "config");
+  EXPECT_NE(client.Ask("POST", "/v2/repository/models/digits/load").status, 200);
+  EXPECT_EQ(client.Ask("POST", "/v2/models/digits/infer", Request(1)).status, 200);
+  EXPECT_THAT(client.Ask("POST", "/v2/repository/index").body, HasSubstr("READY"));
+  EXPECT_EQ(client.Ask("POST", "/v2/repository/models/digits/unload").status, 200);
+  EXPECT_EQ(client.Ask("POST", "/v2/models/digits/infer", Request(1)).status, 503);
+  EXPECT_EQ(client.Ask("GET", "/v2/health/ready").status, 503);
+  server.Signal(SIGINT);
+  EXPECT_EQ(server.Wait(), 0);
+}
+
+}  // namespace
+}  // namespace moka

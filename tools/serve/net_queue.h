@@ -1,0 +1,90 @@
+// The one thread that runs nets, and the requests that wait for it: a process has one team of threads, so nets take
+// turns. What waits is answered, refused or, where its client has left, dropped; nothing else happens to it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "tools/serve/served_model.h"
+
+namespace moka {
+
+using ServeClock = std::chrono::steady_clock;
+
+// Why a request is not answered by its net.
+enum class RequestEnd : uint8_t { kDone, kFailed, kLate, kGone, kStopped };
+
+// A request. Its owner gives it to the engine and gets it back, once, through `ended`.
+struct QueuedRequest {
+  std::shared_ptr<ServedModel> model;
+  int64_t rows = 1;
+  int64_t priority = 0;  // 1: the highest; 0: kUsualPriority
+  ServeClock::time_point arrived = ServeClock::now();
+  ServeClock::time_point due = ServeClock::time_point::max();  // to be begun by then
+  std::shared_ptr<const std::atomic<bool>> is_gone = {};
+
+  std::vector<std::vector<float>> inputs = {};   // of each input all rows; empty where `work` is there
+  std::vector<std::vector<float>> outputs = {};  // filled in
+  std::function<void()> work = {};               // instead of rows: runs nets itself
+
+  // Called by the engine's thread. `error` says why it failed.
+  std::function<void(QueuedRequest& job, RequestEnd end, const std::string& error)> ended;
+
+  int64_t next_row = 0;  // the engine's
+  ServeClock::time_point begun = {};
+};
+
+inline constexpr int64_t kUsualPriority = 8;
+inline constexpr int64_t kLowestPriority = 16;
+
+struct NetQueueLimits {
+  int64_t waiting = 4096;                     // requests
+  std::chrono::milliseconds most_wait{2000};  // predicted; more are refused
+};
+
+// Whether a request was taken, and if not how long the queue is.
+struct Submission {
+  bool is_taken = false;
+  double wait_ms = 0;  // predicted
+};
+
+class NetQueue {
+ public:
+  explicit NetQueue(const NetQueueLimits& limits) : limits_(limits) {}
+
+  // By any thread. A job that is not taken is left as it was.
+  Submission Submit(std::shared_ptr<QueuedRequest> job);
+  // Does jobs in the calling thread until Stop.
+  void Run();
+  // Ends Run once what waits is done, or, with `at_once`, ends what waits as kStopped.
+  void Stop(bool at_once);
+  int64_t waiting() const;
+  int64_t waiting(const ServedModel& model) const;
+
+ private:
+  using Queue = std::list<std::shared_ptr<QueuedRequest>>;
+  double PredictedWaitMs() const;
+  // Takes those out that no one waits for any more.
+  Queue TakeUnwanted();
+  // Takes the jobs whose rows run next; all of one model.
+  Queue TakeBatch();
+  void RunBatch(const Queue& batch);
+  void RunWork(QueuedRequest& job);
+  static void End(QueuedRequest& job, RequestEnd end, const std::string& error = {});
+
+  NetQueueLimits limits_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  Queue waiting_;  // by priority, then arrival
+  bool is_stopping_ = false;
+};
+
+}  // namespace moka

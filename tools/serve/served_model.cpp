@@ -1,0 +1,175 @@
+// The ladder of rows ends where more at once is not faster: on a CPU a few rows fill the cores.
+#include "tools/serve/served_model.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <numeric>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "graph/program_report.h"
+#include "tools/infer/tasks.h"
+
+namespace moka {
+
+int64_t ServedTensor::Count() const {
+  return std::accumulate(row.begin(), row.end(), rows, [](int64_t count, int64_t side) { return count * side; });
+}
+
+namespace {
+
+// The least time for each number of rows from 0 to `rows`, and the rung that it begins with.
+struct Plan {
+  std::vector<double> ms;
+  std::vector<size_t> first;
+};
+
+Plan PlanOf(std::span<const Rung> rungs, int64_t rows) {
+  Plan plan{std::vector<double>(static_cast<size_t>(rows + 1), std::numeric_limits<double>::infinity()),
+            std::vector<size_t>(static_cast<size_t>(rows + 1))};
+  plan.ms[0] = 0;
+  for (int64_t n = 1; n <= rows; ++n) {
+    for (size_t i = 0; i < rungs.size(); ++i) {
+      const int64_t left = std::max<int64_t>(0, n - rungs[i].rows);
+      const double ms = rungs[i].ms + plan.ms[static_cast<size_t>(left)];
+      // Of equals the larger: its rows have their answers together.
+      if (ms > plan.ms[static_cast<size_t>(n)]) continue;
+      plan.ms[static_cast<size_t>(n)] = ms;
+      plan.first[static_cast<size_t>(n)] = i;
+    }
+  }
+  return plan;
+}
+
+// Beyond so many rows the fastest rung does all but the last of them.
+int64_t PlannedRows(std::span<const Rung> rungs, int64_t waiting) { return std::min(waiting, 4 * rungs.back().rows); }
+
+const Rung& Fastest(std::span<const Rung> rungs) {
+  return *std::ranges::min_element(rungs, {},
+                                   [](const Rung& rung) { return rung.ms / static_cast<double>(rung.rows); });
+}
+
+}  // namespace
+
+const Rung& NextRung(std::span<const Rung> rungs, int64_t waiting) {
+  const int64_t rows = PlannedRows(rungs, waiting);
+  if (rows < waiting) return Fastest(rungs);
+  const Plan plan = PlanOf(rungs, rows);
+  // The largest of the plan goes first: most rows have their answers soonest.
+  size_t largest = plan.first[static_cast<size_t>(rows)];
+  for (int64_t n = rows; n > 0;) {
+    const size_t rung = plan.first[static_cast<size_t>(n)];
+    largest = std::max(largest, rung);
+    n = std::max<int64_t>(0, n - rungs[rung].rows);
+  }
+  return rungs[largest];
+}
+
+double PredictedMs(std::span<const Rung> rungs, int64_t rows) {
+  if (rows <= 0) return 0;
+  const int64_t planned = PlannedRows(rungs, rows);
+  const Rung& fastest = Fastest(rungs);
+  return PlanOf(rungs, planned).ms.back() +
+         static_cast<double>(rows - planned) * fastest.ms / static_cast<double>(fastest.rows);
+}
+
+ServedModel::ServedModel(std::string name, std::string version, InferSource source, int64_t most_rows)
+    : name_(std::move(name)), version_(std::move(version)), source_(std::move(source)) {
+  source_.shares_weights = true;
+  const InferTask* task = FindInferTask(source_.card.task());
+  if (task != nullptr && task->answers != nullptr) answers_ = task->answers(source_, {});
+  const bool is_asked_otherwise = answers_ && answers_->net() == nullptr;
+  if (is_asked_otherwise) return;  // texts are asked one by one
+  AddRung(1);
+  const DeployedNet& one = *nets_[0];
+  const auto tensor_of = [&](const std::string& tensor_name, const Tensor& tensor) {
+    const Shape& shape = tensor.shape();
+    ServedTensor served{.name = tensor_name, .row = {}, .rows = shape.rank() == 0 ? 1 : shape[0]};
+    for (int i = 1; i < shape.rank(); ++i) served.row.push_back(shape[i]);
+    return served;
+  };
+  for (const std::string& input : one.inputs()) inputs_.push_back(tensor_of(input, one.program().input(input)));
+  for (const std::string& output : one.outputs()) outputs_.push_back(tensor_of(output, one.output(output)));
+  for (const ServedTensor& input : inputs_) {
+    if (input.rows == 1) continue;
+    throw Error(ErrorKind::kConfig, StrCat("input \"", input.name, "\" is no row for each sample"));
+  }
+  const bool are_rows = std::ranges::all_of(outputs_, [](const ServedTensor& output) { return output.rows == 1; });
+  for (int64_t rows = 2; are_rows && rows <= most_rows; rows *= 2) {
+    AddRung(rows);
+    if (!TakesRows(*nets_.back())) {
+      nets_.pop_back();
+      rungs_.pop_back();
+      own_nets_.pop_back();
+      break;
+    }
+    constexpr double kGain = 0.97;  // of a row's time, below which more rows are worth their memory
+    const Rung& last = rungs_.back();
+    const Rung& before = rungs_[rungs_.size() - 2];
+    if (last.ms / static_cast<double>(last.rows) > kGain * before.ms / static_cast<double>(before.rows)) break;
+  }
+  for (const DeployedNet* net : nets_) {
+    const MemoryReport& memory = net->program().report().memory;
+    memory_bytes_ += memory.arena_bytes + memory.constant_bytes + memory.input_bytes;
+  }
+  memory_bytes_ += nets_[0]->weights()->Bytes();
+}
+
+void ServedModel::AddRung(int64_t rows) {
+  if (rows == 1 && answers_) {
+    nets_.push_back(answers_->net());
+  } else {
+    const bool are_pictures = answers_ != nullptr;
+    own_nets_.push_back(std::make_unique<DeployedNet>(
+        source_, rows, are_pictures ? DeployedNet::Fills::kFirst : DeployedNet::Fills::kAll, std::string(),
+        nets_.empty() ? SharedWeights() : nets_[0]->weights()));
+    nets_.push_back(own_nets_.back().get());
+  }
+  rungs_.push_back({rows, TimeOf(*nets_.back())});
+}
+
+bool ServedModel::TakesRows(const DeployedNet& net) const {
+  const auto has_rows = [&](const Tensor& tensor) {
+    return tensor.shape().rank() > 0 && tensor.shape()[0] == net.batch();
+  };
+  return std::ranges::all_of(net.inputs(),
+                             [&](const std::string& name) { return has_rows(net.program().input(name)); }) &&
+         std::ranges::all_of(net.outputs(), [&](const std::string& name) { return has_rows(net.output(name)); });
+}
+
+double ServedModel::TimeOf(DeployedNet& net) const {
+  constexpr int kRuns = 10;
+  constexpr double kMostMs = 2000;
+  std::vector<double> times;
+  double sum = 0;
+  net.RunRows();  // touches its memory
+  for (int i = 0; i < kRuns && sum < kMostMs; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    net.RunRows();
+    times.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
+    sum += times.back();
+  }
+  // The least is the net's own time, whatever else the machine does meanwhile.
+  return *std::ranges::min_element(times);
+}
+
+DeployedNet& ServedModel::NetOf(const Rung& rung) const {
+  const auto found = std::ranges::find(rungs_, rung.rows, &Rung::rows);
+  Require(found != rungs_.end(), "ServedModel: a rung of the model");
+  return *nets_[static_cast<size_t>(found - rungs_.begin())];
+}
+
+std::span<float> ServedModel::InputRow(const Rung& rung, size_t input, int64_t row) {
+  const auto count = static_cast<size_t>(inputs_.at(input).Count());
+  return NetOf(rung).program().input(inputs_[input].name).as<float>().subspan(static_cast<size_t>(row) * count, count);
+}
+
+void ServedModel::Run(const Rung& rung) { NetOf(rung).RunRows(); }
+
+std::span<const float> ServedModel::OutputRow(const Rung& rung, size_t output, int64_t row) const {
+  const auto count = static_cast<size_t>(outputs_.at(output).Count());
+  return NetOf(rung).output(outputs_[output].name).as<const float>().subspan(static_cast<size_t>(row) * count, count);
+}
+
+}  // namespace moka

@@ -1,0 +1,81 @@
+// A trained net ready to answer: a program for each of several numbers of rows over one set of weights, timed here.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tools/infer/deployed_net.h"
+#include "tools/infer/task_answers.h"
+#include "tools/serve/model_counts.h"
+
+namespace moka {
+
+struct ServedTensor {
+  std::string name;
+  std::vector<int64_t> row;  // its shape without the rows
+  int64_t rows = 1;          // along the first axis for each row of the request; more for nets that find many things
+
+  int64_t Count() const;  // of a row of the request
+};
+
+// What a program for so many rows costs.
+struct Rung {
+  int64_t rows = 0;
+  double ms = 0;  // of a run, the least of several
+};
+
+// The batch to run next where `waiting` rows wait, of which the whole is run in the least time: the rung to use first
+// (its rows may be more than wait). Requires: rungs by rows, waiting >= 1.
+const Rung& NextRung(std::span<const Rung> rungs, int64_t waiting);
+// Milliseconds that so many rows take.
+double PredictedMs(std::span<const Rung> rungs, int64_t rows);
+
+// The methods that run nets are for one thread.
+class ServedModel {
+ public:
+  // Compiles, times (which also warms) and checks; `most_rows` bounds the ladder. Errors: those of DeployedNet and of
+  // the task; kConfig for a net that takes no rows.
+  ServedModel(std::string name, std::string version, InferSource source, int64_t most_rows);
+
+  const std::string& name() const { return name_; }
+  const std::string& version() const { return version_; }
+  const InferSource& source() const { return source_; }
+  const std::vector<ServedTensor>& inputs() const { return inputs_; }
+  const std::vector<ServedTensor>& outputs() const { return outputs_; }
+  const std::vector<Rung>& rungs() const { return rungs_; }
+  // Null for a task that nothing is asked of but rows.
+  TaskAnswers* answers() const { return answers_.get(); }
+  ModelCounts& counts() const { return counts_; }
+  int64_t memory_bytes() const { return memory_bytes_; }
+
+  // The place of an input's row in the program of a rung.
+  std::span<float> InputRow(const Rung& rung, size_t input, int64_t row);
+  // Requires: the rows are filled.
+  void Run(const Rung& rung);
+  std::span<const float> OutputRow(const Rung& rung, size_t output, int64_t row) const;
+
+ private:
+  DeployedNet& NetOf(const Rung& rung) const;
+  void AddRung(int64_t rows);
+  // Whether each input and output is rows along its first axis.
+  bool TakesRows(const DeployedNet& net) const;
+  double TimeOf(DeployedNet& net) const;
+
+  std::string name_;
+  std::string version_;
+  InferSource source_;
+  std::unique_ptr<TaskAnswers> answers_;
+  std::vector<std::unique_ptr<DeployedNet>> own_nets_;
+  std::vector<DeployedNet*> nets_;  // of the rungs
+  std::vector<Rung> rungs_;
+  std::vector<ServedTensor> inputs_;
+  std::vector<ServedTensor> outputs_;
+  int64_t memory_bytes_ = 0;
+  mutable ModelCounts counts_;
+};
+
+}  // namespace moka

@@ -1,0 +1,181 @@
+// A row an address: method, path, and who answers.
+#include "tools/serve/service.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "tools/serve/model_facts.h"
+#include "tools/serve/service_answers.h"
+
+namespace moka {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+int HexDigit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+HttpAnswer WrongMethod(const std::string& allowed) {
+  HttpAnswer answer = HttpErrorAnswer(405, StrCat("this address takes ", allowed));
+  answer.headers.emplace_back("Allow", allowed);
+  return answer;
+}
+
+HttpAnswer NotFound(const std::string& path) {
+  return HttpErrorAnswer(404, StrCat("there is nothing at ", Printable(path.substr(0, 200))),
+                         "GET /openapi.json lists what there is");
+}
+
+bool IsRead(const HttpRequest& request) { return request.method == "GET" || request.method == "HEAD"; }
+
+}  // namespace
+
+Service::~Service() {
+  for (std::thread& load : loads_) load.join();
+}
+
+std::vector<std::string> PathParts(const std::string& path) {
+  std::vector<std::string> parts;
+  if (!path.starts_with('/')) return parts;
+  std::string part;
+  for (size_t i = 1; i < path.size(); ++i) {
+    if (path[i] == '/') {
+      parts.push_back(std::exchange(part, {}));
+    } else if (path[i] != '%') {
+      part += path[i];
+    } else {
+      const int high = i + 2 < path.size() ? HexDigit(path[i + 1]) : -1;
+      const int low = i + 2 < path.size() ? HexDigit(path[i + 2]) : -1;
+      if (high < 0 || low < 0) return {""};
+      part += static_cast<char>(high * 16 + low);
+      i += 2;
+    }
+  }
+  if (!part.empty()) parts.push_back(part);
+  return parts;
+}
+
+int StatusOf(const Error& error) {
+  switch (error.kind()) {
+    case ErrorKind::kBadData:
+    case ErrorKind::kUsage:
+    case ErrorKind::kConfig: return 400;
+    case ErrorKind::kNoInput: return 404;
+    case ErrorKind::kNotAllowed: return 403;
+    case ErrorKind::kUnavailable: return 503;
+    default: return 500;
+  }
+}
+
+HttpAnswer AnswerOf(const Error& error) { return HttpErrorAnswer(StatusOf(error), error.text(), error.hint()); }
+
+void Service::Handle(HttpRequest request, HttpRespond respond) {
+  const std::string id(request.Header("x-request-id").substr(0, 128));
+  const std::string trace(request.Header("traceparent").substr(0, 128));
+  HttpRespond named = [respond = std::move(respond), id, trace](HttpAnswer answer) {
+    if (!id.empty()) answer.headers.emplace_back("X-Request-Id", id);
+    if (!trace.empty()) answer.headers.emplace_back("traceparent", trace);
+    respond(std::move(answer));
+  };
+  try {
+    const std::vector<std::string> parts = PathParts(request.path);
+    const bool is_of_model = parts.size() >= 3 && parts[0] == "v2" && parts[1] == "models";
+    if (is_of_model) return HandleModel(request, parts, named);
+    const bool is_of_repository = parts.size() == 5 && parts[0] == "v2" && parts[1] == "repository" &&
+                                  parts[2] == "models" && (parts[4] == "load" || parts[4] == "unload");
+    if (!is_of_repository) return named(Answer(request, parts));
+    if (request.method != "POST") return named(WrongMethod("POST"));
+    CheckRepositoryCall(request.body);
+    if (!allows_load_)
+      return named(HttpErrorAnswer(403, "this server loads and unloads no models", "moka serve --allow-load does"));
+    if (parts[4] == "unload") {
+      repository_.Unload(parts[3]);
+      return named({.body = "{}"});
+    }
+    // A load takes long, and other requests are answered meanwhile.
+    const std::lock_guard lock(mutex_);
+    loads_.emplace_back([this, name = parts[3], named] {
+      try {
+        repository_.Load(name);
+        named({.body = "{}"});
+      } catch (const Error& error) {
+        named(AnswerOf(error));
+      }
+    });
+  } catch (const Error& error) {
+    named(AnswerOf(error));
+  }
+}
+
+HttpAnswer Service::Answer(const HttpRequest& request, const std::vector<std::string>& parts) {
+  const std::string path = StrCat("/", Join(parts, "/"));
+  if (path == "/v2/repository/index") {
+    if (request.method != "POST") return WrongMethod("POST");
+    const bool wants_ready = CheckIndexCall(request.body);
+    Json json = Json::array();
+    for (const IndexedModel& model : repository_.Index()) {
+      if (wants_ready && model.state != ModelState::kReady) continue;
+      json.push_back(
+          {{"name", model.name}, {"version", model.version}, {"state", NameOf(model.state)}, {"reason", model.reason}});
+    }
+    return {.body = DumpJson(json)};
+  }
+  const bool is_known = path == "/" || path == "/v2" || path == "/v2/health/live" || path == "/v2/health/ready" ||
+                        path == "/healthz" || path == "/metrics" || path == "/openapi.json" ||
+                        path == "/v2/models/stats" || path == "/v2/logging" || path == "/v2/trace/setting";
+  if (!is_known) return NotFound(request.path);
+  if (path == "/v2/logging" || path == "/v2/trace/setting")
+    return HttpErrorAnswer(501, "this server has no such setting");
+  if (!IsRead(request)) return WrongMethod("GET, HEAD");
+  if (path == "/") return Page();
+  if (path == "/metrics") return Metrics();
+  if (path == "/openapi.json") return {.body = OpenApiText()};
+  if (path == "/v2") return {.body = ServerFacts()};
+  if (path == "/v2/health/live" || path == "/healthz") return {.body = R"({"live":true})"};
+  const bool is_ready = repository_.IsReady() && !is_draining_;
+  return {.status = is_ready ? 200 : 503,
+          .body = is_ready ? R"({"ready":true,"live":true})" : R"({"ready":false,"live":true})"};
+}
+
+void Service::HandleModel(HttpRequest& request, const std::vector<std::string>& parts, const HttpRespond& respond) {
+  const std::string& name = parts[2];
+  if (name == "stats" && parts.size() == 3) {
+    return respond(IsRead(request) ? Statistics(repository_.Ready()) : WrongMethod("GET, HEAD"));
+  }
+  std::string version;
+  size_t at = 3;
+  if (parts.size() > 4 && parts[3] == "versions") {
+    version = parts[4];
+    at = 5;
+  }
+  const std::string call = at < parts.size() ? parts[at] : "";
+  const bool has_more = parts.size() > at + 1 && !(call == "predict" && parts.size() == at + 2);
+  if (has_more) return respond(NotFound(request.path));
+  const std::shared_ptr<ServedModel> model = repository_.Find(name, version);
+  if (call == "infer" || call == "predict") {
+    const bool is_put = call == "predict" && request.method == "PUT";
+    if (request.method != "POST" && !is_put) return respond(WrongMethod(call == "predict" ? "POST, PUT" : "POST"));
+    const bool has_body = !request.Header("content-length").empty() || !request.Header("transfer-encoding").empty();
+    if (!has_body) return respond(HttpErrorAnswer(411, "a body needs its Content-Length, or to be chunked"));
+    if (!model) return respond(HttpErrorAnswer(503, StrCat("model \"", name, "\" is not loaded")));
+    if (call == "infer") return Infer(request, model, respond);
+    return Predict(request, model, parts.size() > at + 1 ? parts[at + 1] : "", respond);
+  }
+  const bool is_fact = call.empty() || call == "ready" || call == "config" || call == "stats";
+  if (!is_fact) return respond(NotFound(request.path));
+  if (!IsRead(request)) return respond(WrongMethod("GET, HEAD"));
+  if (!model) return respond(HttpErrorAnswer(503, StrCat("model \"", name, "\" is not loaded")));
+  if (call == "ready") return respond({.body = DumpJson(Json{{"name", name}, {"ready", true}})});
+  if (call == "stats") return respond(Statistics({model}));
+  respond({.body = call == "config" ? ModelConfig(*model) : ModelFacts(*model)});
+}
+
+}  // namespace moka

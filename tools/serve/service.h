@@ -1,0 +1,60 @@
+// What the server answers: the Open Inference Protocol (version 2) over HTTP with its extensions for bytes, classes,
+// statistics and the repository, and predict, to which a picture or a text is sent as it is.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tools/serve/http_message.h"
+#include "tools/serve/http_server.h"
+#include "tools/serve/net_queue.h"
+#include "tools/serve/repository.h"
+
+namespace moka {
+
+// An address, split at its slashes and with %XX undone; "" where it is malformed.
+std::vector<std::string> PathParts(const std::string& path);
+
+class Service {
+ public:
+  // `allows_load`: whether models may be loaded and unloaded by requests.
+  Service(ModelRepository& repository, NetQueue& queue, bool allows_load)
+      : repository_(repository), queue_(queue), allows_load_(allows_load) {}
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+  // Waits for models that are being loaded.
+  ~Service();
+
+  // Answers, now or later. Thread-safe.
+  void Handle(HttpRequest request, HttpRespond respond);
+  // From now on /v2/health/ready says no.
+  void BeginDraining() { is_draining_ = true; }
+  // Who counts connections, for the metrics.
+  void SetCounts(std::function<HttpCounts()> counts) { counts_ = std::move(counts); }
+
+ private:
+  HttpAnswer Answer(const HttpRequest& request, const std::vector<std::string>& parts);
+  // Calls of one model: what stands behind its name.
+  void HandleModel(HttpRequest& request, const std::vector<std::string>& parts, const HttpRespond& respond);
+  void Infer(HttpRequest& request, const std::shared_ptr<ServedModel>& model, const HttpRespond& respond);
+  void Predict(HttpRequest& request, const std::shared_ptr<ServedModel>& model, const std::string& name,
+               const HttpRespond& respond);
+  void Submit(std::shared_ptr<QueuedRequest> job, const HttpRespond& respond);
+  HttpAnswer Statistics(const std::vector<std::shared_ptr<ServedModel>>& models) const;
+  HttpAnswer Metrics() const;
+  HttpAnswer Page() const;
+
+  ModelRepository& repository_;
+  NetQueue& queue_;
+  bool allows_load_;
+  std::function<HttpCounts()> counts_;
+  std::atomic<bool> is_draining_ = false;
+  std::mutex mutex_;
+  std::vector<std::thread> loads_;
+};
+
+}  // namespace moka

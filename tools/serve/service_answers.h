@@ -1,0 +1,28 @@
+// Parts of the service's answers that its sources share.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/error.h"
+#include "tools/serve/http_message.h"
+
+namespace moka {
+
+// An error's kind as a status of HTTP.
+int StatusOf(const Error& error);
+HttpAnswer AnswerOf(const Error& error);
+
+// JSON on one line; bytes that are no UTF-8 become U+FFFD.
+template <class Json>
+std::string DumpJson(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// The body of /v2/repository/models/M/load: {} or nothing. A model's settings are the server's to say: to take others,
+// or files, from whoever may call would be to run what they like. Errors: kBadData.
+void CheckRepositoryCall(const std::string& body);
+// The body of /v2/repository/index: nothing, or {"ready": whether only those that answer}. Errors: kBadData.
+bool CheckIndexCall(const std::string& body);
+
+}  // namespace moka

@@ -1,0 +1,143 @@
+// Statistics and metrics. Metrics have Triton's names where it has some, so that its dashboards show them, and others
+// in seconds and bytes.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/text.h"
+#include "tools/serve/openapi.h"
+#include "tools/serve/service.h"
+#include "tools/serve/service_answers.h"
+
+namespace moka {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json JsonOf(const DurationCount& count) { return {{"count", count.count}, {"ns", count.ns}}; }
+
+Json StatisticsOf(const ServedModel& model) {
+  const CountedModel counted = model.counts().Now();
+  Json batches = Json::array();
+  for (const auto& [rows, of_rows] : counted.batches) {
+    batches.push_back({{"batch_size", rows}, {"compute_infer", {{"count", of_rows.runs}, {"ns", of_rows.ns}}}});
+  }
+  const DurationCount none;
+  const double alone =
+      counted.runs > 0 ? 100.0 * static_cast<double>(counted.alone) / static_cast<double>(counted.runs) : 0;
+  return {{"name", model.name()},
+          {"version", model.version()},
+          {"last_inference", counted.last_ms},
+          {"inference_count", counted.rows},
+          {"execution_count", counted.runs},
+          {"inference_stats",
+           {{"success", JsonOf(counted.success)},
+            {"fail", JsonOf(counted.fail)},
+            {"queue", JsonOf(counted.queue)},
+            {"compute_input", JsonOf(counted.input)},
+            {"compute_infer", JsonOf(counted.infer)},
+            {"compute_output", JsonOf(counted.output)},
+            {"cache_hit", JsonOf(none)},
+            {"cache_miss", JsonOf(none)}}},
+          {"batch_stats", batches},
+          {"memory_usage", model.memory_bytes()},
+          {"batching", fmt::format("of {} runs {:.0f} % had one request, since no other waited", counted.runs, alone)}};
+}
+
+// A metric's lines, one a model.
+class MetricsText {
+ public:
+  void Begin(std::string_view name, std::string_view type, std::string_view help) {
+    name_ = name;
+    text_ += fmt::format("# HELP {0} {2}\n# TYPE {0} {1}\n", name, type, help);
+  }
+  template <class Value>
+  void Add(std::string_view labels, Value value, std::string_view ending = "") {
+    text_ += fmt::format("{}{}{} {}\n", name_, ending, labels.empty() ? "" : fmt::format("{{{}}}", labels), value);
+  }
+  std::string Take() { return std::move(text_); }
+
+ private:
+  std::string name_;
+  std::string text_;
+};
+
+}  // namespace
+
+HttpAnswer Service::Statistics(const std::vector<std::shared_ptr<ServedModel>>& models) const {
+  Json list = Json::array();
+  for (const auto& model : models) list.push_back(StatisticsOf(*model));
+  return {.body = DumpJson(Json{{"model_stats", list}})};
+}
+
+HttpAnswer Service::Metrics() const {
+  struct Counted {
+    std::string labels;
+    CountedModel counted;
+    int64_t waiting;
+    int64_t bytes;
+  };
+  std::vector<Counted> models;
+  for (const auto& model : repository_.Ready()) {
+    models.push_back({fmt::format("model=\"{}\",version=\"{}\"", model->name(), model->version()),
+                      model->counts().Now(), queue_.waiting(*model), model->memory_bytes()});
+  }
+  MetricsText text;
+  const auto each = [&](std::string_view name, std::string_view type, std::string_view help, const auto& value) {
+    text.Begin(name, type, help);
+    for (const Counted& model : models) text.Add(model.labels, value(model));
+  };
+  each("nv_inference_request_success", "counter", "Requests that were answered.",
+       [](const Counted& model) { return model.counted.success.count; });
+  text.Begin("nv_inference_request_failure", "counter", "Requests that were not.");
+  for (const auto& [labels, counted, waiting, bytes] : models) {
+    text.Add(StrCat(labels, ",reason=\"REJECTED\""), counted.rejected);
+    text.Add(StrCat(labels, ",reason=\"CANCELED\""), counted.cancelled);
+    text.Add(StrCat(labels, ",reason=\"OTHER\""), counted.fail.count - counted.cancelled);
+  }
+  each("nv_inference_count", "counter", "Rows that were run.", [](const Counted& model) { return model.counted.rows; });
+  each("nv_inference_exec_count", "counter", "Runs of the net.",
+       [](const Counted& model) { return model.counted.runs; });
+  each("nv_inference_pending_request_count", "gauge", "Requests that wait.",
+       [](const Counted& model) { return model.waiting; });
+  each("nv_inference_request_duration_us", "counter", "Time of answered requests.",
+       [](const Counted& model) { return model.counted.success.ns / 1000; });
+  each("nv_inference_queue_duration_us", "counter", "Time in the queue.",
+       [](const Counted& model) { return model.counted.queue.ns / 1000; });
+  each("nv_inference_compute_input_duration_us", "counter", "Time of filling inputs.",
+       [](const Counted& model) { return model.counted.input.ns / 1000; });
+  each("nv_inference_compute_infer_duration_us", "counter", "Time of running nets.",
+       [](const Counted& model) { return model.counted.infer.ns / 1000; });
+  each("nv_inference_compute_output_duration_us", "counter", "Time of taking outputs.",
+       [](const Counted& model) { return model.counted.output.ns / 1000; });
+  text.Begin("moka_request_seconds", "histogram", "Time from a request's arrival to its answer.");
+  for (const Counted& model : models) {
+    int64_t sum = 0;
+    double bound = 0.0005;
+    for (int i = 0; i < CountedModel::kBuckets; ++i, bound *= 2) {
+      sum += model.counted.seconds[static_cast<size_t>(i)];
+      text.Add(fmt::format("{},le=\"{}\"", model.labels, bound), sum, "_bucket");
+    }
+    text.Add(StrCat(model.labels, ",le=\"+Inf\""), model.counted.success.count, "_bucket");
+    text.Add(model.labels, static_cast<double>(model.counted.success.ns) * 1e-9, "_sum");
+    text.Add(model.labels, model.counted.success.count, "_count");
+  }
+  each("moka_model_memory_bytes", "gauge", "Memory of a model's weights and programs.",
+       [](const Counted& model) { return model.bytes; });
+  text.Begin("moka_queue_depth", "gauge", "Requests that wait, of all models.");
+  text.Add("", queue_.waiting());
+  if (counts_) {
+    const HttpCounts counts = counts_();
+    text.Begin("moka_connections", "gauge", "Open connections.");
+    text.Add("", counts.connections);
+    text.Begin("moka_http_requests_total", "counter", "Requests of any kind that were answered.");
+    text.Add("", counts.requests);
+    text.Begin("moka_connections_refused_total", "counter", "Connections beyond the limits.");
+    text.Add("", counts.refused_connections);
+  }
+  return {.body = text.Take(), .type = "text/plain; version=0.0.4"};
+}
+
+HttpAnswer Service::Page() const { return {.body = std::string(ServicePage()), .type = "text/html; charset=utf-8"}; }
+
+}  // namespace moka

@@ -1,0 +1,194 @@
+// moka serve: trained nets behind HTTP, from the first model that is loaded to the last answer after a signal.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+
+#include "core/error.h"
+#include "core/exit_code.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "core/threads/team.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/print.h"
+#include "tools/infer/tasks.h"
+#include "tools/serve/http_server.h"
+#include "tools/serve/net_queue.h"
+#include "tools/serve/repository.h"
+#include "tools/serve/service.h"
+#include "tools/serve/stop_signals.h"
+#include "tools/train/program_options.h"
+
+namespace moka {
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+
+// How a server ends: /ready says no for a while, so that whoever sends requests here learns it, then no connection is
+// accepted, and what was accepted is answered.
+struct Ending {
+  Seconds grace{5};
+  Seconds drain{30};
+};
+
+// Ends the server on the first signal, the process on the second. Returns the exit code for the first.
+int EndOnSignal(StopSignals& signals, const Ending& ending, Service& service, HttpServer& server, NetQueue& queue) {
+  const int signal = signals.Next();
+  if (signal == 0) return 0;
+  std::thread([&signals] {
+    if (signals.Next() != 0) std::_Exit(130);
+  }).detach();
+  service.BeginDraining();
+  // A person at a terminal waits for no load balancer.
+  const Seconds grace = signal == SIGTERM ? ending.grace : Seconds(0);
+  LogInfo(fmt::format("ending: {}no new requests, {} wait",
+                      grace.count() > 0 ? fmt::format("in {:g} s ", grace.count()) : "", queue.waiting()));
+  std::this_thread::sleep_for(grace);
+  server.StopAccepting();
+  const int64_t left = server.WaitForAnswers(std::chrono::duration_cast<std::chrono::milliseconds>(ending.drain));
+  queue.Stop(left > 0);
+  if (left == 0) return 0;
+  server.WaitForAnswers(std::chrono::seconds(1));
+  LogWarning(StrCat(Counted(left, "request", "requests"), " had no answer in time and ", left == 1 ? "was" : "were",
+                    " refused"));
+  return static_cast<int>(ErrorKind::kInterrupted);
+}
+
+bool IsOwnMachine(const std::string& host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
+
+std::shared_ptr<ServedModel> LoadModel(const std::string& name, const ModelPlace& place, const Arguments& arguments,
+                                       int64_t most_rows) {
+  Arguments of_model = arguments;
+  of_model.positionals = std::vector<std::string>{place.word};
+  const auto begin = std::chrono::steady_clock::now();
+  auto model = std::make_shared<ServedModel>(name, place.version, InferSourceOf(of_model), most_rows);
+  std::vector<std::string> batches;
+  for (const Rung& rung : model->rungs()) batches.push_back(fmt::format("{}: {:.3g} ms", rung.rows, rung.ms));
+  LogInfo(fmt::format("{} {} is ready ({:.1f} s, {}){}", name, place.version,
+                      Seconds(std::chrono::steady_clock::now() - begin).count(), BytesText(model->memory_bytes()),
+                      batches.empty() ? "" : StrCat("; batches of ", Join(batches, ", "))));
+  return model;
+}
+
+// "-1,3,224,224": -1 stands for the rows.
+std::string ShapeText(const ServedTensor& tensor) {
+  std::string text = "-1";
+  for (const int64_t side : tensor.row) text += StrCat(",", side);
+  return text;
+}
+
+// A command that shows how to try a model.
+std::string TryLine(const ServedModel& model, const std::string& address) {
+  if (model.answers() == nullptr) return fmt::format("curl {}/v2/models/{}", address, model.name());
+  const bool is_picture = model.answers()->kind() == AskedKind::kPicture;
+  return fmt::format("curl -T {} {}/v2/models/{}/predict", is_picture ? "PICTURE" : "TEXTFILE", address, model.name());
+}
+
+// Loads and shows all that would be served.
+int PrintModels(ModelRepository& repository) {
+  for (const IndexedModel& model : repository.Index()) repository.Load(model.name);
+  for (const std::shared_ptr<ServedModel>& model : repository.Ready()) {
+    Print("{} {}: {}\n", model->name(), model->version(), BytesText(model->memory_bytes()));
+    for (const ServedTensor& input : model->inputs()) Print("  input {} [{}]\n", input.name, ShapeText(input));
+    for (const ServedTensor& output : model->outputs()) Print("  output {} [{}]\n", output.name, ShapeText(output));
+    for (const Rung& rung : model->rungs()) Print("  {} in {:.3g} ms\n", Counted(rung.rows, "row", "rows"), rung.ms);
+  }
+  return 0;
+}
+
+int RunServe(const Arguments& arguments) {
+  (void)arguments.Word(0, "a run, a model or a folder of models");
+  HttpServerOptions options;
+  options.host = arguments.Get("host", "127.0.0.1");
+  options.port = static_cast<uint16_t>(arguments.Int("port", 8000, 0, 65535));
+  options.limits.body_bytes = static_cast<uint64_t>(arguments.Int("most-mb", 64, 1, 1 << 16)) << 20;
+  options.threads = 2;
+  NetQueueLimits limits;
+  limits.most_wait = std::chrono::milliseconds(arguments.Int("most-wait", 2000, 1, 3600 * 1000));
+  const int64_t most_rows = arguments.Int("most-rows", 16, 1, 4096);
+  const Ending ending{Seconds(arguments.Number("grace", 5, 0, 3600)), Seconds(arguments.Number("drain", 30, 0, 86400))};
+  const bool is_explicit = arguments.Has("allow-load");
+  if (!IsOwnMachine(options.host)) {
+    throw Error(
+        ErrorKind::kConfig, {},
+        StrCat("--host ", Printable(options.host), " would let everyone who reaches this machine ask its models"),
+        "serve at 127.0.0.1 behind a server that knows its users (docs/serving.md)");
+  }
+  const std::map<std::string, ModelPlace> places =
+      PlacesOf(arguments.positionals.All(),
+               arguments.Has("name") ? Split(arguments.Get("name"), ',') : std::vector<std::string>());
+  for (const auto& [name, place] : places) {
+    Arguments of_model = arguments;
+    of_model.positionals = std::vector<std::string>{place.word};
+    (void)InferSourceOf(
+        of_model);  // reads the flags that models take, and finds what is missing, before a port is taken
+  }
+  const bool is_dry = arguments.Has("dry-run");
+  arguments.RefuseUnread();
+  ModelRepository repository(places, [&](const std::string& name, const ModelPlace& place) {
+    return LoadModel(name, place, arguments, most_rows);
+  });
+  if (is_dry) return PrintModels(repository);
+  StopSignals signals;
+  NetQueue queue(limits);
+  Service service(repository, queue, is_explicit);
+  HttpServer server(options, [&](HttpRequest request, HttpRespond respond) {
+    service.Handle(std::move(request), std::move(respond));
+  });
+  service.SetCounts([&] { return server.counts(); });
+  const std::string address = StrCat("http://", options.host, ":", static_cast<int64_t>(server.port()));
+  LogInfo(StrCat("listening at ", address));
+  for (const auto& [name, place] : places) repository.Load(name);
+  for (const std::shared_ptr<ServedModel>& model : repository.Ready())
+    LogInfo(StrCat("try: ", TryLine(*model, address)));
+  int code = 0;
+  std::thread ender([&] { code = EndOnSignal(signals, ending, service, server, queue); });
+  queue.Run();
+  signals.Wake();
+  ender.join();
+  return code;
+}
+
+}  // namespace
+
+Verb ServeVerb() {
+  Verb verb;
+  verb.name = "serve";
+  verb.summary = "trained nets behind HTTP, by the Open Inference Protocol";
+  verb.usage = "RUN|MODEL|FOLDER... [--flags]";
+  verb.examples = {"moka serve runs/latest", "moka serve zoo:bccd_ssd --port 9000",
+                   "moka serve runs/cells-0001 zoo:lenet --name cells,digits",
+                   "curl -T cell.jpg http://127.0.0.1:8000/v2/models/bccd_ssd/predict"};
+  verb.operands = {{"RUN|MODEL", "as moka infer takes them, called by its folder's name"},
+                   {"FOLDER", "of models: MODEL/VERSION/..., the highest number of each"}};
+  verb.options = {{"host", "ADDRESS", "where to listen (default 127.0.0.1: this machine alone)"},
+                  {"port", "N", "(default 8000; 0: any that is free)"},
+                  {"name", "NAMES", "what they are called in addresses, a comma list (default: as their folders)"},
+                  {"most-rows", "N", "the largest batch (default 16; less where more is not faster)"},
+                  {"most-wait", "MS", "requests that would wait longer are refused (default 2000)"},
+                  {"most-mb", "N", "the largest request (default 64)"},
+                  {"grace", "S", "after SIGTERM /v2/health/ready says no for so long, and all is answered (default 5)"},
+                  {"drain", "S", "then answers have so long to be made (default 30)"},
+                  {"allow-load", "", "models are loaded again and unloaded through /v2/repository"},
+                  {"dry-run", "", "load and time the models, show them, and end"},
+                  {"weights", "FILES", "of a model that does not carry its own"},
+                  {"runs", "FOLDER", "where runs lie (default runs)"},
+                  {"labels", "FILE", "class names, one a line (default: labels.txt beside the net)"},
+                  {"mean", "VALUES", ""},
+                  {"scale", "X", ""},
+                  {"resize", "HxW", ""},
+                  {"resize-short", "N", ""}};
+  for (const OptionSpec& option : ProgramOptionSpecs()) {
+    const bool looks = option.name == "recompute" || option.name == "dry-run" || option.name == "explain" ||
+                       option.name == "trace" || option.name == "dump-after" || option.name == "columns";
+    if (!looks) verb.options.push_back(option);
+  }
+  verb.run = RunServe;
+  verb.takes_fields = TakenFields::kNone;
+  return verb;
+}
+
+}  // namespace moka

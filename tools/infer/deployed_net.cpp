@@ -1,4 +1,4 @@
-// Of several outputs those count that the filled inputs alone determine; what a missing one reaches stays at zero.
+// An output counts where the filled inputs alone determine it; another would stay at zero.
 #include "tools/infer/deployed_net.h"
 
 #include <algorithm>

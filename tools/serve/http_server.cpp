@@ -30,7 +30,7 @@ namespace http = boost::beast::http;
 using Tcp = asio::ip::tcp;
 using Clock = std::chrono::steady_clock;
 
-// Of 512 bytes that a buffer begins with, a large body would be read in as small pieces (boostorg/beast#1345).
+// A buffer begins with 512 bytes, and a large body would be read in as small pieces (boostorg/beast#1345).
 constexpr size_t kBufferBytes = size_t{128} << 10;
 // A refused body is read so far, so that its sender sees the answer rather than a broken connection.
 constexpr uint64_t kDrainedBytes = uint64_t{64} << 10;

@@ -1,4 +1,4 @@
-// What a model has done since it was loaded, for statistics and metrics.
+// The work of a model since it was loaded, counted for statistics and metrics.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What the server tells of itself and of its models, as JSON.
+// The server and its models as JSON tells of them.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace moka {
 std::string ServerFacts();
 // Name, versions, platform, inputs and outputs; -1 stands for the rows.
 std::string ModelFacts(const ServedModel& model);
-// What serving it is set to, with the times that were measured, which batches are chosen by.
+// The settings of serving it, with the times that were measured, which batches are chosen by.
 std::string ModelConfig(const ServedModel& model);
 // The addresses of the server as OpenAPI 3.0 has them.
 std::string OpenApiText();

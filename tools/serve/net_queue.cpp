@@ -13,8 +13,8 @@
 namespace moka {
 namespace {
 
-int64_t LevelOf(const QueuedRequest& job) {
-  return job.priority == 0 ? kUsualPriority : std::min(job.priority, kLowestPriority);
+int64_t LevelOf(const QueuedRequest& request) {
+  return request.priority == 0 ? kUsualPriority : std::min(request.priority, kLowestPriority);
 }
 
 int64_t NsBetween(ServeClock::time_point from, ServeClock::time_point to) {
@@ -28,35 +28,99 @@ void CountSeconds(CountedModel& counted, int64_t ns) {
   ++counted.seconds[static_cast<size_t>(bucket)];
 }
 
+// A request's rows in a run: from its next on, so many, from a row of the program on.
+struct Part {
+  QueuedRequest* request = nullptr;
+  int64_t at = 0;
+  int64_t rows = 0;
+};
+
+struct BatchTimes {
+  ServeClock::time_point begun = {};
+  ServeClock::time_point filled = {};
+  ServeClock::time_point ran = {};
+  ServeClock::time_point taken = {};
+};
+
+// Copies as many rows as the rung has into its program.
+std::vector<Part> FillRows(const std::list<std::shared_ptr<QueuedRequest>>& batch, const Rung& rung,
+                           ServeClock::time_point now) {
+  ServedModel& model = *batch.front()->model;
+  std::vector<Part> parts;
+  int64_t used = 0;
+  for (const auto& request : batch) {
+    const int64_t rows = std::min(rung.rows - used, request->rows - request->next_row);
+    if (rows == 0) break;
+    if (request->next_row == 0) request->begun = now;
+    for (size_t i = 0; i < model.inputs().size(); ++i) {
+      const int64_t count = model.inputs()[i].Count();
+      const float* from = request->inputs[i].data() + request->next_row * count;
+      for (int64_t row = 0; row < rows; ++row)
+        std::copy_n(from + row * count, count, model.InputRow(rung, i, used + row).data());
+    }
+    parts.push_back({request.get(), used, rows});
+    used += rows;
+  }
+  return parts;
+}
+
+void TakeRows(const std::vector<Part>& parts, const Rung& rung, const ServedModel& model) {
+  for (const Part& part : parts) {
+    for (size_t i = 0; i < model.outputs().size(); ++i) {
+      for (int64_t row = 0; row < part.rows; ++row) {
+        const std::span<const float> values = model.OutputRow(rung, i, part.at + row);
+        std::vector<float>& taken = part.request->outputs[i];
+        taken.insert(taken.end(), values.begin(), values.end());
+      }
+    }
+    part.request->next_row += part.rows;
+  }
+}
+
+void CountBatch(const ServedModel& model, const BatchTimes& times, const std::vector<Part>& parts, int64_t waiting) {
+  const int64_t used = parts.back().at + parts.back().rows;
+  model.counts().Update([&](CountedModel& counted) {
+    counted.rows += used;
+    ++counted.runs;
+    counted.alone += parts.size() == 1 && waiting == used ? 1 : 0;
+    counted.input.Add(NsBetween(times.begun, times.filled));
+    counted.infer.Add(NsBetween(times.filled, times.ran));
+    counted.output.Add(NsBetween(times.ran, times.taken));
+    BatchCount& of_rows = counted.batches[used];
+    ++of_rows.runs;
+    of_rows.ns += NsBetween(times.filled, times.ran);
+  });
+}
+
 }  // namespace
 
 double NetQueue::PredictedWaitMs() const {
   std::map<const ServedModel*, int64_t> rows;
   double ms = 0;
-  for (const auto& job : waiting_) {
-    if (job->work) {
-      ms += job->model->rungs().empty() ? 1 : job->model->rungs()[0].ms;
+  for (const auto& request : waiting_) {
+    if (request->work) {
+      ms += request->model->rungs().empty() ? 1 : request->model->rungs()[0].ms;
     } else {
-      rows[job->model.get()] += job->rows - job->next_row;
+      rows[request->model.get()] += request->rows - request->next_row;
     }
   }
   for (const auto& [model, count] : rows) ms += PredictedMs(model->rungs(), count);
   return ms;
 }
 
-Submission NetQueue::Submit(std::shared_ptr<QueuedRequest> job) {
+Submission NetQueue::Submit(std::shared_ptr<QueuedRequest> request) {
   Submission submission;
   {
     const std::lock_guard lock(mutex_);
     submission.wait_ms = PredictedWaitMs();
     const auto wait = std::chrono::duration<double, std::milli>(submission.wait_ms);
-    const bool is_late = job->due != ServeClock::time_point::max() && ServeClock::now() + wait > job->due;
+    const bool is_late = request->due != ServeClock::time_point::max() && ServeClock::now() + wait > request->due;
     if (is_stopping_ || std::ssize(waiting_) >= limits_.waiting || wait > limits_.most_wait || is_late)
       return submission;
     submission.is_taken = true;
     const auto after =
-        std::ranges::find_if(waiting_, [&](const auto& other) { return LevelOf(*other) > LevelOf(*job); });
-    waiting_.insert(after, std::move(job));
+        std::ranges::find_if(waiting_, [&](const auto& other) { return LevelOf(*other) > LevelOf(*request); });
+    waiting_.insert(after, std::move(request));
   }
   changed_.notify_one();
   return submission;
@@ -69,7 +133,7 @@ int64_t NetQueue::waiting() const {
 
 int64_t NetQueue::waiting(const ServedModel& model) const {
   const std::lock_guard lock(mutex_);
-  return std::ranges::count_if(waiting_, [&](const auto& job) { return job->model.get() == &model; });
+  return std::ranges::count_if(waiting_, [&](const auto& request) { return request->model.get() == &model; });
 }
 
 void NetQueue::Stop(bool at_once) {
@@ -80,16 +144,16 @@ void NetQueue::Stop(bool at_once) {
     if (at_once) left.swap(waiting_);
   }
   changed_.notify_one();
-  for (const auto& job : left) End(*job, RequestEnd::kStopped);
+  for (const auto& request : left) End(*request, RequestEnd::kStopped);
 }
 
 NetQueue::Queue NetQueue::TakeUnwanted() {
   Queue unwanted;
   const auto now = ServeClock::now();
   for (auto it = waiting_.begin(); it != waiting_.end();) {
-    const QueuedRequest& job = **it;
-    const bool is_gone = job.is_gone && *job.is_gone;
-    const bool is_late = job.next_row == 0 && now > job.due;
+    const QueuedRequest& request = **it;
+    const bool is_gone = request.is_gone && *request.is_gone;
+    const bool is_late = request.next_row == 0 && now > request.due;
     const auto next = std::next(it);
     if (is_gone || is_late) unwanted.splice(unwanted.end(), waiting_, it);
     it = next;
@@ -105,10 +169,10 @@ NetQueue::Queue NetQueue::TakeBatch() {
     return batch;
   }
   const ServedModel* model = head.model.get();
-  const auto is_same = [&](const QueuedRequest& job) { return job.model.get() == model && !job.work; };
+  const auto is_same = [&](const QueuedRequest& request) { return request.model.get() == model && !request.work; };
   int64_t rows = 0;
-  for (const auto& job : waiting_) {
-    if (is_same(*job)) rows += job->rows - job->next_row;
+  for (const auto& request : waiting_) {
+    if (is_same(*request)) rows += request->rows - request->next_row;
   }
   int64_t room = NextRung(model->rungs(), rows).rows;
   for (auto it = waiting_.begin(); it != waiting_.end() && room > 0;) {
@@ -133,7 +197,8 @@ void NetQueue::Run() {
       unwanted = TakeUnwanted();
       if (!waiting_.empty()) batch = TakeBatch();
     }
-    for (const auto& job : unwanted) End(*job, job->is_gone && *job->is_gone ? RequestEnd::kGone : RequestEnd::kLate);
+    for (const auto& request : unwanted)
+      End(*request, request->is_gone && *request->is_gone ? RequestEnd::kGone : RequestEnd::kLate);
     if (batch.empty()) continue;
     if (batch.front()->work) {
       RunWork(*batch.front());
@@ -143,88 +208,50 @@ void NetQueue::Run() {
   }
 }
 
-void NetQueue::RunWork(QueuedRequest& job) {
-  job.begun = ServeClock::now();
+void NetQueue::RunWork(QueuedRequest& request) {
+  request.begun = ServeClock::now();
   std::string failed;
   try {
-    job.work();
+    request.work();
   } catch (const std::exception& error) {
     failed = error.what();
   }
   const auto end = ServeClock::now();
-  job.model->counts().Update([&](CountedModel& counted) {
+  request.model->counts().Update([&](CountedModel& counted) {
     ++counted.rows;
     ++counted.runs;
-    counted.infer.Add(NsBetween(job.begun, end));
+    counted.infer.Add(NsBetween(request.begun, end));
   });
-  End(job, failed.empty() ? RequestEnd::kDone : RequestEnd::kFailed, failed);
+  End(request, failed.empty() ? RequestEnd::kDone : RequestEnd::kFailed, failed);
 }
 
 void NetQueue::RunBatch(const Queue& batch) {
   ServedModel& model = *batch.front()->model;
   int64_t waiting = 0;
-  for (const auto& job : batch) waiting += job->rows - job->next_row;
+  for (const auto& request : batch) waiting += request->rows - request->next_row;
   const Rung& rung = NextRung(model.rungs(), waiting);
-  // The part of each job in this run: its rows from next_row on, from a row of the program on.
-  struct Part {
-    QueuedRequest* job;
-    int64_t at;
-    int64_t rows;
-  };
-  std::vector<Part> parts;
-  const auto begin = ServeClock::now();
-  int64_t used = 0;
-  for (const auto& job : batch) {
-    const int64_t rows = std::min(rung.rows - used, job->rows - job->next_row);
-    if (rows == 0) break;
-    if (job->next_row == 0) job->begun = begin;
-    for (size_t i = 0; i < model.inputs().size(); ++i) {
-      const int64_t count = model.inputs()[i].Count();
-      const float* from = job->inputs[i].data() + job->next_row * count;
-      for (int64_t row = 0; row < rows; ++row)
-        std::copy_n(from + row * count, count, model.InputRow(rung, i, used + row).data());
-    }
-    parts.push_back({job.get(), used, rows});
-    used += rows;
-  }
-  const auto filled = ServeClock::now();
+  BatchTimes times;
+  times.begun = ServeClock::now();
+  const std::vector<Part> parts = FillRows(batch, rung, times.begun);
+  times.filled = ServeClock::now();
   std::string failed;
   try {
     model.Run(rung);
   } catch (const std::exception& error) {
     failed = error.what();
   }
-  const auto ran = ServeClock::now();
-  for (const Part& part : parts) {
-    QueuedRequest& job = *part.job;
-    for (size_t i = 0; i < model.outputs().size() && failed.empty(); ++i) {
-      for (int64_t row = 0; row < part.rows; ++row) {
-        const std::span<const float> values = model.OutputRow(rung, i, part.at + row);
-        job.outputs[i].insert(job.outputs[i].end(), values.begin(), values.end());
-      }
-    }
-    job.next_row += part.rows;
-  }
-  const auto end = ServeClock::now();
-  model.counts().Update([&](CountedModel& counted) {
-    counted.rows += used;
-    ++counted.runs;
-    counted.alone += parts.size() == 1 && waiting == used ? 1 : 0;
-    counted.input.Add(NsBetween(begin, filled));
-    counted.infer.Add(NsBetween(filled, ran));
-    counted.output.Add(NsBetween(ran, end));
-    BatchCount& of_rows = counted.batches[used];
-    ++of_rows.runs;
-    of_rows.ns += NsBetween(filled, ran);
-  });
+  times.ran = ServeClock::now();
+  if (failed.empty()) TakeRows(parts, rung, model);
+  times.taken = ServeClock::now();
+  CountBatch(model, times, parts, waiting);
   Queue left;
-  for (const auto& job : batch) {
+  for (const auto& request : batch) {
     if (!failed.empty()) {
-      End(*job, RequestEnd::kFailed, failed);
-    } else if (job->next_row == job->rows) {
-      End(*job, RequestEnd::kDone);
+      End(*request, RequestEnd::kFailed, failed);
+    } else if (request->next_row == request->rows) {
+      End(*request, RequestEnd::kDone);
     } else {
-      left.push_back(job);
+      left.push_back(request);
     }
   }
   if (left.empty()) return;
@@ -232,16 +259,16 @@ void NetQueue::RunBatch(const Queue& batch) {
   waiting_.splice(waiting_.begin(), left);
 }
 
-void NetQueue::End(QueuedRequest& job, RequestEnd end, const std::string& error) {
+void NetQueue::End(QueuedRequest& request, RequestEnd end, const std::string& error) {
   const auto now = ServeClock::now();
-  job.model->counts().Update([&](CountedModel& counted) {
+  request.model->counts().Update([&](CountedModel& counted) {
     counted.last_ms =
         std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
             .count();
-    const int64_t ns = NsBetween(job.arrived, now);
+    const int64_t ns = NsBetween(request.arrived, now);
     if (end == RequestEnd::kDone) {
       counted.success.Add(ns);
-      counted.queue.Add(NsBetween(job.arrived, job.begun));
+      counted.queue.Add(NsBetween(request.arrived, request.begun));
       CountSeconds(counted, ns);
     } else {
       counted.fail.Add(ns);
@@ -250,7 +277,7 @@ void NetQueue::End(QueuedRequest& job, RequestEnd end, const std::string& error)
     }
   });
   try {
-    job.ended(job, end, error);
+    request.ended(request, end, error);
   } catch (const std::exception& thrown) {
     LogWarning(StrCat("a request's answer failed: ", thrown.what()));
   }

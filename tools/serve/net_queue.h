@@ -36,7 +36,7 @@ struct QueuedRequest {
   std::function<void()> work = {};               // instead of rows: runs nets itself
 
   // Called by the engine's thread. `error` says why it failed.
-  std::function<void(QueuedRequest& job, RequestEnd end, const std::string& error)> ended;
+  std::function<void(QueuedRequest& request, RequestEnd end, const std::string& error)> ended;
 
   int64_t next_row = 0;  // the engine's
   ServeClock::time_point begun = {};
@@ -60,8 +60,8 @@ class NetQueue {
  public:
   explicit NetQueue(const NetQueueLimits& limits) : limits_(limits) {}
 
-  // By any thread. A job that is not taken is left as it was.
-  Submission Submit(std::shared_ptr<QueuedRequest> job);
+  // By any thread. A request that is not taken is left as it was.
+  Submission Submit(std::shared_ptr<QueuedRequest> request);
   // Does jobs in the calling thread until Stop.
   void Run();
   // Ends Run once what waits is done, or, with `at_once`, ends what waits as kStopped.
@@ -77,8 +77,8 @@ class NetQueue {
   // Takes the jobs whose rows run next; all of one model.
   Queue TakeBatch();
   void RunBatch(const Queue& batch);
-  void RunWork(QueuedRequest& job);
-  static void End(QueuedRequest& job, RequestEnd end, const std::string& error = {});
+  void RunWork(QueuedRequest& request);
+  static void End(QueuedRequest& request, RequestEnd end, const std::string& error = {});
 
   NetQueueLimits limits_;
   mutable std::mutex mutex_;

@@ -33,7 +33,7 @@ Plan PlanOf(std::span<const Rung> rungs, int64_t rows) {
     for (size_t i = 0; i < rungs.size(); ++i) {
       const int64_t left = std::max<int64_t>(0, n - rungs[i].rows);
       const double ms = rungs[i].ms + plan.ms[static_cast<size_t>(left)];
-      // Of equals the larger: its rows have their answers together.
+      // The larger of equals: its rows have their answers together.
       if (ms > plan.ms[static_cast<size_t>(n)]) continue;
       plan.ms[static_cast<size_t>(n)] = ms;
       plan.first[static_cast<size_t>(n)] = i;

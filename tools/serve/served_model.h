@@ -22,7 +22,7 @@ struct ServedTensor {
   int64_t Count() const;  // of a row of the request
 };
 
-// What a program for so many rows costs.
+// The cost of a program for so many rows.
 struct Rung {
   int64_t rows = 0;
   double ms = 0;  // of a run, the least of several

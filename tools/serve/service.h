@@ -1,4 +1,4 @@
-// What the server answers: the Open Inference Protocol (version 2) over HTTP with its extensions for bytes, classes,
+// The server's answers: the Open Inference Protocol (version 2) over HTTP with its extensions for bytes, classes,
 // statistics and the repository, and predict, to which a picture or a text is sent as it is.
 #pragma once
 

@@ -2,6 +2,7 @@
 // in seconds and bytes.
 #include <fmt/format.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "core/text.h"
@@ -70,48 +71,58 @@ HttpAnswer Service::Statistics(const std::vector<std::shared_ptr<ServedModel>>& 
   return {.body = DumpJson(Json{{"model_stats", list}})};
 }
 
-HttpAnswer Service::Metrics() const {
-  struct Counted {
-    std::string labels;
-    CountedModel counted;
-    int64_t waiting;
-    int64_t bytes;
-  };
-  std::vector<Counted> models;
-  for (const auto& model : repository_.Ready()) {
-    models.push_back({fmt::format("model=\"{}\",version=\"{}\"", model->name(), model->version()),
-                      model->counts().Now(), queue_.waiting(*model), model->memory_bytes()});
+namespace {
+
+struct CountedOfModel {
+  std::string labels;
+  CountedModel counted;
+  int64_t waiting;
+  int64_t bytes;
+};
+
+// A metric with a value for each model.
+struct ModelMetric {
+  std::string_view name;
+  std::string_view type;
+  std::string_view help;
+  int64_t (*value)(const CountedOfModel& model);
+};
+
+constexpr int64_t kNsInUs = 1000;
+constexpr std::array kModelMetrics = {
+    ModelMetric{"nv_inference_request_success", "counter", "Requests that were answered.",
+                [](const CountedOfModel& model) { return model.counted.success.count; }},
+    ModelMetric{"nv_inference_count", "counter", "Rows that were run.",
+                [](const CountedOfModel& model) { return model.counted.rows; }},
+    ModelMetric{"nv_inference_exec_count", "counter", "Runs of the net.",
+                [](const CountedOfModel& model) { return model.counted.runs; }},
+    ModelMetric{"nv_inference_pending_request_count", "gauge", "Requests that wait.",
+                [](const CountedOfModel& model) { return model.waiting; }},
+    ModelMetric{"nv_inference_request_duration_us", "counter", "Time of answered requests.",
+                [](const CountedOfModel& model) { return model.counted.success.ns / kNsInUs; }},
+    ModelMetric{"nv_inference_queue_duration_us", "counter", "Time in the queue.",
+                [](const CountedOfModel& model) { return model.counted.queue.ns / kNsInUs; }},
+    ModelMetric{"nv_inference_compute_input_duration_us", "counter", "Time of filling inputs.",
+                [](const CountedOfModel& model) { return model.counted.input.ns / kNsInUs; }},
+    ModelMetric{"nv_inference_compute_infer_duration_us", "counter", "Time of running nets.",
+                [](const CountedOfModel& model) { return model.counted.infer.ns / kNsInUs; }},
+    ModelMetric{"nv_inference_compute_output_duration_us", "counter", "Time of taking outputs.",
+                [](const CountedOfModel& model) { return model.counted.output.ns / kNsInUs; }},
+    ModelMetric{"moka_model_memory_bytes", "gauge", "Memory of a model's weights and programs.",
+                [](const CountedOfModel& model) { return model.bytes; }}};
+
+void AddFailures(const std::vector<CountedOfModel>& models, MetricsText& text) {
+  text.Begin("nv_inference_request_failure", "counter", "Requests that were not answered.");
+  for (const CountedOfModel& model : models) {
+    text.Add(StrCat(model.labels, ",reason=\"REJECTED\""), model.counted.rejected);
+    text.Add(StrCat(model.labels, ",reason=\"CANCELED\""), model.counted.cancelled);
+    text.Add(StrCat(model.labels, ",reason=\"OTHER\""), model.counted.fail.count - model.counted.cancelled);
   }
-  MetricsText text;
-  const auto each = [&](std::string_view name, std::string_view type, std::string_view help, const auto& value) {
-    text.Begin(name, type, help);
-    for (const Counted& model : models) text.Add(model.labels, value(model));
-  };
-  each("nv_inference_request_success", "counter", "Requests that were answered.",
-       [](const Counted& model) { return model.counted.success.count; });
-  text.Begin("nv_inference_request_failure", "counter", "Requests that were not.");
-  for (const auto& [labels, counted, waiting, bytes] : models) {
-    text.Add(StrCat(labels, ",reason=\"REJECTED\""), counted.rejected);
-    text.Add(StrCat(labels, ",reason=\"CANCELED\""), counted.cancelled);
-    text.Add(StrCat(labels, ",reason=\"OTHER\""), counted.fail.count - counted.cancelled);
-  }
-  each("nv_inference_count", "counter", "Rows that were run.", [](const Counted& model) { return model.counted.rows; });
-  each("nv_inference_exec_count", "counter", "Runs of the net.",
-       [](const Counted& model) { return model.counted.runs; });
-  each("nv_inference_pending_request_count", "gauge", "Requests that wait.",
-       [](const Counted& model) { return model.waiting; });
-  each("nv_inference_request_duration_us", "counter", "Time of answered requests.",
-       [](const Counted& model) { return model.counted.success.ns / 1000; });
-  each("nv_inference_queue_duration_us", "counter", "Time in the queue.",
-       [](const Counted& model) { return model.counted.queue.ns / 1000; });
-  each("nv_inference_compute_input_duration_us", "counter", "Time of filling inputs.",
-       [](const Counted& model) { return model.counted.input.ns / 1000; });
-  each("nv_inference_compute_infer_duration_us", "counter", "Time of running nets.",
-       [](const Counted& model) { return model.counted.infer.ns / 1000; });
-  each("nv_inference_compute_output_duration_us", "counter", "Time of taking outputs.",
-       [](const Counted& model) { return model.counted.output.ns / 1000; });
+}
+
+void AddSeconds(const std::vector<CountedOfModel>& models, MetricsText& text) {
   text.Begin("moka_request_seconds", "histogram", "Time from a request's arrival to its answer.");
-  for (const Counted& model : models) {
+  for (const CountedOfModel& model : models) {
     int64_t sum = 0;
     double bound = 0.0005;
     for (int i = 0; i < CountedModel::kBuckets; ++i, bound *= 2) {
@@ -122,19 +133,32 @@ HttpAnswer Service::Metrics() const {
     text.Add(model.labels, static_cast<double>(model.counted.success.ns) * 1e-9, "_sum");
     text.Add(model.labels, model.counted.success.count, "_count");
   }
-  each("moka_model_memory_bytes", "gauge", "Memory of a model's weights and programs.",
-       [](const Counted& model) { return model.bytes; });
+}
+
+}  // namespace
+
+HttpAnswer Service::Metrics() const {
+  std::vector<CountedOfModel> models;
+  for (const auto& model : repository_.Ready()) {
+    models.push_back({fmt::format("model=\"{}\",version=\"{}\"", model->name(), model->version()),
+                      model->counts().Now(), queue_.waiting(*model), model->memory_bytes()});
+  }
+  MetricsText text;
+  for (const ModelMetric& metric : kModelMetrics) {
+    text.Begin(metric.name, metric.type, metric.help);
+    for (const CountedOfModel& model : models) text.Add(model.labels, metric.value(model));
+  }
+  AddFailures(models, text);
+  AddSeconds(models, text);
   text.Begin("moka_queue_depth", "gauge", "Requests that wait, of all models.");
   text.Add("", queue_.waiting());
-  if (counts_) {
-    const HttpCounts counts = counts_();
-    text.Begin("moka_connections", "gauge", "Open connections.");
-    text.Add("", counts.connections);
-    text.Begin("moka_http_requests_total", "counter", "Requests of any kind that were answered.");
-    text.Add("", counts.requests);
-    text.Begin("moka_connections_refused_total", "counter", "Connections beyond the limits.");
-    text.Add("", counts.refused_connections);
-  }
+  const HttpCounts counts = counts_ ? counts_() : HttpCounts();
+  text.Begin("moka_connections", "gauge", "Open connections.");
+  text.Add("", counts.connections);
+  text.Begin("moka_http_requests_total", "counter", "Requests of any kind that were answered.");
+  text.Add("", counts.requests);
+  text.Begin("moka_connections_refused_total", "counter", "Connections beyond the limits.");
+  text.Add("", counts.refused_connections);
   return {.body = text.Take(), .type = "text/plain; version=0.0.4"};
 }
 

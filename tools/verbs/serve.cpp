@@ -160,7 +160,7 @@ Verb ServeVerb() {
   verb.summary = "trained nets behind HTTP, by the Open Inference Protocol";
   verb.usage = "RUN|MODEL|FOLDER... [--flags]";
   verb.examples = {"moka serve runs/latest", "moka serve zoo:bccd_ssd --port 9000",
-                   "moka serve runs/cells-0001 zoo:lenet --name cells,digits",
+                   "moka serve runs/latest zoo:lenet --name mine,digits",
                    "curl -T cell.jpg http://127.0.0.1:8000/v2/models/bccd_ssd/predict"};
   verb.operands = {{"RUN|MODEL", "as moka infer takes them, called by its folder's name"},
                    {"FOLDER", "of models: MODEL/VERSION/..., the highest number of each"}};

@@ -159,6 +159,7 @@ class EveryVerbTest : public CliTest {
         {"quantise", "conv-0001 --batches 1 --iterations 1 --out made.int8.json"},
         {"quickstart", "--pictures 60 --iterations 2"},
         {"report", "conv-0001 --iterations 1"},
+        {"serve", "conv-0001 --dry-run"},
         {"simulate", StrCat("net.prototxt --step-ms 10 --devices 8 --topology ", MOKA_SOURCE_DIR,
                             "/tools/launch/topologies/p40_100g.topology")},
         {"test", "plain-0001 --iterations 1"},

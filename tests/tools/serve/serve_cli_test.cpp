@@ -166,7 +166,7 @@ TEST_F(ServeCliTest, FaultsHaveTheirStatus) {
   const Reply drawn =
       client.Ask("POST", "/v2/models/digits/predict", ReadFile(folder_ / Digit()), "Accept: image/png\r\n");
   EXPECT_EQ(drawn.status, 406) << drawn.body;
-  // What is no request, too large, or behind its end.
+  // Bytes that are no request, are too large, or stand behind its end.
   const auto raw = [&](const std::string& bytes) {
     HttpClient other(server.port());
     other.Send(bytes);

@@ -30,7 +30,7 @@ struct HttpServerOptions {
   std::string host = "127.0.0.1";
   uint16_t port = 8000;  // 0: any that is free
   int threads = 1;
-  HttpLimits limits;
+  HttpLimits limits = {};
 };
 
 struct HttpCounts {

@@ -121,6 +121,7 @@ class EveryVerbTest : public CliTest {
          "conv_solver.prototxt --target loss=100 --seeds 1 --runs made_accuracy --out made_accuracy.json"},
         {"bench comm", "--ranks 2 --minbytes 4K --maxbytes 4K --iters 2 --warmup_iters 0 --algorithm ring"},
         {"bench data", "conv.prototxt --iterations 2 --warmup 1"},
+        {"bench serve", "conv-0001 --seconds 0.2"},
         {"bench model", "net.prototxt --iterations 1 --warmup 0"},
         {"compare", "deploy.prototxt blobs.npz --weights nvcaffe.safetensors"},
         {"completion", "bash"},

@@ -34,6 +34,11 @@ HttpAnswer NotFound(const std::string& path) {
                          "GET /openapi.json lists what there is");
 }
 
+bool IsLoadCall(const std::vector<std::string>& parts) {
+  return parts.size() == 5 && parts[0] == "v2" && parts[1] == "repository" && parts[2] == "models" &&
+         (parts[4] == "load" || parts[4] == "unload");
+}
+
 bool IsRead(const HttpRequest& request) { return request.method == "GET" || request.method == "HEAD"; }
 
 }  // namespace
@@ -87,11 +92,10 @@ void Service::Handle(HttpRequest request, HttpRespond respond) {
   };
   try {
     const std::vector<std::string> parts = PathParts(request.path);
+    if (!IsAllowed(request, parts, named)) return;
     const bool is_of_model = parts.size() >= 3 && parts[0] == "v2" && parts[1] == "models";
     if (is_of_model) return HandleModel(request, parts, named);
-    const bool is_of_repository = parts.size() == 5 && parts[0] == "v2" && parts[1] == "repository" &&
-                                  parts[2] == "models" && (parts[4] == "load" || parts[4] == "unload");
-    if (!is_of_repository) return named(Answer(request, parts));
+    if (!IsLoadCall(parts)) return named(Answer(request, parts));
     if (request.method != "POST") return named(WrongMethod("POST"));
     CheckRepositoryCall(request.body);
     if (!allows_load_)
@@ -113,6 +117,23 @@ void Service::Handle(HttpRequest request, HttpRespond respond) {
   } catch (const Error& error) {
     named(AnswerOf(error));
   }
+}
+
+bool Service::IsAllowed(const HttpRequest& request, const std::vector<std::string>& parts,
+                        const HttpRespond& respond) const {
+  const bool is_health =
+      parts == std::vector<std::string>{"healthz"} || (parts.size() == 3 && parts[0] == "v2" && parts[1] == "health");
+  if (tokens_.empty() || is_health) return true;
+  const Role role = tokens_.RoleOf(request.Header("authorization"));
+  if (role == Role::kAdmin || (role == Role::kUser && !IsLoadCall(parts))) return true;
+  if (role == Role::kUser) {
+    respond(HttpErrorAnswer(403, "to load and unload models is an admin's"));
+    return false;
+  }
+  HttpAnswer answer = HttpErrorAnswer(401, "this server wants a token", "Authorization: Bearer TOKEN");
+  answer.headers.emplace_back("WWW-Authenticate", "Bearer");
+  respond(std::move(answer));
+  return false;
 }
 
 HttpAnswer Service::Answer(const HttpRequest& request, const std::vector<std::string>& parts) {

@@ -7,12 +7,14 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tools/serve/http_message.h"
 #include "tools/serve/http_server.h"
 #include "tools/serve/net_queue.h"
 #include "tools/serve/repository.h"
+#include "tools/serve/tokens.h"
 
 namespace moka {
 
@@ -21,9 +23,9 @@ std::vector<std::string> PathParts(const std::string& path);
 
 class Service {
  public:
-  // `allows_load`: whether models may be loaded and unloaded by requests.
-  Service(ModelRepository& repository, NetQueue& queue, bool allows_load)
-      : repository_(repository), queue_(queue), allows_load_(allows_load) {}
+  // `allows_load`: whether models may be loaded and unloaded by requests. Without tokens everyone may ask.
+  Service(ModelRepository& repository, NetQueue& queue, bool allows_load, Tokens tokens = {})
+      : repository_(repository), queue_(queue), allows_load_(allows_load), tokens_(std::move(tokens)) {}
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
   // Waits for models that are being loaded.
@@ -37,6 +39,8 @@ class Service {
   void SetCounts(std::function<HttpCounts()> counts) { counts_ = std::move(counts); }
 
  private:
+  // Whether the request may go on; if not it is answered.
+  bool IsAllowed(const HttpRequest& request, const std::vector<std::string>& parts, const HttpRespond& respond) const;
   HttpAnswer Answer(const HttpRequest& request, const std::vector<std::string>& parts);
   // Calls of one model: what stands behind its name.
   void HandleModel(HttpRequest& request, const std::vector<std::string>& parts, const HttpRespond& respond);
@@ -51,6 +55,7 @@ class Service {
   ModelRepository& repository_;
   NetQueue& queue_;
   bool allows_load_;
+  Tokens tokens_;
   std::function<HttpCounts()> counts_;
   std::atomic<bool> is_draining_ = false;
   std::mutex mutex_;

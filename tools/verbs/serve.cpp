@@ -111,11 +111,12 @@ int RunServe(const Arguments& arguments) {
   const int64_t most_rows = arguments.Int("most-rows", 16, 1, 4096);
   const Ending ending{Seconds(arguments.Number("grace", 5, 0, 3600)), Seconds(arguments.Number("drain", 30, 0, 86400))};
   const bool is_explicit = arguments.Has("allow-load");
-  if (!IsOwnMachine(options.host)) {
+  const Tokens tokens = arguments.Has("token-file") ? Tokens(arguments.Get("token-file")) : Tokens();
+  if (!IsOwnMachine(options.host) && tokens.empty()) {
     throw Error(
         ErrorKind::kConfig, {},
         StrCat("--host ", Printable(options.host), " would let everyone who reaches this machine ask its models"),
-        "serve at 127.0.0.1 behind a server that knows its users (docs/serving.md)");
+        "--token-file FILE says who may, or serve at 127.0.0.1 behind a server that knows (docs/serving.md)");
   }
   const std::map<std::string, ModelPlace> places =
       PlacesOf(arguments.positionals.All(),
@@ -134,7 +135,7 @@ int RunServe(const Arguments& arguments) {
   if (is_dry) return PrintModels(repository);
   StopSignals signals;
   NetQueue queue(limits);
-  Service service(repository, queue, is_explicit);
+  Service service(repository, queue, is_explicit, tokens);
   HttpServer server(options, [&](HttpRequest request, HttpRespond respond) {
     service.Handle(std::move(request), std::move(respond));
   });
@@ -172,6 +173,7 @@ Verb ServeVerb() {
                   {"most-mb", "N", "the largest request (default 64)"},
                   {"grace", "S", "after SIGTERM /v2/health/ready says no for so long, and all is answered (default 5)"},
                   {"drain", "S", "then answers have so long to be made (default 30)"},
+                  {"token-file", "FILE", "who may ask: lines NAME:SHA256:ROLE, the role user or admin (admins load)"},
                   {"allow-load", "", "models are loaded again and unloaded through /v2/repository"},
                   {"dry-run", "", "load and time the models, show them, and end"},
                   {"weights", "FILES", "of a model that does not carry its own"},

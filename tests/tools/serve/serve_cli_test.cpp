@@ -8,6 +8,7 @@
 #include <regex>
 #include <thread>
 
+#include "core/checksum.h"
 #include "core/error.h"
 #include "tests/tools/cli_fixture.h"
 #include "tests/tools/serve/http_client.h"
@@ -217,6 +218,29 @@ TEST_F(ServeCliTest, FactsStatisticsAndMetricsCountWhatWasAsked) {
   // Requests behind each other on one connection are answered in order.
   for (int i = 0; i < 4; ++i) client.SendRequest("POST", model + "/infer", Request(i + 1));
   for (int i = 0; i < 4; ++i) EXPECT_EQ(Json::parse(client.Receive().body)["outputs"][0]["shape"][0], i + 1);
+}
+
+TEST_F(ServeCliTest, TokensSayWhoMayAsk) {
+  Run();
+  WriteFileAtomically(folder_ / "tokens",
+                      StrCat("# who may\nuser:", Sha256("one"), ":user\nboss:", Sha256("two"), ":admin\n"));
+  Server server(folder_, {"runs/lenet-0001", "--token-file", "tokens", "--allow-load"});
+  HttpClient client(server.port());
+  const std::string model = "/v2/models/lenet-0001";
+  const auto status = [&](const std::string& method, const std::string& path, const std::string& token) {
+    return client.Ask(method, path, "", token.empty() ? "" : StrCat("Authorization: Bearer ", token, "\r\n")).status;
+  };
+  EXPECT_EQ(status("GET", model, ""), 401);
+  EXPECT_EQ(status("GET", model, "three"), 401);
+  EXPECT_EQ(status("GET", model, "one"), 200);
+  EXPECT_EQ(status("GET", "/metrics", ""), 401);
+  EXPECT_EQ(status("GET", "/v2/health/live", ""), 200);
+  EXPECT_EQ(status("POST", "/v2/repository/models/lenet-0001/load", "one"), 403);
+  EXPECT_EQ(status("POST", "/v2/repository/models/lenet-0001/load", "two"), 200);
+  WriteFileAtomically(folder_ / "tokens", "user:one:user\n");
+  const Outcome bad = Moka("serve runs/lenet-0001 --token-file tokens");
+  EXPECT_EQ(bad.code, 65);
+  EXPECT_THAT(bad.err, HasSubstr("tokens:1: this is no token"));
 }
 
 // Many clients at once each get their own answers.

@@ -1,4 +1,5 @@
 // moka export: a trained net as a file that other programs run.
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <map>
@@ -121,12 +122,16 @@ int ToOnnx(const Arguments& arguments, const InferSource& source, const fs::path
   arguments.RefuseUnread();
 
   const std::unique_ptr<ExportedModel> model = ModelForExport(source, batch);
-  options.metadata = MetadataOf(source, model->net->param, model->preprocessing);
   if (prepares && !model->preparation) {
     throw Error(ErrorKind::kUsage, {}, "--with-preprocess is for nets whose input is a picture of 1 or 3 channels",
                 "leave it out: the input goes in as it is");
   }
-  if (prepares) options.preparation = model->preparation;
+  nlohmann::json preprocessing = model->trained.preprocessing;
+  if (prepares) {
+    options.preparation = model->preparation;
+    preprocessing = PreparedPreprocessingOf(preprocessing);
+  }
+  options.metadata = MetadataOf(source, model->trained.net->param, preprocessing);
   OnnxModel onnx = ExportOnnx(model->Net(), options);
   report.nodes = onnx.proto.graph().node_size();
   report.parameters = model->parameters;
@@ -175,7 +180,6 @@ int ToWeights(const Arguments& arguments, const InferSource& source, const fs::p
   WeightsReport report{.file = file};
   if (format == "caffe") report.deploy = arguments.Get("deploy");
   arguments.RefuseUnread();
-  CheckWeightsFile(file);
   const std::unique_ptr<ExportedWeights> weights = WeightsForExport(source);
   const std::vector<NamedBlob> blobs = WeightsOf(weights->net->blobs, weights->store);
   report.tensors = blobs.size();
@@ -198,10 +202,6 @@ int ToTorchNames(const Arguments& arguments, const InferSource& source, const fs
   arguments.RefuseUnread();
   const TorchNames names = TorchNamesFor(net, source.card.name());
   RefuseOtherNet(names);
-  if (WeightsFormatOf(file) != WeightsFormat::kSafetensors)
-    throw Error(ErrorKind::kUsage, {},
-                StrCat("--to torch-names writes a .safetensors, not ", Printable(file.string())));
-  CheckWeightsFile(file);
   const std::unique_ptr<ExportedWeights> weights = WeightsForExport(source);
   const ToTorch torch = BlobsToTorch(names, WeightsOf(weights->net->blobs, weights->store), weights->net->blobs);
   std::map<std::string, std::string> metadata =
@@ -241,14 +241,26 @@ const ExportFormat& FormatOf(const std::string& name) {
               DidYouMean(name, names));
 }
 
+// Weights have an ending of their own; a net may be called otherwise, but not as weights are.
+bool MayBeCalled(const ExportFormat& format, std::string_view name) {
+  constexpr std::array<std::string_view, 4> kOfWeights = {".safetensors", ".caffemodel", ".h5", ".npz"};
+  const auto ends = [&](std::string_view ending) { return name.ends_with(ending); };
+  if (format.write == ToOnnx) return std::ranges::none_of(kOfWeights, ends);
+  if (format.write == ToTorchNames) return ends(".safetensors");
+  return ends(format.ending) || (format.name == "caffe" && ends(".h5"));
+}
+
 // --out of another format's ending would be read as that by whoever is given the file.
 void CheckEnding(const ExportFormat& format, const fs::path& file) {
-  if (format.write != ToWeights) return;
-  const std::string name = file.filename().string();
-  const bool is_hdf5 = format.name == "caffe" && name.ends_with(".h5");
-  if (name.ends_with(format.ending) || is_hdf5) return;
+  if (MayBeCalled(format, file.filename().string())) return;
   throw Error(ErrorKind::kUsage, {},
               StrCat("--to ", format.name, " writes a ", format.ending, ", and --out says ", Printable(file.string())));
+}
+
+// Before anything is read that takes long.
+void CheckOut(const ExportFormat& format, const fs::path& file) {
+  CheckEnding(format, file);
+  format.write == ToWeights ? CheckWeightsFile(file) : CheckPlaceOfFile(file);
 }
 
 int RunExport(const Arguments& arguments) {
@@ -257,10 +269,12 @@ int RunExport(const Arguments& arguments) {
     throw Error(ErrorKind::kUsage, {}, "missing argument: a run, a model folder or a deploy prototxt",
                 "see moka export --help");
   }
+  if (arguments.Has("out")) CheckOut(format, arguments.Get("out"));
+  if (format.name == "caffe" && arguments.Has("deploy")) CheckPlaceOfFile(arguments.Get("deploy"));
   const InferSource source = InferSourceOf(arguments);
   arguments.WillRead({"labels"});  // they are in every file that has some
   const fs::path file = arguments.Get("out", StrCat(DefaultName(arguments, source), format.ending));
-  CheckEnding(format, file);
+  CheckOut(format, file);
   return format.write(arguments, source, file);
 }
 

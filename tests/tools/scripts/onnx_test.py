@@ -204,7 +204,34 @@ class OnnxTest(unittest.TestCase):
         prepared = (given["data"][:, ::-1] - np.array([104, 117, 123], np.float32).reshape(1, 3, 1, 1)) * 0.017
         self.compare("net.prototxt", "w.safetensors", {"data": prepared.astype(np.float32), "ip": made["ip"]}, 1)
         told = {entry.key: entry.value for entry in onnx.load(str(self.folder / "net.onnx")).metadata_props}
-        self.assertEqual(json.loads(told["preprocessing"])["channels"], "BGR")
+        self.assertEqual(json.loads(told["preprocessing"]), {"input": "data", "pixels": "0..255", "channels": "RGB",
+                                                             "crop": [4, 4]})
+        # What comes back takes the same pixels: they are prepared once.
+        self.moka("import", "net.onnx", "--out", "again", "--batch", BATCH)
+        card = (self.folder / "again/model.prototxt").read_text()
+        self.assertIn("channels: RGB", card)
+        for field in ("mean:", "std:", "scale:"):
+            self.assertNotIn(field, card)
+        self.compare("again/deploy.prototxt", "again/weights.safetensors", {"data": given["data"], "ip": made["ip"]}, {"ip"})
+
+    def test_a_net_is_not_called_as_weights_are(self):
+        dims = " ".join(f"dim: {d}" for d in (1, 3, 4, 4))
+        (self.folder / "net.prototxt").write_text(
+            f'layer {{ name: "data" type: "Input" top: "data" input_param {{ shape {{ {dims} }} }} }}\n' +
+            layer("ip", "InnerProduct", "data", "inner_product_param { num_output: 2 }"))
+        write_weights(self.folder / "w.safetensors", {"ip/0": (2, 48), "ip/1": (2,)})
+        for words, code, text in (
+                (("--to", "onnx", "--out", "x.safetensors"), 64, "--to onnx writes a .onnx, and --out says x.safetensors"),
+                (("--to", "npz", "--out", "x.onnx"), 64, "--to npz writes a .npz, and --out says x.onnx"),
+                (("--to", "torch-names", "--out", "x.npz"), 64, "--to torch-names writes a .torch.safetensors"),
+                (("--to", "onnx", "--out", "none/x.onnx"), 73, "there is no folder none"),
+                (("--to", "caffe", "--deploy", "none/x.prototxt"), 73, "there is no folder none")):
+            # The place is looked at before the net: this one is not there.
+            done = run("export", "other.prototxt", "--weights", "w.safetensors", *words, cwd=self.folder)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(text, done.stderr)
+        self.moka("export", "net.prototxt", "--weights", "w.safetensors", "--to", "onnx", "--out", "x.bin")
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["net.prototxt", "w.safetensors", "x.bin"])
 
     def test_zoo_nets(self):
         for name, labels in (("lenet", (2,)), ("cifar10_resnet20", (2,)), ("cifar10_full", (2,)),

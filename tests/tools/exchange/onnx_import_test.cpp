@@ -228,6 +228,11 @@ TEST(OnnxImport, AFileIsKnownByItsContent) {
   EXPECT_EQ(RecognizeContent(std::string("\x08\x05\x12\x03net\x1a\x02\x0a\x00", 13)), Content::kSolverState);
 }
 
+TEST(OnnxImport, AWholeNumberThatNoFloatIsIsRefused) {
+  EXPECT_THAT(ErrorOf(Bytes(Whole("p", {16'777'217}) + Node("Pow", "x p", "y"))),
+              HasSubstr("16777217, which no float is"));
+}
+
 TEST(OnnxShapeRules, SlicesAreThoseOfNumpy) {
   const auto slice = [](int64_t begin, int64_t end, int64_t step) {
     const SliceAxis s = SlicesOf({10}, {begin}, {end}, {0}, {step}).at(0);
@@ -267,6 +272,27 @@ TEST(OnnxTensors, ValuesBesideTheFileStayBesideIt) {
   EXPECT_THAT(read("other.bin", ""), HasSubstr("not beside the model"));
   EXPECT_THAT(read("w.bin", "external_data { key: 'offset' value: '4' }"), HasSubstr("the file has 8"));
   std::filesystem::remove_all(folder);
+}
+
+TEST(OnnxTensors, ListedNumbersAreThoseOfTheType) {
+  const auto read = [](const std::string& text) {
+    onnx::TensorProto tensor;
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(StrCat("dims: 1 ", text), &tensor));
+    try {
+      return StrCat("read ", OnnxTensorReader("m", ".").Read(tensor, "w").ints.at(0));
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_EQ(read("data_type: 2 int32_data: 255"), "read 255");
+  EXPECT_THAT(read("data_type: 2 int32_data: 256"), HasSubstr("lists the value 256, which no uint8 is"));
+  EXPECT_EQ(read("data_type: 3 int32_data: -128"), "read -128");
+  EXPECT_THAT(read("data_type: 3 int32_data: 128"), HasSubstr("lists the value 128, which no int8 is"));
+  EXPECT_THAT(read("data_type: 9 int32_data: 2"), HasSubstr("lists the value 2, which no bool is"));
+  EXPECT_THAT(read("data_type: 12 uint64_data: 4294967296"), HasSubstr("which no uint32 is"));
+  EXPECT_EQ(read("data_type: 13 uint64_data: 9223372036854775807"), "read 9223372036854775807");
+  EXPECT_THAT(read("data_type: 13 uint64_data: 9223372036854775808"), HasSubstr("has a value of 2^63 or more"));
+  EXPECT_THAT(read(R"(data_type: 13 raw_data: "\0\0\0\0\0\0\0\200")"), HasSubstr("has a value of 2^63 or more"));
 }
 
 }  // namespace

@@ -228,9 +228,38 @@ TEST(OnnxImport, AFileIsKnownByItsContent) {
   EXPECT_EQ(RecognizeContent(std::string("\x08\x05\x12\x03net\x1a\x02\x0a\x00", 13)), Content::kSolverState);
 }
 
+TEST(OnnxImport, ADropoutOfATrainingIsRefusedOfConstantsToo) {
+  const std::string flag = "initializer { name: 't' data_type: 9 int32_data: 1 }\n";
+  EXPECT_THAT(ErrorOf(Bytes(Ones("c", {1, 4, 9, 7}) + Ones("r", {}) + flag + Node("Dropout", "c r t", "d") +
+                            Node("Add", "x d", "y"))),
+              HasSubstr("it drops values, as in training"));
+}
+
 TEST(OnnxImport, AWholeNumberThatNoFloatIsIsRefused) {
   EXPECT_THAT(ErrorOf(Bytes(Whole("p", {16'777'217}) + Node("Pow", "x p", "y"))),
               HasSubstr("16777217, which no float is"));
+}
+
+TEST(OnnxFold, NumbersOfHostileFilesDoNotOverflow) {
+  const auto fold = [](const std::string& type, const std::vector<OnnxTensor>& inputs) {
+    onnx::NodeProto node;
+    node.set_op_type(type);
+    node.add_output("y");
+    FoldBudget budget(1 << 20);
+    std::vector<const OnnxTensor*> in;
+    for (const OnnxTensor& input : inputs) in.push_back(&input);
+    return Fold({.node = node, .opset = 17, .in = std::move(in), .budget = budget})->front();
+  };
+  constexpr int64_t kHuge = int64_t{1} << 62;
+  const OnnxTensor none = WholeTensor({0, 4}, {});
+  EXPECT_THROW(fold("Tile", {none, WholeTensor({2}, {1, kHuge})}), Error);
+  EXPECT_THROW(fold("Transpose", {WholeTensor({0, kHuge, 4}, {})}), Error);
+  EXPECT_THROW(fold("Concat", {WholeTensor({kHuge, 0}, {}), WholeTensor({kHuge, 0}, {})}), Error);
+  const OnnxTensor three = WholeTensor({3}, {5, 6, 7});
+  const auto one = [](int64_t number) { return WholeTensor({1}, {number}); };
+  EXPECT_EQ(fold("Slice", {three, one(1), one(INT64_MAX), one(0), one(INT64_MAX)}).ints, Ints{6});
+  EXPECT_THAT(fold("Range", {one(INT64_MAX), one(INT64_MIN), one(1)}).ints, IsEmpty());
+  EXPECT_EQ(fold("Range", {one(INT64_MIN), one(INT64_MAX), one(kHuge)}).ints, (Ints{INT64_MIN, -kHuge, 0, kHuge}));
 }
 
 TEST(OnnxShapeRules, SlicesAreThoseOfNumpy) {

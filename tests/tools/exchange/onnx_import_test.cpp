@@ -228,11 +228,36 @@ TEST(OnnxImport, AFileIsKnownByItsContent) {
   EXPECT_EQ(RecognizeContent(std::string("\x08\x05\x12\x03net\x1a\x02\x0a\x00", 13)), Content::kSolverState);
 }
 
+TEST(OnnxImport, ARepeatedConstantIsMadeWholeOnce) {
+  const ImportedNet imported = Imported(Ones("c", {1, 4, 1, 1}) + Whole("s", {1, 4, 9, 7}) +
+                                        Node("Expand", "c s", "e") + Node("Identity", "e", "same") +
+                                        Node("Max", "x e", "a") + Node("Max", "a same", "b") + Node("Max", "b e", "y"));
+  const std::vector<std::string> types = TypesIn(imported);
+  EXPECT_EQ(std::ranges::count(types, "Parameter"), 1) << testing::PrintToString(types);
+  EXPECT_EQ(std::ranges::count(types, "Formula"), 3) << testing::PrintToString(types);
+}
+
+TEST(OnnxImport, AnOutputThatIsARepeatedConstantHasItsWholeShape) {
+  const ImportedNet imported = Imported(
+      Ones("c", {1, 4}) + Whole("s", {3, 4}) + Node("Expand", "c s", "e") + Node("Relu", "x", "y"), kImage, "y e");
+  EXPECT_EQ(imported.weights.at(0).shape, (Shape{3, 4}));
+}
+
 TEST(OnnxImport, ADropoutOfATrainingIsRefusedOfConstantsToo) {
   const std::string flag = "initializer { name: 't' data_type: 9 int32_data: 1 }\n";
   EXPECT_THAT(ErrorOf(Bytes(Ones("c", {1, 4, 9, 7}) + Ones("r", {}) + flag + Node("Dropout", "c r t", "d") +
                             Node("Add", "x d", "y"))),
               HasSubstr("it drops values, as in training"));
+}
+
+TEST(OnnxImport, NodesAreCountedBeforeAnyIsComputed) {
+  OnnxFile file = FileOf(Bytes(Ones("c", {1}) + Node("Relu", "x", "y")));
+  onnx::NodeProto negation;
+  negation.set_op_type("Neg");
+  negation.add_input("c");
+  negation.add_output("n");
+  file.nodes.insert(file.nodes.begin(), 50'000, negation);
+  EXPECT_THROW(ImportOnnx(std::move(file), {}), Error);
 }
 
 TEST(OnnxImport, AWholeNumberThatNoFloatIsIsRefused) {

@@ -89,6 +89,7 @@ struct Report {
   int64_t opset = 0;
   int64_t nodes = 0;
   int64_t parameters = 0;
+  int64_t integers = 0;  // convolutions on 8-bit integers
   std::vector<std::string> inputs = {};
   std::vector<std::string> outputs = {};
   std::vector<fs::path> written = {};  // empty: nothing was
@@ -100,18 +101,26 @@ void PrintReport(const Report& report, bool as_json) {
                            {"parameters", report.parameters}, {"inputs", report.inputs}, {"outputs", report.outputs}};
     json["written"] = nlohmann::json::array();
     for (const fs::path& file : report.written) json["written"].push_back(file.string());
+    if (report.integers > 0) json["int8_convolutions"] = report.integers;
     return PrintJson(json);
   }
   std::vector<std::string> files;
   for (const fs::path& file : report.written) files.push_back(file.string());
-  Print("{} {} (opset {}, {} nodes, {} parameters): {} -> {}\n", files.empty() ? "would write" : "wrote",
+  const std::string integers =
+      report.integers > 0 ? StrCat(", ", report.integers, " convolutions on 8-bit integers") : std::string();
+  Print("{} {} (opset {}, {} nodes, {} parameters{}): {} -> {}\n", files.empty() ? "would write" : "wrote",
         files.empty() ? report.file.string() : Join(files, " and "), report.opset, report.nodes, report.parameters,
-        Join(report.inputs, ", "), Join(report.outputs, ", "));
+        integers, Join(report.inputs, ", "), Join(report.outputs, ", "));
 }
 
 int ToOnnx(const Arguments& arguments, const InferSource& source, const fs::path& file) {
   OnnxOptions options;
   options.opset = arguments.Int("opset", kUsualOpset, kFirstOpset, kLastOpset);
+  if (arguments.Has("int8") && options.opset < kFirstInt8Opset) {
+    throw Error(ErrorKind::kUsage, {},
+                StrCat("--int8 wants --opset ", kFirstInt8Opset, " or later, not ", options.opset),
+                "weights have a scale a channel, which earlier ones do not know");
+  }
   options.producer_version = Version();
   const int64_t batch = arguments.Int("batch", 0, 1, 1 << 20);
   const bool prepares = arguments.Has("with-preprocess");
@@ -132,9 +141,11 @@ int ToOnnx(const Arguments& arguments, const InferSource& source, const fs::path
     preprocessing = PreparedPreprocessingOf(preprocessing);
   }
   options.metadata = MetadataOf(source, model->trained.net->param, preprocessing);
+  if (arguments.Has("int8")) options.metadata["int8"] = fs::path(arguments.Get("int8")).filename().string();
   OnnxModel onnx = ExportOnnx(model->Net(), options);
   report.nodes = onnx.proto.graph().node_size();
   report.parameters = model->parameters;
+  report.integers = model->integers;
   report.inputs = TextsOf(onnx.proto.graph().input());
   report.outputs = TextsOf(onnx.proto.graph().output());
   if (!is_dry) report.written = WriteOnnxModel(report.file, std::move(onnx), is_apart);
@@ -269,6 +280,11 @@ int RunExport(const Arguments& arguments) {
     throw Error(ErrorKind::kUsage, {}, "missing argument: a run, a model folder or a deploy prototxt",
                 "see moka export --help");
   }
+  if (arguments.Has("int8") && format.write != ToOnnx) {
+    throw Error(ErrorKind::kUsage, {},
+                StrCat("--int8 is for --to onnx: --to ", format.name, " writes weights as they are"),
+                "leave it out: the ranges of moka quantise are a file of their own");
+  }
   if (arguments.Has("out")) CheckOut(format, arguments.Get("out"));
   if (format.name == "caffe" && arguments.Has("deploy")) CheckPlaceOfFile(arguments.Get("deploy"));
   const InferSource source = InferSourceOf(arguments);
@@ -294,6 +310,7 @@ Verb ExportVerb() {
   verb.examples = {"moka export runs/latest --to onnx",
                    "moka export models/lenet --weights lenet.caffemodel --to onnx --out lenet.onnx",
                    "moka export lenet-0001@best --to onnx --opset 17 --with-preprocess",
+                   "moka export lenet-0001 --to onnx --int8 runs/lenet-0001/config/net.int8.json",
                    "moka export resnet18-0001 --to torch-names"};
   verb.options = {
       {"to", "FORMAT", FormatsText()},
@@ -306,6 +323,7 @@ Verb ExportVerb() {
       {"runs", "FOLDER", "where runs lie (default runs)"},
       {"batch", "N", "for this number of images alone (default: any number)", '\0', "--to onnx"},
       {"with-preprocess", "", "the file takes pixels of 0 to 255, R,G,B or grey, and does the rest", '\0', "--to onnx"},
+      {"int8", "FILE", "convolutions on 8-bit integers by the ranges of moka quantise", '\0', "--to onnx"},
       {"external", "", "weights go into FILE.data (they do above 2 GB in any case)", '\0', "--to onnx"},
       {"labels", "FILE", "class names for the file, one a line (default: labels.txt beside the net)"},
       {"mean", "VALUES",

@@ -12,11 +12,12 @@
 #include "core/text.h"
 #include "data/layer_fields.h"
 #include "data/transform/transform.h"
+#include "graph/op.h"
 #include "layers/net/layer.h"
 #include "optim/checkpoint/net_weights.h"
-#include "optim/checkpoint/trained_weights.h"
 #include "tools/infer/input_shape.h"
 #include "tools/infer/picture_way.h"
+#include "tools/measure/calibration.h"
 #include "tools/nets/deploy_net.h"
 
 namespace moka {
@@ -183,7 +184,7 @@ std::optional<PictureInputOf> Load(const InferSource& source, const NetOfSource&
                                    ExportedWeights& out) {
   out.net.emplace(BuildFor(net.text, input, input[0], true));
   AddBlobs(out.net->blobs, kExportSeed, out.store);
-  LoadTrainedWeights(source.weights, out.net->blobs, out.store);
+  LoadWeightsFor(source.compile, source.weights, out.net->blobs, out.store);
   if (net.is_generator) return {};
   std::optional<PictureInputOf> picture = ReadPictureWay(source, net.text, DeployNet(net.text, input), *out.net);
   if (picture) out.preprocessing = PreprocessingOf(picture->way, picture->input, picture->sample);
@@ -211,11 +212,13 @@ std::unique_ptr<ExportedModel> ModelForExport(const InferSource& source, int64_t
   const ParameterStore& store = model->trained.store;
   for (const std::string& name : store.Names()) model->parameters += store.type(name).shape.Count();
   Graph& graph = model->trained.net->graph;
-  PrepareForExport(graph, store);
+  PrepareForExport(graph, store, source.compile.quantization);
+  model->integers = std::ranges::count(graph.TopologicalOrder(), "convolution_int8",
+                                       [&](NodeId id) { return graph.node(id).op->name; });
   if (batch > 0) return model;
   model->other_batch = kTwoBatches[1];
   model->other.emplace(BuildFor(net.text, input, model->other_batch, false));
-  PrepareForExport(model->other->graph, store);
+  PrepareForExport(model->other->graph, store, source.compile.quantization);
   if (!HaveOneStructure(graph, model->other->graph)) {
     throw Error(ErrorKind::kConfig, {},
                 StrCat("net \"", net.text.name(), "\" computes otherwise for ", model->batch, " images than for ",

@@ -32,6 +32,7 @@ struct ExportedModel {
   int64_t other_batch = 0;
   std::optional<OnnxPreparation> preparation;  // how pictures go in, as nodes
   int64_t parameters = 0;                      // learned numbers and statistics
+  int64_t integers = 0;                        // convolutions on 8-bit integers
 
   ExportedNet Net() const;
 };

@@ -11,8 +11,8 @@
 #include "core/checksum.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "core/some_of.h"
 #include "core/text.h"
+#include "core/text_table.h"
 
 namespace moka {
 namespace {

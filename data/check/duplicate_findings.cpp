@@ -4,8 +4,8 @@
 #include <set>
 #include <utility>
 
-#include "core/some_of.h"
 #include "core/text.h"
+#include "core/text_table.h"
 #include "data/check/near_groups.h"
 #include "data/check/source_findings.h"
 

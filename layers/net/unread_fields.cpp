@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/some_of.h"
 #include "core/text.h"
+#include "core/text_table.h"
 #include "layers/net/field_sentences.h"
 #include "layers/net/layer.h"
 #include "proto/nets/filler.h"

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/some_of.h"
 #include "core/text.h"
+#include "core/text_table.h"
 #include "layers/net/named_layers.h"
 #include "proto/nets/net_file.h"
 #include "proto/nets/solver_file.h"

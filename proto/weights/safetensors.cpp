@@ -357,7 +357,7 @@ void WriteSafetensors(const std::filesystem::path& path, std::span<const std::st
   for (const NamedBlob& blob : blobs) are_half.push_back(StandsAsHalf(blob, numbers));
   std::vector<size_t> order(blobs.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_partition(order, [&](size_t i) { return !are_half[i]; });
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return static_cast<bool>(are_half[i]); });
   std::vector<int64_t> begins(blobs.size());
   Size offset = 0;
   for (const size_t i : order) {

@@ -1,6 +1,6 @@
 // Number formats, edit distance and escapes at their edges.
 #include "core/text.h"
-#include "core/some_of.h"
+#include "core/text_table.h"
 
 #include <gtest/gtest.h>
 

@@ -9,8 +9,8 @@
 
 #include "core/error.h"
 #include "core/log.h"
-#include "core/some_of.h"
 #include "core/text.h"
+#include "core/text_table.h"
 #include "data/pipeline/open_pipeline.h"
 #include "layers/net/net.h"
 #include "layers/shapes/data_guess.h"

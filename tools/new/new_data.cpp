@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/some_of.h"
 #include "core/text.h"
+#include "core/text_table.h"
 #include "data/check/database_look.h"
 #include "data/import/import.h"
 

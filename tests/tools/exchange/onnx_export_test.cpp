@@ -356,7 +356,7 @@ std::unique_ptr<Built> BuildOnIntegers(double bias_units = 1) {
                true, ranges);
 }
 
-// The one constant whose name ends so.
+// The first constant whose name ends so.
 const OnnxTensor& TensorWith(const OnnxModel& model, const std::string& end) {
   const auto found = std::ranges::find_if(model.tensors, [&](const OnnxTensor& t) { return t.name.ends_with(end); });
   EXPECT_NE(found, model.tensors.end()) << end;
@@ -378,7 +378,7 @@ TEST(OnnxExport, ConvolutionsOnIntegersArePairsOfQuantizeAndDequantize) {
   EXPECT_EQ(bias.stored, DType::kInt32);
   // 0.5 and 0.75 in units of 0.01 * 2/127.
   EXPECT_EQ(bias.ints, (Ints{3175, 4763}));
-  // Of the input, of what the first convolution gives, after its ReLU, and of the second's input once more.
+  // Steps of the input, of the first convolution's result behind its ReLU, and of the same behind the pooling.
   std::vector<float> steps;
   for (const onnx::NodeProto& node : model.proto.graph().node()) {
     if (node.op_type() != "QuantizeLinear") continue;

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/some_of.h"
 #include "core/text.h"
+#include "core/text_table.h"
 #include "layers/net/net.h"
 #include "tools/exchange/import/fold.h"
 #include "tools/exchange/import/onnx_import_op.h"

@@ -24,7 +24,7 @@ const Doubles& WeightScalesOf(const Graph& graph, const Node& convolution) {
   return ProducerOf(graph, convolution.inputs[1]).attributes.Get<Doubles>("scales");
 }
 
-// The scale of a value of 8 bits: that of the quantize node that it came from, times what each convolution on the way
+// The scale of a value of 8 bits: that of the node "quantize" that it came from, times what each convolution on the way
 // makes of it (scales = x's * weights' / y's).
 double ScaleOf(const Graph& graph, ValueId value) {
   double factor = 1;

@@ -327,6 +327,67 @@ class OnnxTest(unittest.TestCase):
         done = run("export", "net.prototxt", "--weights", "w.safetensors", "--int8", "r.json", cwd=self.folder)
         self.assertIn("no convolution runs on 8-bit integers", done.stderr)
 
+    def test_recurrent_layers(self):
+        """Three steps of two streams, which begin anew or go on from states that are given, and end early."""
+        def given(name, *dims):
+            sizes = " ".join(f"dim: {d}" for d in dims)
+            return f'layer {{ name: "{name}" type: "Input" top: "{name}" input_param {{ shape {{ {sizes} }} }} }}\n'
+
+        def first(name, *dims):
+            """Of an input with the batch's first dimension the first part, in a shape without it."""
+            sizes = " ".join(f"dim: {d}" for d in dims)
+            return (given(f"{name}s", 3, *(dims if dims[0] != 1 else dims[1:])) +
+                    layer(f"{name}_cut", "Slice", f"{name}s", "slice_param { axis: 0 slice_point: 1 }",
+                          f"{name}_first {name}_rest") +
+                    layer(name, "Reshape", f"{name}_first", f"reshape_param {{ shape {{ {sizes} }} }}"))
+        x, units = given("data", 3, 2, 4), "recurrent_param { num_output: 5 %s }"
+        begins = 'layer { name: "cont" type: "ContinuationIndicator" top: "cont" ' \
+                 "continuation_indicator_param { time_step: 3 batch_size: 2 } }\n"
+        goes_on = layer("cont", "Power", "begin", "power_param { scale: 0 shift: 1 }")
+        goes_on = begins.replace('top: "cont"', 'top: "begin"').replace('name: "cont"', 'name: "begin"') + goes_on
+        lstm = {"lstm/0": (20, 4), "lstm/1": (20,), "lstm/2": (20, 5)}
+        gru = {"gru/0": (15, 4), "gru/1": (15,), "gru/2": (15, 5), "gru/3": (5,)}
+        forget = units % "lstm_additional_forget_bias: 0.5"
+        exposed = units % "expose_hidden: true"
+        nets = {
+            "lstm": (x + begins + layer("lstm", "LSTM", "data cont", forget), lstm, {"lstm"}, {"LSTM": 1, "Gemm": 0}),
+            "gru": (x + begins + layer("gru", "GRU", "data cont", units % ""), gru, {"gru"}, {"GRU": 1, "Gemm": 0}),
+            "static": (x + first("s", 2, 3) + begins + layer("lstm", "LSTM", "data cont s", units % ""),
+                       {"lstm/0": (20, 4), "lstm/1": (20,), "lstm/2": (20, 3), "lstm/3": (20, 5)}, {"lstm"}, {"LSTM": 1}),
+            "states": (x + first("h", 1, 2, 5) + first("c", 1, 2, 5) + goes_on +
+                       layer("lstm", "LSTM", "data cont h c", exposed, "lstm h_T c_T") +
+                       layer("gru", "GRU", "data cont h", exposed, "gru last"), lstm | gru,
+                       {"lstm", "h_T", "c_T", "gru", "last"}, {"LSTM": 1, "GRU": 1}),
+            "lengths": (x + first("n", 2) + begins + layer("lstm", "LSTM", "data cont n", units % "") +
+                        layer("gru", "GRU", "data cont n", units % ""), lstm | gru, {"lstm", "gru"}, {"LSTM": 1}),
+        }
+        for name, (text, parameters, outputs, counts) in nets.items():
+            with self.subTest(name):
+                (self.folder / "net.prototxt").write_text(text)
+                write_weights(self.folder / "w.safetensors", parameters)
+                self.moka("export", "net.prototxt", "--weights", "w.safetensors", "--batch", 3, "--out", "net.onnx")
+                onnx.checker.check_model(str(self.folder / "net.onnx"), full_check=True)
+                types = [node.op_type for node in onnx.load(str(self.folder / "net.onnx")).graph.node]
+                for kind, count in counts.items():
+                    self.assertEqual(types.count(kind), count, types)
+                session = onnxruntime.InferenceSession(str(self.folder / "net.onnx"), providers=["CPUExecutionProvider"])
+                draw = np.random.default_rng(3)
+                feeds = {one.name: draw.uniform(-1, 1, one.shape).astype(np.float32) for one in session.get_inputs()}
+                if "ns" in feeds:
+                    feeds["ns"][0] = [3, 1]
+                made = dict(zip([one.name for one in session.get_outputs()], session.run(None, feeds)))
+                self.compare("net.prototxt", "w.safetensors", feeds | made, outputs)
+
+    def test_recurrences_that_have_no_form_are_refused(self):
+        text = "".join(f'layer {{ name: "{name}" type: "Input" top: "{name}" input_param {{ shape {{ {dims} }} }} }}\n'
+                       for name, dims in (("data", "dim: 3 dim: 2 dim: 4"), ("cont", "dim: 3 dim: 2")))
+        (self.folder / "net.prototxt").write_text(
+            text + layer("lstm", "LSTM", "data cont", "recurrent_param { num_output: 5 }"))
+        write_weights(self.folder / "w.safetensors", {"lstm/0": (20, 4), "lstm/1": (20,), "lstm/2": (20, 5)})
+        done = run("export", "net.prototxt", "--weights", "w.safetensors", "--batch", 3, cwd=self.folder)
+        self.assertEqual(done.returncode, 65)
+        self.assertIn("its marks of beginnings (cont) are computed from what the net is given", done.stderr)
+
     def test_zoo_nets(self):
         for name, labels in (("lenet", (2,)), ("cifar10_resnet20", (2,)), ("cifar10_full", (2,)),
                              ("mobilenet_v2", (2,))):

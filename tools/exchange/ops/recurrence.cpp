@@ -51,7 +51,7 @@ std::vector<float> Reordered(const std::vector<double>& rows, const Ints& order)
   return out;
 }
 
-// What the gates are made of: x [T*N,D] times w [rows,D] transposed, plus a bias [rows].
+// The product that the gates are made of: x [T*N,D] times w [rows,D] transposed, plus a bias [rows].
 struct Product {
   ValueId x = kNoId;
   int64_t columns = 0;

@@ -42,6 +42,12 @@ std::string TextTable(const std::vector<std::vector<std::string>>& rows, std::st
   return text;
 }
 
+std::string SomeOf(std::vector<std::string> texts, size_t most, std::string_view between) {
+  const size_t rest = texts.size() > most ? texts.size() - most : 0;
+  texts.resize(texts.size() - rest);
+  return Join(texts, between) + (rest > 0 ? StrCat(" and ", rest, " more") : "");
+}
+
 std::string MillisecondsText(double seconds, int digits) {
   std::array<char, 48> text{};
   std::snprintf(text.data(), text.size(), "%.*f", digits, seconds * 1e3);

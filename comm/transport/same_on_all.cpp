@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "core/checksum.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "core/text_table.h"
 
 namespace moka {
 namespace {
@@ -46,9 +48,9 @@ std::string Shown(const std::string& value) {
 
 std::string RanksText(const std::vector<int>& ranks) {
   constexpr size_t kMostNamed = 6;
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (size_t i = 0; i < std::min(ranks.size(), kMostNamed); ++i) text += StrCat(i == 0 ? "" : ", ", ranks[i]);
-  return ranks.size() <= kMostNamed ? text : StrCat(text, " and ", ranks.size() - kMostNamed, " more");
+  std::vector<std::string> numbers;
+  for (const int rank : ranks) numbers.push_back(std::to_string(rank));
+  return StrCat(ranks.size() == 1 ? "rank " : "ranks ", SomeOf(std::move(numbers), kMostNamed));
 }
 
 // "rank 2: solver.momentum is 0.8, the other ranks have 0.9". Of two values held by equally many that of the first rank

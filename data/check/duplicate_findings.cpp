@@ -2,8 +2,10 @@
 // of equal ones the first stands for all.
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "core/text.h"
+#include "core/text_table.h"
 #include "data/check/near_groups.h"
 #include "data/check/source_findings.h"
 
@@ -58,13 +60,10 @@ class GroupFinding {
 
   void Add(const Group& group, const char* between) {
     constexpr size_t kNamed = 4;
-    std::string text;
-    for (size_t i = 0; i < std::min(kNamed, group.size()); ++i) {
-      text += StrCat(i == 0 ? "" : between, looks_[group[i].source]->PlaceOf(group[i].index));
-    }
-    if (group.size() > kNamed) text += StrCat(" and ", group.size() - kNamed, " more");
+    std::vector<std::string> places;
+    for (const PictureRef& picture : group) places.push_back(looks_[picture.source]->PlaceOf(picture.index));
     pictures_ += std::ssize(group);
-    finding_.examples.push_back({std::move(text), group});
+    finding_.examples.push_back({SomeOf(std::move(places), kNamed, between), group});
   }
   // `one`, `many`: of the groups.
   void Tell(const char* one, const char* many, std::vector<Finding>& findings) {

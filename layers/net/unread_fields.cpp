@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "core/text_table.h"
 #include "layers/net/field_sentences.h"
 #include "layers/net/layer.h"
 #include "proto/nets/filler.h"
@@ -64,9 +65,7 @@ std::string ReadersOf(const std::string& param) {
     if (std::ranges::find(def.params, param) != def.params.end()) types.push_back(def.type);
   }
   if (types.empty()) return "no layer reads it";
-  const size_t more = types.size() > kShown ? types.size() - kShown : 0;
-  types.resize(types.size() - more);
-  return StrCat("what reads it: ", Join(types, ", "), more > 0 ? StrCat(" and ", more, " more") : "");
+  return StrCat("what reads it: ", SomeOf(std::move(types), kShown));
 }
 
 // Whether a message that is given asks for nothing all the same.

@@ -17,6 +17,7 @@
 #include "proto/nets/net_file.h"
 #include "proto/nets/solver_file.h"
 #include "proto/weights/blob_bytes.h"
+#include "proto/weights/blob_name.h"
 #include "proto/weights/hdf5_file.h"
 #include "proto/wire.h"
 #include "proto/wire_reader.h"
@@ -162,7 +163,7 @@ std::vector<NetBlob> BlobsOf(const Checkpoint& checkpoint, const std::string& fi
     blob.layer = weight.layer;
     blob.index = weight.index;
     blob.shape = weight.shape;
-    blob.name = StrCat(weight.layer, "/", weight.index);
+    blob.name = BlobName(weight.layer, weight.index);
     const auto layer = layers.find(weight.layer);
     if (layer != layers.end() && weight.index < layer->second->param_size()) {
       const std::string& name = layer->second->param(weight.index).name();

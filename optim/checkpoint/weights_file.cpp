@@ -26,6 +26,10 @@ WeightsFormat WeightsFormatOf(const fs::path& file, std::string_view others) {
 
 void CheckWeightsFile(const fs::path& file) {
   WeightsFormatOf(file);
+  CheckPlaceOfFile(file);
+}
+
+void CheckPlaceOfFile(const fs::path& file) {
   std::error_code code;
   if (fs::is_directory(file, code)) {
     throw Error(ErrorKind::kCantCreate, StrCat("cannot write ", Printable(file.string()), ": it is a folder"));

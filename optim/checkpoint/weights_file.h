@@ -18,8 +18,10 @@ enum class WeightsFormat : uint8_t { kSafetensors, kCaffemodel, kHdf5, kNpz };
 
 // Errors: kUsage for a name that says none; `others` are endings that the caller knows beside these (", .solverstate").
 WeightsFormat WeightsFormatOf(const std::filesystem::path& file, std::string_view others = {});
-// Refuses what WriteWeightsFile would refuse, before the weights are there. Errors: kUsage; kCantCreate for a folder
-// that is missing, and for a file that is one.
+// Refuses a place where no file can be made. Errors: kCantCreate for a folder that is missing, and for a file that is
+// one.
+void CheckPlaceOfFile(const std::filesystem::path& file);
+// Refuses what WriteWeightsFile would refuse, before the weights are there. Errors: kUsage; those of CheckPlaceOfFile.
 void CheckWeightsFile(const std::filesystem::path& file);
 // `net` goes into Caffe's formats, the metadata into safetensors. Errors: kUsage, kCantCreate, kIo, kBadData for what
 // the format cannot hold.

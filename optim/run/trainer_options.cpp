@@ -6,9 +6,11 @@
 #include <cmath>
 #include <cstdlib>
 #include <map>
+#include <utility>
 
 #include "core/error.h"
 #include "core/text.h"
+#include "core/text_table.h"
 #include "layers/net/named_layers.h"
 #include "proto/nets/net_file.h"
 #include "proto/nets/solver_file.h"
@@ -88,12 +90,7 @@ std::string Differences(const std::vector<std::string>& before, const std::vecto
         found.emplace_back(Trim(line));
       }
     }
-    if (found.size() > kMost) {
-      const size_t more = found.size() - kMost;
-      found.resize(kMost);
-      found.push_back(StrCat("and ", more, " more"));
-    }
-    return found.empty() ? std::string("(nothing)") : Join(found, ", ");
+    return found.empty() ? std::string("(nothing)") : SomeOf(std::move(found), kMost);
   };
   return StrCat("was ", only(before, -1), "; is ", only(after, 1));
 }

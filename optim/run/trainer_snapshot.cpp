@@ -11,6 +11,7 @@
 #include "optim/checkpoint/net_weights.h"
 #include "optim/run/trainer.h"
 #include "proto/text/places.h"
+#include "proto/weights/blob_name.h"
 #include "proto/weights/weight_diffs.h"
 
 namespace moka {
@@ -39,7 +40,7 @@ void MakeSnapshotFolder(const SolverParameter& solver) {
 void RefuseSnapshotNames(const SolverParameter& solver, std::span<const NetBlob> blobs) {
   if (!solver.has_snapshot_prefix() || solver.snapshot_format() != SolverParameter::HDF5) return;
   std::map<std::string, const NetBlob*> datasets;
-  for (const NetBlob& blob : blobs) datasets.emplace(StrCat(blob.layer, "/", blob.index), &blob);
+  for (const NetBlob& blob : blobs) datasets.emplace(BlobName(blob.layer, blob.index), &blob);
   const auto refuse = [&](const NetBlob& blob, const std::string& why) {
     throw Error(ErrorKind::kConfig, PlaceOf(solver, "snapshot_format"),
                 StrCat("an HDF5 file cannot hold layer \"", Printable(blob.layer), "\": ", why),

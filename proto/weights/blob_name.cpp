@@ -22,10 +22,12 @@ void SplitBlobName(const std::string& name, NamedBlob& blob) {
   blob.index = index;
 }
 
+std::string BlobName(const std::string& layer, int index) { return StrCat(layer, "/", index); }
+
 std::vector<std::string> BlobNames(std::span<const NamedBlob> blobs) {
   std::vector<std::string> names;
   names.reserve(blobs.size());
-  for (const NamedBlob& blob : blobs) names.push_back(StrCat(blob.layer, "/", blob.index));
+  for (const NamedBlob& blob : blobs) names.push_back(BlobName(blob.layer, blob.index));
   return names;
 }
 

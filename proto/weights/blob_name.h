@@ -12,7 +12,9 @@ namespace moka {
 
 // Sets layer and index by a name: "conv1/0" is blob 0 of conv1; a name without a number is blob 0 of its own.
 void SplitBlobName(const std::string& name, NamedBlob& blob);
-// "LAYER/INDEX" of each.
+// "LAYER/INDEX".
+std::string BlobName(const std::string& layer, int index);
+// The same of each.
 std::vector<std::string> BlobNames(std::span<const NamedBlob> blobs);
 
 // Whether the name is that of the counter which PyTorch keeps with each batch norm: a whole number that nothing reads

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <span>
@@ -328,6 +329,10 @@ bool StandsAsHalf(const NamedBlob& blob, StoredNumbers numbers) {
   return std::ranges::all_of(blob.values, [](float value) { return std::abs(value) <= kLargestHalf; });
 }
 
+int64_t BytesOf(const NamedBlob& blob, bool is_half) {
+  return (Size(std::ssize(blob.values)) * static_cast<int64_t>(is_half ? sizeof(uint16_t) : sizeof(float))).value();
+}
+
 std::vector<uint16_t> HalvesOf(const NamedBlob& blob) {
   std::vector<uint16_t> halves(blob.values.size());
   std::ranges::transform(blob.values, halves.begin(), HalfOfFloat);
@@ -348,15 +353,16 @@ void WriteSafetensors(const std::filesystem::path& path, std::span<const std::st
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   if (!metadata.empty()) header[std::string(kMetadata)] = metadata;
   // Wider numbers come first, so that each tensor begins at a multiple of its numbers' size.
-  std::vector<std::pair<const NamedBlob*, bool>> order;
-  for (const NamedBlob& blob : blobs) order.emplace_back(&blob, StandsAsHalf(blob, numbers));
-  std::ranges::stable_sort(order, {}, &std::pair<const NamedBlob*, bool>::second);
-  std::map<const NamedBlob*, std::pair<int64_t, int64_t>> offsets;
+  std::vector<bool> are_half;
+  for (const NamedBlob& blob : blobs) are_half.push_back(StandsAsHalf(blob, numbers));
+  std::vector<size_t> order(blobs.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return static_cast<bool>(are_half[i]); });
+  std::vector<int64_t> begins(blobs.size());
   Size offset = 0;
-  for (const auto& [blob, is_half] : order) {
-    const Size end = offset + Size(static_cast<int64_t>(blob->values.size())) * Size(is_half ? 2 : 4);
-    offsets[blob] = {offset.value(), end.value()};
-    offset = end;
+  for (const size_t i : order) {
+    begins[i] = offset.value();
+    offset += BytesOf(blobs[i], are_half[i]);
   }
   std::set<std::string> names;
   for (size_t i = 0; i < blobs.size(); ++i) {
@@ -365,10 +371,9 @@ void WriteSafetensors(const std::filesystem::path& path, std::span<const std::st
     if (!names.insert(name).second) throw Error(ErrorKind::kBadData, StrCat("two blobs are named \"", name, "\""));
     Require(blob.shape.Count() == static_cast<int64_t>(blob.values.size()),
             "WriteSafetensors: a blob's values fill its shape");
-    const auto [begin, end] = offsets.at(&blob);
-    header[name] = {{"dtype", StandsAsHalf(blob, numbers) ? "F16" : "F32"},
+    header[name] = {{"dtype", are_half[i] ? "F16" : "F32"},
                     {"shape", std::vector<int64_t>(blob.shape.dims().begin(), blob.shape.dims().end())},
-                    {"data_offsets", {begin, end}}};
+                    {"data_offsets", {begins[i], begins[i] + BytesOf(blob, are_half[i])}}};
   }
   std::string text;
   try {
@@ -383,13 +388,9 @@ void WriteSafetensors(const std::filesystem::path& path, std::span<const std::st
   AtomicFile file(path);
   file.Append(&length, sizeof length);
   file.Append(text);
-  for (const auto& [blob, is_half] : order) {
-    if (is_half) {
-      const std::vector<uint16_t> halves = HalvesOf(*blob);
-      file.Append(halves.data(), static_cast<int64_t>(halves.size() * sizeof(uint16_t)));
-    } else {
-      file.Append(blob->values.data(), static_cast<int64_t>(blob->values.size() * sizeof(float)));
-    }
+  for (const size_t i : order) {
+    const int64_t bytes = BytesOf(blobs[i], are_half[i]);
+    are_half[i] ? file.Append(HalvesOf(blobs[i]).data(), bytes) : file.Append(blobs[i].values.data(), bytes);
   }
   file.Commit();
 }

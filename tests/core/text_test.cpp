@@ -1,5 +1,6 @@
 // Number formats, edit distance and escapes at their edges.
 #include "core/text.h"
+#include "core/text_table.h"
 
 #include <gtest/gtest.h>
 
@@ -46,6 +47,13 @@ TEST(TextTest, PrintableEscapesControlAndBrokenBytes) {
   EXPECT_EQ(Printable("gr\xc3\xbc\xc3\x9f"), "gr\xc3\xbc\xc3\x9f");
   EXPECT_EQ(Printable("\xc3"), "\\xc3");
   EXPECT_EQ(Printable("\xff\xfe"), "\\xff\\xfe");
+}
+
+TEST(TextTest, ALongListIsCutAndSaysSo) {
+  EXPECT_EQ(SomeOf({}, 2), "");
+  EXPECT_EQ(SomeOf({"a", "b"}, 2), "a, b");
+  EXPECT_EQ(SomeOf({"a", "b", "c", "d"}, 3), "a, b, c and 1 more");
+  EXPECT_EQ(SomeOf({"a", "b", "c", "d"}, 2, "; "), "a; b and 2 more");
 }
 
 TEST(TextTest, BytesAreReadable) {

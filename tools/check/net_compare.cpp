@@ -18,6 +18,7 @@
 #include "layers/net/net.h"
 #include "optim/checkpoint/net_weights.h"
 #include "optim/checkpoint/trained_weights.h"
+#include "proto/weights/blob_name.h"
 #include "tools/nets/net_source.h"
 
 namespace moka {
@@ -120,7 +121,7 @@ void SetParameters(const BuiltNet& net, const CompareOptions& options, const Arr
   AddBlobs(net.blobs, 1, store);
   if (!options.weights.empty()) return LoadTrainedWeights(options.weights, net.blobs, store);
   for (const NetBlob& blob : net.blobs) {
-    const NumpyArray* array = FindArray(arrays, "param", StrCat(blob.layer, "/", blob.index));
+    const NumpyArray* array = FindArray(arrays, "param", BlobName(blob.layer, blob.index));
     if (array == nullptr) {
       throw Error(ErrorKind::kBadData, {},
                   StrCat("parameter ", blob.index, " of layer \"", blob.layer, "\" has no values"),
@@ -182,7 +183,7 @@ class Comparison {
         LeaveOut(what, why);
         continue;
       }
-      const NumpyArray* expected = FindArray(arrays_, "paramdiff", StrCat(blob.layer, "/", blob.index));
+      const NumpyArray* expected = FindArray(arrays_, "paramdiff", BlobName(blob.layer, blob.index));
       wanted.push_back({blob.layer, StrCat("gradient of parameter ", blob.index), {}, expected});
       values.push_back(blob.state);
     }
@@ -208,7 +209,7 @@ class Comparison {
       for (const std::string& top : data.tops) known.insert({top, StrCat("blob/", top), StrCat("blobdiff/", top)});
     }
     for (const NetBlob& blob : net_.blobs) {
-      for (const char* front : {"param/", "paramdiff/"}) known.insert(StrCat(front, blob.layer, "/", blob.index));
+      for (const char* front : {"param/", "paramdiff/"}) known.insert(StrCat(front, BlobName(blob.layer, blob.index)));
     }
     int64_t gradients = 0;
     for (const auto& [name, array] : arrays_) {
@@ -266,7 +267,7 @@ class Comparison {
     if (blob.role == ParameterRole::kStatistic) return "it is a running statistic";
     if (blob.lr_mult == 0) return "its lr_mult is 0, and Caffe leaves such gradients at 0";
     if (blob.shared) return "it is shared: the gradient is its owner's";
-    if (FindArray(arrays_, "paramdiff", StrCat(blob.layer, "/", blob.index)) == nullptr)
+    if (FindArray(arrays_, "paramdiff", BlobName(blob.layer, blob.index)) == nullptr)
       return StrCat("the file has no paramdiff/", Printable(blob.layer), "/", blob.index);
     return {};
   }

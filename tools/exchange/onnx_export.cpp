@@ -149,11 +149,16 @@ std::vector<ValueId> InputsOf(const Graph& graph) {
 
 }  // namespace
 
-void PrepareForExport(Graph& graph, const ParameterStore& store) {
+void PrepareForExport(Graph& graph, const ParameterStore& store, const std::shared_ptr<const Quantization>& ranges) {
   CompileOptions options;
   options.inference = true;
+  options.quantization = ranges;
   const PassContext context{options, store};
   Simplify(graph, context);
+  if (ranges != nullptr) {
+    FoldInference(graph, context);
+    QuantizeInference(graph, context);
+  }
   JoinBatchNorms(graph);
 }
 

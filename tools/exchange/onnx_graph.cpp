@@ -39,6 +39,26 @@ std::string NameByLayer(const Graph& graph, ValueId value) {
   return StrCat(LayersText(node.origin.layer), "/", node.op->name);
 }
 
+// Leaves out the nodes and constants that no output needs: what a node was made of that another has taken in.
+void KeepNeeded(OnnxModel& model) {
+  onnx::GraphProto& graph = *model.proto.mutable_graph();
+  std::set<std::string> needed;
+  for (const onnx::ValueInfoProto& output : graph.output()) needed.insert(output.name());
+  std::vector<bool> kept(static_cast<size_t>(graph.node_size()), false);
+  for (int i = graph.node_size(); i-- > 0;) {
+    const onnx::NodeProto& node = graph.node(i);
+    if (std::ranges::none_of(node.output(), [&](const std::string& value) { return needed.contains(value); })) continue;
+    needed.insert(node.input().begin(), node.input().end());
+    kept[static_cast<size_t>(i)] = true;
+  }
+  google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes;
+  for (int i = 0; i < graph.node_size(); ++i) {
+    if (kept[static_cast<size_t>(i)]) *nodes.Add() = std::move(*graph.mutable_node(i));
+  }
+  graph.mutable_node()->Swap(&nodes);
+  std::erase_if(model.tensors, [&](const OnnxTensor& tensor) { return !needed.contains(tensor.name); });
+}
+
 }  // namespace
 
 OnnxGraph::OnnxGraph(const BatchedGraph& net, GraphConstants& constants, int64_t opset,
@@ -134,6 +154,7 @@ OnnxModel OnnxGraph::Finish(const std::vector<ValueId>& inputs, const std::vecto
     }
     given.insert(output.name);
   }
+  KeepNeeded(model_);
   for (const ValueId input : inputs) Describe(*proto.add_input(), graph().value(input).name, input);
   std::set<std::string> made;
   for (const onnx::NodeProto& node : proto.node()) made.insert(node.output().begin(), node.output().end());

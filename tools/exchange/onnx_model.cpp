@@ -3,7 +3,6 @@
 #include "tools/exchange/onnx_model.h"
 
 #include <bit>
-#include <string_view>
 #include <utility>
 
 #include "core/error.h"
@@ -16,16 +15,33 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "ONNX's raw data are little-endian");
 
-std::string_view BytesOfTensor(const OnnxTensor& tensor) {
-  const char* data = tensor.is_whole ? reinterpret_cast<const char*>(tensor.ints.data())
-                                     : reinterpret_cast<const char*>(tensor.floats.data());
-  return {data, static_cast<size_t>(tensor.Bytes())};
+template <class T>
+std::string BytesAs(const Ints& values) {
+  std::vector<T> narrow;
+  narrow.reserve(values.size());
+  for (const int64_t value : values) {
+    Require(std::in_range<T>(value), "OnnxTensor: `stored` holds all of `ints`");
+    narrow.push_back(static_cast<T>(value));
+  }
+  return {reinterpret_cast<const char*>(narrow.data()), narrow.size() * sizeof(T)};
+}
+
+std::string BytesOfTensor(const OnnxTensor& tensor) {
+  if (!tensor.is_whole)
+    return {reinterpret_cast<const char*>(tensor.floats.data()), tensor.floats.size() * sizeof(float)};
+  switch (tensor.stored) {
+    case DType::kInt8: return BytesAs<int8_t>(tensor.ints);
+    case DType::kUInt8: return BytesAs<uint8_t>(tensor.ints);
+    case DType::kInt32: return BytesAs<int32_t>(tensor.ints);
+    case DType::kInt64: return BytesAs<int64_t>(tensor.ints);
+    default: ThrowBrokenPromise("an OnnxTensor is stored as whole numbers of one of four types");
+  }
 }
 
 onnx::TensorProto& AddInitializer(onnx::GraphProto& graph, const OnnxTensor& tensor) {
   onnx::TensorProto& proto = *graph.add_initializer();
   proto.set_name(tensor.name);
-  proto.set_data_type(tensor.is_whole ? onnx::TensorProto::INT64 : onnx::TensorProto::FLOAT);
+  proto.set_data_type(OnnxTypeOf(tensor.is_whole ? tensor.stored : DType::kFloat32));
   for (const int64_t dim : tensor.dims) proto.add_dims(dim);
   return proto;
 }
@@ -51,8 +67,7 @@ void AppendApart(const OnnxTensor& tensor, const std::string& location, onnx::Gr
 }  // namespace
 
 int64_t OnnxTensor::Bytes() const {
-  return is_whole ? std::ssize(ints) * static_cast<int64_t>(sizeof(int64_t))
-                  : std::ssize(floats) * static_cast<int64_t>(sizeof(float));
+  return is_whole ? std::ssize(ints) * BytesOf(stored) : std::ssize(floats) * static_cast<int64_t>(sizeof(float));
 }
 
 int64_t OnnxModel::TensorBytes() const {
@@ -82,17 +97,19 @@ std::vector<std::filesystem::path> WriteOnnxModel(const std::filesystem::path& f
     std::filesystem::path data = file;
     data += ".data";
     AtomicFile out(data);
-    // Integers are shapes and axes, which readers want before they look at another file.
+    // Integers of 64 bits are shapes and axes, which readers want before they look at another file.
     for (const OnnxTensor& tensor : model.tensors) {
-      if (!tensor.is_whole) AppendApart(tensor, data.filename().string(), graph, out);
-      if (tensor.is_whole) AddInitializer(graph, tensor).set_raw_data(std::string(BytesOfTensor(tensor)));
+      const bool is_inside = tensor.is_whole && tensor.stored == DType::kInt64;
+      if (!is_inside) AppendApart(tensor, data.filename().string(), graph, out);
+      if (is_inside) AddInitializer(graph, tensor).set_raw_data(BytesOfTensor(tensor));
     }
     out.Commit();
     written.push_back(data);
   } else {
     for (OnnxTensor& tensor : model.tensors) {
-      AddInitializer(graph, tensor).set_raw_data(std::string(BytesOfTensor(tensor)));
+      AddInitializer(graph, tensor).set_raw_data(BytesOfTensor(tensor));
       tensor.floats = {};
+      tensor.ints = {};
     }
   }
   std::string bytes;

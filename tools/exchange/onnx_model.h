@@ -12,15 +12,16 @@
 
 namespace moka {
 
-// A constant of the model: float32, or int64.
+// A constant of the model: float32, or whole numbers.
 struct OnnxTensor {
   std::string name;
   Ints dims;
   std::vector<float> floats = {};
   Ints ints = {};
-  bool is_whole = false;  // `ints` holds its values
+  bool is_whole = false;         // `ints` holds its values
+  DType stored = DType::kInt64;  // what a file that is written holds `ints` as: kInt8, kUInt8, kInt32, kInt64
 
-  int64_t Bytes() const;
+  int64_t Bytes() const;  // in a file
 };
 
 struct OnnxModel {

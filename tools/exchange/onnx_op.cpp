@@ -22,9 +22,9 @@ std::vector<std::string> OnnxNode::InputsFrom(int first) const {
   return names;
 }
 
-std::string OnnxNode::NextName(std::string_view type) {
-  return onnx_.Unique(StrCat(LayersText(node_.origin.layer), "/", type));
-}
+std::string OnnxNode::NameWith(std::string_view end) const { return StrCat(LayersText(node_.origin.layer), "/", end); }
+
+std::string OnnxNode::NextName(std::string_view type) { return onnx_.Unique(NameWith(type)); }
 
 std::string OnnxNode::Add(std::string_view type, const std::vector<std::string>& inputs, const Attributes& attributes) {
   const std::string name = NextName(type);
@@ -40,10 +40,7 @@ void OnnxNode::Give(std::string_view type, const std::vector<std::string>& input
 }
 
 std::string OnnxNode::List(const Ints& values) {
-  return onnx_.AddTensor({.name = StrCat(LayersText(node_.origin.layer), "/list"),
-                          .dims = {std::ssize(values)},
-                          .ints = values,
-                          .is_whole = true});
+  return onnx_.AddTensor({.name = NameWith("list"), .dims = {std::ssize(values)}, .ints = values, .is_whole = true});
 }
 
 void OnnxNode::Refuse(const std::string& why) const { throw Error(ErrorKind::kConfig, why); }

@@ -48,6 +48,8 @@ class OnnxNode {
   // Adds the node whose results are the outputs of this one from `output` on.
   void Give(std::string_view type, const std::vector<std::string>& inputs, const Attributes& attributes = {},
             int output = 0, int count = 1);
+  // A name behind the node's layer: "conv1/scale".
+  std::string NameWith(std::string_view end) const;
   // A list of whole numbers, as ONNX has shapes and axes.
   std::string List(const Ints& values);
   // Errors: kConfig with the reason.

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "core/text_table.h"
 #include "data/pipeline/open_pipeline.h"
 #include "layers/net/net.h"
 #include "layers/shapes/data_guess.h"
@@ -27,12 +28,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kNamed = 3;  // names that an error tells
 
-// "a, b, c and 4 more".
-std::string SomeOf(const std::vector<std::string>& names) {
-  std::vector<std::string> first;
-  for (size_t i = 0; i < std::min(kNamed, names.size()); ++i) first.push_back(Printable(names[i]));
-  return StrCat(Join(first, ", "), names.size() > kNamed ? StrCat(" and ", names.size() - kNamed, " more") : "");
-}
+std::string FirstOf(const std::vector<std::string>& names) { return Printable(SomeOf(names, kNamed)); }
 
 // Data are asked for their shapes where the layer's fields leave them open.
 std::vector<TensorType> TypesOf(const LayerParameter& layer) {
@@ -97,16 +93,16 @@ std::string NearestModel(const Weights& weights) {
   std::vector<std::string> parts;
   if (!match.strangers.empty()) {
     parts.push_back(
-        StrCat(match.strangers.size(), " of ", match.tensors, " names unmatched (", SomeOf(match.strangers), ")"));
+        StrCat(match.strangers.size(), " of ", match.tensors, " names unmatched (", FirstOf(match.strangers), ")"));
   }
   if (!match.missing.empty()) {
     parts.push_back(StrCat(match.missing.size(), " of the ", names.rows.size(), " that ", names.module,
-                           " has are missing (", SomeOf(match.missing), ")"));
+                           " has are missing (", FirstOf(match.missing), ")"));
   }
   if (!match.other_shapes.empty()) {
     parts.push_back(StrCat(match.other_shapes.size(),
                            match.other_shapes.size() == 1 ? " shape differs (" : " shapes differ (",
-                           SomeOf(match.other_shapes), ")"));
+                           FirstOf(match.other_shapes), ")"));
   }
   const std::string nearest = NearestModel(weights);
   const std::string own = fs::path(names.file).parent_path().filename().string();

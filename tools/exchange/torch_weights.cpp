@@ -20,10 +20,8 @@ namespace {
 constexpr double kLargestPixel = 255;
 
 std::string TensorNameOf(const NamedBlob& blob) {
-  return blob.index == 0 ? blob.layer : StrCat(blob.layer, "/", blob.index);
+  return blob.index == 0 ? blob.layer : BlobName(blob.layer, blob.index);
 }
-
-std::string BlobNameOf(const std::string& layer, int index) { return StrCat(layer, "/", index); }
 
 using Tensors = std::map<std::string, const NamedBlob*>;
 
@@ -36,14 +34,14 @@ Tensors TensorsOf(const Weights& weights) {
 std::map<std::string, const NetBlob*> BlobsByName(std::span<const NetBlob> blobs) {
   std::map<std::string, const NetBlob*> names;
   for (const NetBlob& blob : blobs) {
-    if (!blob.shared) names.emplace(BlobNameOf(blob.layer, blob.index), &blob);
+    if (!blob.shared) names.emplace(BlobName(blob.layer, blob.index), &blob);
   }
   return names;
 }
 
 const NetBlob& BlobOf(const TorchNames& names, const TorchNames::Row& row,
                       const std::map<std::string, const NetBlob*>& blobs) {
-  const std::string name = BlobNameOf(row.layer, row.index);
+  const std::string name = BlobName(row.layer, row.index);
   const auto found = blobs.find(name);
   if (found != blobs.end()) return *found->second;
   std::vector<std::string> known;
@@ -62,15 +60,15 @@ bool HasOtherClasses(const Shape& tensor, const Shape& blob) {
 
 std::string DifferenceOf(const TorchNames::Row& row, const Shape& tensor, const Shape& blob) {
   const bool is_transposed = tensor.rank() == 2 && blob.rank() == 2 && tensor[0] == blob[1] && tensor[1] == blob[0];
-  return StrCat(Printable(row.tensor), " is ", tensor.ToString(), ", and ", BlobNameOf(row.layer, row.index), " is ",
+  return StrCat(Printable(row.tensor), " is ", tensor.ToString(), ", and ", BlobName(row.layer, row.index), " is ",
                 blob.ToString(), is_transposed ? ": it is transposed" : "");
 }
 
 void CheckAllNamed(const TorchNames& names, std::span<const NetBlob> blobs) {
   std::set<std::string> named;
-  for (const TorchNames::Row& row : names.rows) named.insert(BlobNameOf(row.layer, row.index));
+  for (const TorchNames::Row& row : names.rows) named.insert(BlobName(row.layer, row.index));
   for (const NetBlob& blob : blobs) {
-    const std::string name = BlobNameOf(blob.layer, blob.index);
+    const std::string name = BlobName(blob.layer, blob.index);
     if (blob.shared || IsSumWeight(blob) || named.contains(name)) continue;
     throw Error(ErrorKind::kConfig, {.file = names.file},
                 StrCat("the table has no row for the net's blob \"", name, "\""));
@@ -124,7 +122,7 @@ FromTorch BlobsFromTorch(const TorchNames& names, const Weights& weights, std::s
   std::map<std::string, const TorchNames::Row*> rows;
   std::set<std::string> fresh;
   for (const TorchNames::Row& row : names.rows) {
-    rows.emplace(BlobNameOf(row.layer, row.index), &row);
+    rows.emplace(BlobName(row.layer, row.index), &row);
     const auto tensor = tensors.find(row.tensor);
     if (tensor == tensors.end() || tensor->second->shape != BlobOf(names, row, known).shape) fresh.insert(row.layer);
   }
@@ -132,7 +130,7 @@ FromTorch BlobsFromTorch(const TorchNames& names, const Weights& weights, std::s
   result.fresh.assign(fresh.begin(), fresh.end());
   for (const NetBlob& blob : blobs) {
     if (blob.shared || fresh.contains(blob.layer)) continue;
-    const auto row = rows.find(BlobNameOf(blob.layer, blob.index));
+    const auto row = rows.find(BlobName(blob.layer, blob.index));
     NamedBlob value{blob.layer, blob.index, blob.shape, {1}};  // of a sum's weight
     if (row != rows.end()) value.values = tensors.at(row->second->tensor)->values;
     if (row != rows.end() && row->second->is_rgb) {
@@ -149,15 +147,15 @@ ToTorch BlobsToTorch(const TorchNames& names, std::span<const NamedBlob> values,
   const std::map<std::string, const NetBlob*> known = BlobsByName(blobs);
   std::map<std::string, const NamedBlob*> by_name;
   std::map<std::string, float> sum_weights;  // of layers
-  for (const NamedBlob& value : values) by_name.emplace(BlobNameOf(value.layer, value.index), &value);
+  for (const NamedBlob& value : values) by_name.emplace(BlobName(value.layer, value.index), &value);
   for (const NetBlob& blob : blobs) {
     if (!blob.shared && IsSumWeight(blob))
-      sum_weights.emplace(blob.layer, by_name.at(BlobNameOf(blob.layer, blob.index))->values[0]);
+      sum_weights.emplace(blob.layer, by_name.at(BlobName(blob.layer, blob.index))->values[0]);
   }
   ToTorch result;
   for (const TorchNames::Row& row : names.rows) {
     const NetBlob& blob = BlobOf(names, row, known);
-    NamedBlob value = *by_name.at(BlobNameOf(row.layer, row.index));
+    NamedBlob value = *by_name.at(BlobName(row.layer, row.index));
     const auto weight = sum_weights.find(row.layer);
     // Before the first batch sums and weight are 0.
     if (blob.role == ParameterRole::kStatistic && weight != sum_weights.end() && weight->second != 0) {

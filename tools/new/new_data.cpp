@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "core/text_table.h"
 #include "data/check/database_look.h"
 #include "data/import/import.h"
 
@@ -20,19 +21,13 @@ namespace fs = std::filesystem;
 
 constexpr size_t kNamed = 8;  // pictures that a message names
 
-std::string FirstOf(const std::vector<std::string>& texts) {
-  std::vector<std::string> first(texts.begin(), texts.begin() + std::min<std::ptrdiff_t>(kNamed, std::ssize(texts)));
-  if (texts.size() > kNamed) first.push_back(StrCat("and ", texts.size() - kNamed, " more"));
-  return Join(first, "; ");
-}
-
 void RefuseFaults(const PictureFacts& facts) {
   if (facts.faults().empty()) return;
   std::vector<std::string> texts;
   for (const SeenFault& fault : facts.faults()) texts.push_back(fault.text);
   throw Error(ErrorKind::kBadData, {},
               StrCat(facts.source(), ": ", texts.size(), texts.size() == 1 ? " picture is" : " pictures are",
-                     " bad: ", Printable(FirstOf(texts))),
+                     " bad: ", Printable(SomeOf(texts, kNamed, "; "))),
               "mend or remove them, or leave them out by --skip-bad");
 }
 
@@ -93,8 +88,9 @@ std::vector<std::string> CopiesIn(const NewData& data) {
       if (&part != &data.train() && trained.contains(row.content)) copies.push_back(part.facts->PlaceOf(i));
     }
     if (copies.empty()) continue;
-    remarks.push_back(StrCat(copies.size(), " pictures of ", part.name,
-                             " are in train too, so its results are too good: ", Printable(FirstOf(copies))));
+    remarks.push_back(
+        StrCat(copies.size(), " pictures of ", part.name,
+               " are in train too, so its results are too good: ", Printable(SomeOf(copies, kNamed, "; "))));
   }
   const auto contradictions = std::ranges::count_if(classes, [](const auto& each) { return each.second.size() > 1; });
   if (contradictions > 0) {

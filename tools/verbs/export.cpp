@@ -1,4 +1,5 @@
 // moka export: a trained net as a file that other programs run.
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <map>
@@ -88,6 +89,7 @@ struct Report {
   int64_t opset = 0;
   int64_t nodes = 0;
   int64_t parameters = 0;
+  int64_t integers = 0;  // convolutions on 8-bit integers
   std::vector<std::string> inputs = {};
   std::vector<std::string> outputs = {};
   std::vector<fs::path> written = {};  // empty: nothing was
@@ -99,18 +101,26 @@ void PrintReport(const Report& report, bool as_json) {
                            {"parameters", report.parameters}, {"inputs", report.inputs}, {"outputs", report.outputs}};
     json["written"] = nlohmann::json::array();
     for (const fs::path& file : report.written) json["written"].push_back(file.string());
+    if (report.integers > 0) json["int8_convolutions"] = report.integers;
     return PrintJson(json);
   }
   std::vector<std::string> files;
   for (const fs::path& file : report.written) files.push_back(file.string());
-  Print("{} {} (opset {}, {} nodes, {} parameters): {} -> {}\n", files.empty() ? "would write" : "wrote",
+  const std::string integers =
+      report.integers > 0 ? StrCat(", ", report.integers, " convolutions on 8-bit integers") : std::string();
+  Print("{} {} (opset {}, {} nodes, {} parameters{}): {} -> {}\n", files.empty() ? "would write" : "wrote",
         files.empty() ? report.file.string() : Join(files, " and "), report.opset, report.nodes, report.parameters,
-        Join(report.inputs, ", "), Join(report.outputs, ", "));
+        integers, Join(report.inputs, ", "), Join(report.outputs, ", "));
 }
 
 int ToOnnx(const Arguments& arguments, const InferSource& source, const fs::path& file) {
   OnnxOptions options;
   options.opset = arguments.Int("opset", kUsualOpset, kFirstOpset, kLastOpset);
+  if (arguments.Has("int8") && options.opset < kFirstInt8Opset) {
+    throw Error(ErrorKind::kUsage, {},
+                StrCat("--int8 wants --opset ", kFirstInt8Opset, " or later, not ", options.opset),
+                "weights have a scale a channel, which earlier ones do not know");
+  }
   options.producer_version = Version();
   const int64_t batch = arguments.Int("batch", 0, 1, 1 << 20);
   const bool prepares = arguments.Has("with-preprocess");
@@ -121,15 +131,21 @@ int ToOnnx(const Arguments& arguments, const InferSource& source, const fs::path
   arguments.RefuseUnread();
 
   const std::unique_ptr<ExportedModel> model = ModelForExport(source, batch);
-  options.metadata = MetadataOf(source, model->net->param, model->preprocessing);
   if (prepares && !model->preparation) {
     throw Error(ErrorKind::kUsage, {}, "--with-preprocess is for nets whose input is a picture of 1 or 3 channels",
                 "leave it out: the input goes in as it is");
   }
-  if (prepares) options.preparation = model->preparation;
+  nlohmann::json preprocessing = model->trained.preprocessing;
+  if (prepares) {
+    options.preparation = model->preparation;
+    preprocessing = PreparedPreprocessingOf(preprocessing);
+  }
+  options.metadata = MetadataOf(source, model->trained.net->param, preprocessing);
+  if (arguments.Has("int8")) options.metadata["int8"] = fs::path(arguments.Get("int8")).filename().string();
   OnnxModel onnx = ExportOnnx(model->Net(), options);
   report.nodes = onnx.proto.graph().node_size();
   report.parameters = model->parameters;
+  report.integers = model->integers;
   report.inputs = TextsOf(onnx.proto.graph().input());
   report.outputs = TextsOf(onnx.proto.graph().output());
   if (!is_dry) report.written = WriteOnnxModel(report.file, std::move(onnx), is_apart);
@@ -175,7 +191,6 @@ int ToWeights(const Arguments& arguments, const InferSource& source, const fs::p
   WeightsReport report{.file = file};
   if (format == "caffe") report.deploy = arguments.Get("deploy");
   arguments.RefuseUnread();
-  CheckWeightsFile(file);
   const std::unique_ptr<ExportedWeights> weights = WeightsForExport(source);
   const std::vector<NamedBlob> blobs = WeightsOf(weights->net->blobs, weights->store);
   report.tensors = blobs.size();
@@ -198,10 +213,6 @@ int ToTorchNames(const Arguments& arguments, const InferSource& source, const fs
   arguments.RefuseUnread();
   const TorchNames names = TorchNamesFor(net, source.card.name());
   RefuseOtherNet(names);
-  if (WeightsFormatOf(file) != WeightsFormat::kSafetensors)
-    throw Error(ErrorKind::kUsage, {},
-                StrCat("--to torch-names writes a .safetensors, not ", Printable(file.string())));
-  CheckWeightsFile(file);
   const std::unique_ptr<ExportedWeights> weights = WeightsForExport(source);
   const ToTorch torch = BlobsToTorch(names, WeightsOf(weights->net->blobs, weights->store), weights->net->blobs);
   std::map<std::string, std::string> metadata =
@@ -241,14 +252,26 @@ const ExportFormat& FormatOf(const std::string& name) {
               DidYouMean(name, names));
 }
 
+// Weights have an ending of their own; a net may be called otherwise, but not as weights are.
+bool MayBeCalled(const ExportFormat& format, std::string_view name) {
+  constexpr std::array<std::string_view, 4> kOfWeights = {".safetensors", ".caffemodel", ".h5", ".npz"};
+  const auto ends = [&](std::string_view ending) { return name.ends_with(ending); };
+  if (format.write == ToOnnx) return std::ranges::none_of(kOfWeights, ends);
+  if (format.write == ToTorchNames) return ends(".safetensors");
+  return ends(format.ending) || (format.name == "caffe" && ends(".h5"));
+}
+
 // --out of another format's ending would be read as that by whoever is given the file.
 void CheckEnding(const ExportFormat& format, const fs::path& file) {
-  if (format.write != ToWeights) return;
-  const std::string name = file.filename().string();
-  const bool is_hdf5 = format.name == "caffe" && name.ends_with(".h5");
-  if (name.ends_with(format.ending) || is_hdf5) return;
+  if (MayBeCalled(format, file.filename().string())) return;
   throw Error(ErrorKind::kUsage, {},
               StrCat("--to ", format.name, " writes a ", format.ending, ", and --out says ", Printable(file.string())));
+}
+
+// Before anything is read that takes long.
+void CheckOut(const ExportFormat& format, const fs::path& file) {
+  CheckEnding(format, file);
+  format.write == ToWeights ? CheckWeightsFile(file) : CheckPlaceOfFile(file);
 }
 
 int RunExport(const Arguments& arguments) {
@@ -257,10 +280,17 @@ int RunExport(const Arguments& arguments) {
     throw Error(ErrorKind::kUsage, {}, "missing argument: a run, a model folder or a deploy prototxt",
                 "see moka export --help");
   }
+  if (arguments.Has("int8") && format.write != ToOnnx) {
+    throw Error(ErrorKind::kUsage, {},
+                StrCat("--int8 is for --to onnx: --to ", format.name, " writes weights as they are"),
+                "leave it out: the ranges of moka quantise are a file of their own");
+  }
+  if (arguments.Has("out")) CheckOut(format, arguments.Get("out"));
+  if (format.name == "caffe" && arguments.Has("deploy")) CheckPlaceOfFile(arguments.Get("deploy"));
   const InferSource source = InferSourceOf(arguments);
   arguments.WillRead({"labels"});  // they are in every file that has some
   const fs::path file = arguments.Get("out", StrCat(DefaultName(arguments, source), format.ending));
-  CheckEnding(format, file);
+  CheckOut(format, file);
   return format.write(arguments, source, file);
 }
 
@@ -280,6 +310,7 @@ Verb ExportVerb() {
   verb.examples = {"moka export runs/latest --to onnx",
                    "moka export models/lenet --weights lenet.caffemodel --to onnx --out lenet.onnx",
                    "moka export lenet-0001@best --to onnx --opset 17 --with-preprocess",
+                   "moka export lenet-0001 --to onnx --int8 runs/lenet-0001/config/net.int8.json",
                    "moka export resnet18-0001 --to torch-names"};
   verb.options = {
       {"to", "FORMAT", FormatsText()},
@@ -292,6 +323,7 @@ Verb ExportVerb() {
       {"runs", "FOLDER", "where runs lie (default runs)"},
       {"batch", "N", "for this number of images alone (default: any number)", '\0', "--to onnx"},
       {"with-preprocess", "", "the file takes pixels of 0 to 255, R,G,B or grey, and does the rest", '\0', "--to onnx"},
+      {"int8", "FILE", "convolutions on 8-bit integers by the ranges of moka quantise", '\0', "--to onnx"},
       {"external", "", "weights go into FILE.data (they do above 2 GB in any case)", '\0', "--to onnx"},
       {"labels", "FILE", "class names for the file, one a line (default: labels.txt beside the net)"},
       {"mean", "VALUES",

@@ -12,11 +12,12 @@
 #include "core/text.h"
 #include "data/layer_fields.h"
 #include "data/transform/transform.h"
+#include "graph/op.h"
 #include "layers/net/layer.h"
 #include "optim/checkpoint/net_weights.h"
-#include "optim/checkpoint/trained_weights.h"
 #include "tools/infer/input_shape.h"
 #include "tools/infer/picture_way.h"
+#include "tools/measure/calibration.h"
 #include "tools/nets/deploy_net.h"
 
 namespace moka {
@@ -166,47 +167,72 @@ std::optional<PictureInputOf> ReadPictureWay(const InferSource& source, const Ne
   return PictureInputOf{input, sample, PictureWayOf(source, net, deploy, sample)};
 }
 
+struct NetOfSource {
+  NetParameter text;  // to be built by BuildFor
+  bool is_generator = false;
+};
+
+NetOfSource NetForExport(const InferSource& source) {
+  NetOfSource net{.text = InferNet(source)};
+  net.is_generator = DrawsNoise(net.text);
+  TakeNoiseFromOutside(net.text);
+  return net;
+}
+
+// Builds the net for inputs of this shape and loads its weights. Returns how its pictures go in, as `out` says it.
+std::optional<PictureInputOf> Load(const InferSource& source, const NetOfSource& net, const Shape& input,
+                                   ExportedWeights& out) {
+  out.net.emplace(BuildFor(net.text, input, input[0], true));
+  AddBlobs(out.net->blobs, kExportSeed, out.store);
+  LoadWeightsFor(source.compile, source.weights, out.net->blobs, out.store);
+  if (net.is_generator) return {};
+  std::optional<PictureInputOf> picture = ReadPictureWay(source, net.text, DeployNet(net.text, input), *out.net);
+  if (picture) out.preprocessing = PreprocessingOf(picture->way, picture->input, picture->sample);
+  return picture;
+}
+
 }  // namespace
 
 ExportedNet ExportedModel::Net() const {
-  return {.name = net->param.name(),
-          .graphs = {.graph = &net->graph,
+  return {.name = trained.net->param.name(),
+          .graphs = {.graph = &trained.net->graph,
                      .batch = batch,
                      .other = other ? &other->graph : nullptr,
                      .other_batch = other_batch},
-          .store = &store};
+          .store = &trained.store};
 }
 
 std::unique_ptr<ExportedModel> ModelForExport(const InferSource& source, int64_t batch) {
   auto model = std::make_unique<ExportedModel>();
-  NetParameter net = InferNet(source);
-  const bool is_generator = DrawsNoise(net);
-  TakeNoiseFromOutside(net);
+  const NetOfSource net = NetForExport(source);
   model->batch = batch > 0 ? batch : kTwoBatches[0];
-  const Shape input = InputShapeOf(source, net, model->batch);
-  model->net.emplace(BuildFor(net, input, model->batch, true));
-  if (batch == 0) {
-    model->other_batch = kTwoBatches[1];
-    model->other.emplace(BuildFor(net, input, model->other_batch, false));
-  }
-  AddBlobs(model->net->blobs, kExportSeed, model->store);
-  LoadTrainedWeights(source.weights, model->net->blobs, model->store);
-  for (const std::string& name : model->store.Names()) model->parameters += model->store.type(name).shape.Count();
-  const std::optional<PictureInputOf> picture =
-      is_generator ? std::nullopt : ReadPictureWay(source, net, DeployNet(net, input), *model->net);
-  if (picture) {
-    model->preprocessing = PreprocessingOf(picture->way, picture->input, picture->sample);
-    model->preparation = PreparationOf(picture->way, picture->input, picture->sample);
-  }
-  PrepareForExport(model->net->graph, model->store);
-  if (model->other) PrepareForExport(model->other->graph, model->store);
-  if (model->other && !HaveOneStructure(model->net->graph, model->other->graph)) {
+  const Shape input = InputShapeOf(source, net.text, model->batch);
+  const std::optional<PictureInputOf> picture = Load(source, net, input, model->trained);
+  if (picture) model->preparation = PreparationOf(picture->way, picture->input, picture->sample);
+  const ParameterStore& store = model->trained.store;
+  for (const std::string& name : store.Names()) model->parameters += store.type(name).shape.Count();
+  Graph& graph = model->trained.net->graph;
+  PrepareForExport(graph, store, source.compile.quantization);
+  model->integers = std::ranges::count(graph.TopologicalOrder(), "convolution_int8",
+                                       [&](NodeId id) { return graph.node(id).op->name; });
+  if (batch > 0) return model;
+  model->other_batch = kTwoBatches[1];
+  model->other.emplace(BuildFor(net.text, input, model->other_batch, false));
+  PrepareForExport(model->other->graph, store, source.compile.quantization);
+  if (!HaveOneStructure(graph, model->other->graph)) {
     throw Error(ErrorKind::kConfig, {},
-                StrCat("net \"", net.name(), "\" computes otherwise for ", model->batch, " images than for ",
+                StrCat("net \"", net.text.name(), "\" computes otherwise for ", model->batch, " images than for ",
                        model->other_batch),
                 "--batch N exports it for one number of images");
   }
   return model;
+}
+
+nlohmann::json PreparedPreprocessingOf(const nlohmann::json& preprocessing) {
+  nlohmann::json json = preprocessing;
+  for (const char* field : {"mean", "std", "scale", "formula"}) json.erase(field);
+  if (json.at("channels") == "BGR") json["channels"] = "RGB";
+  return json;
 }
 
 nlohmann::json TorchPreprocessingOf(const nlohmann::json& preprocessing) {
@@ -239,16 +265,8 @@ nlohmann::json TorchPreprocessingOf(const nlohmann::json& preprocessing) {
 
 std::unique_ptr<ExportedWeights> WeightsForExport(const InferSource& source) {
   auto weights = std::make_unique<ExportedWeights>();
-  NetParameter net = InferNet(source);
-  const bool is_generator = DrawsNoise(net);
-  TakeNoiseFromOutside(net);
-  const Shape input = InputShapeOf(source, net, 1);
-  weights->net.emplace(BuildFor(net, input, 1, true));
-  AddBlobs(weights->net->blobs, kExportSeed, weights->store);
-  LoadTrainedWeights(source.weights, weights->net->blobs, weights->store);
-  const std::optional<PictureInputOf> picture =
-      is_generator ? std::nullopt : ReadPictureWay(source, net, DeployNet(net, input), *weights->net);
-  if (picture) weights->preprocessing = PreprocessingOf(picture->way, picture->input, picture->sample);
+  const NetOfSource net = NetForExport(source);
+  Load(source, net, InputShapeOf(source, net.text, 1), *weights);
   return weights;
 }
 

@@ -16,26 +16,29 @@
 
 namespace moka {
 
-struct ExportedModel {
+// A net for inference and its blobs, as a file of weights holds them. `net` has its layers in the order of its text.
+struct ExportedWeights {
   ParameterStore store;
   std::optional<BuiltNet> net;
+  // How pictures go in, as the file's metadata say it; null where the net's input is no picture, or nothing says it.
+  nlohmann::json preprocessing;
+};
+
+// The same for a file of nodes.
+struct ExportedModel {
+  ExportedWeights trained;
   std::optional<BuiltNet> other;  // the same for another batch; none: the batch is fixed
   int64_t batch = 0;
   int64_t other_batch = 0;
-  // How pictures go in, as the file's metadata say it; null where the net's input is no picture, or nothing says it.
-  nlohmann::json preprocessing;
-  std::optional<OnnxPreparation> preparation;
-  int64_t parameters = 0;  // learned numbers and statistics
+  std::optional<OnnxPreparation> preparation;  // how pictures go in, as nodes
+  int64_t parameters = 0;                      // learned numbers and statistics
+  int64_t integers = 0;                        // convolutions on 8-bit integers
 
   ExportedNet Net() const;
 };
 
-// The blobs of a net for inference, as a file of weights holds them. `net` has its layers in the order of its text.
-struct ExportedWeights {
-  ParameterStore store;
-  std::optional<BuiltNet> net;
-  nlohmann::json preprocessing;  // as above
-};
+// How pictures go into a file whose graph prepares them: pixels of 0 to 255, channels R, G, B or grey.
+nlohmann::json PreparedPreprocessingOf(const nlohmann::json& preprocessing);
 
 // The same way of pictures as PyTorch's modules have it: pixels of 0 to 1, channels R, G, B.
 nlohmann::json TorchPreprocessingOf(const nlohmann::json& preprocessing);

@@ -58,7 +58,8 @@ BuiltNet BuildOne(const std::string& text) {
   return built;
 }
 
-std::unique_ptr<Built> Build(const std::string& sample, const std::string& layers, bool any_batch = true) {
+std::unique_ptr<Built> Build(const std::string& sample, const std::string& layers, bool any_batch = true,
+                             const std::shared_ptr<const Quantization>& ranges = nullptr) {
   auto built = std::make_unique<Built>();
   built->net.emplace(BuildOne(InputOf(built->batch, sample) + layers));
   if (any_batch) built->other.emplace(BuildOne(InputOf(built->batch + 1, sample) + layers));
@@ -68,8 +69,8 @@ std::unique_ptr<Built> Build(const std::string& sample, const std::string& layer
     for (size_t i = 0; i < values.size(); ++i) values[i] = 0.5F + 0.25F * static_cast<float>(i % 7);
     built->store.Set(blob.name, values);
   }
-  PrepareForExport(built->net->graph, built->store);
-  if (built->other) PrepareForExport(built->other->graph, built->store);
+  PrepareForExport(built->net->graph, built->store, ranges);
+  if (built->other) PrepareForExport(built->other->graph, built->store, ranges);
   return built;
 }
 
@@ -338,6 +339,77 @@ TEST(OnnxExport, WeightsGoIntoAFileOfTheirOwnAtMultiplesOfAPage) {
     if (tensor.name() != "conv/0") continue;
     EXPECT_EQ(std::memcmp(data.data() + offset, weights.data(), weights.size() * sizeof(float)), 0);
   }
+}
+
+// Two convolutions with a ReLU and a pooling between them, whose ranges are known.
+std::unique_ptr<Built> BuildOnIntegers(double bias_units = 1) {
+  auto ranges = std::make_shared<Quantization>();
+  ranges->convolutions["first"] = {
+      .input_low = 0, .input_high = 2.55, .output_low = 0, .output_high = 510, .weights = {2, 2 / bias_units}};
+  ranges->convolutions["second"] = {
+      .input_low = 0, .input_high = 510, .output_low = -127, .output_high = 127, .weights = {2}};
+  return Build("dim: 1 dim: 4 dim: 4",
+               Layer("first", "Convolution", "data", "convolution_param { num_output: 2 kernel_size: 3 pad: 1 }") +
+                   Layer("relu", "ReLU", "first", "") +
+                   Layer("pool", "Pooling", "relu", "pooling_param { pool: MAX kernel_size: 2 stride: 2 }") +
+                   Layer("second", "Convolution", "pool", "convolution_param { num_output: 1 kernel_size: 2 }"),
+               true, ranges);
+}
+
+// The first constant whose name ends so.
+const OnnxTensor& TensorWith(const OnnxModel& model, const std::string& end) {
+  const auto found = std::ranges::find_if(model.tensors, [&](const OnnxTensor& t) { return t.name.ends_with(end); });
+  EXPECT_NE(found, model.tensors.end()) << end;
+  return *found;
+}
+
+TEST(OnnxExport, ConvolutionsOnIntegersArePairsOfQuantizeAndDequantize) {
+  const OnnxModel model = Export(*BuildOnIntegers());
+  EXPECT_THAT(TypesIn(model),
+              ElementsAre("QuantizeLinear", "DequantizeLinear", "DequantizeLinear", "DequantizeLinear", "Conv", "Relu",
+                          "QuantizeLinear", "DequantizeLinear", "MaxPool", "QuantizeLinear", "DequantizeLinear",
+                          "DequantizeLinear", "DequantizeLinear", "Conv"));
+  const OnnxTensor& weights = TensorWith(model, "/weights");
+  EXPECT_EQ(weights.stored, DType::kInt8);
+  EXPECT_EQ(weights.dims, (Ints{2, 1, 3, 3}));
+  // 0.5, 0.75, .. 2 in units of 2/127.
+  EXPECT_EQ(Ints(weights.ints.begin(), weights.ints.begin() + 7), (Ints{32, 48, 64, 79, 95, 111, 127}));
+  const OnnxTensor& bias = TensorWith(model, "/bias");
+  EXPECT_EQ(bias.stored, DType::kInt32);
+  // 0.5 and 0.75 in units of 0.01 * 2/127.
+  EXPECT_EQ(bias.ints, (Ints{3175, 4763}));
+  // Steps of the input, of the first convolution's result behind its ReLU, and of the same behind the pooling.
+  std::vector<float> steps;
+  for (const onnx::NodeProto& node : model.proto.graph().node()) {
+    if (node.op_type() != "QuantizeLinear") continue;
+    steps.push_back(TensorOf(model, node.input(1))->floats.at(0));
+    EXPECT_EQ(TensorOf(model, node.input(2))->stored, DType::kUInt8);
+  }
+  EXPECT_THAT(steps, ElementsAre(0.01F, 2, 2));
+}
+
+TEST(OnnxExport, ABiasThatNoIntegerOf32BitsIsStaysReal) {
+  const OnnxModel model = Export(*BuildOnIntegers(1e12));
+  EXPECT_THAT(TensorWith(model, "/bias").floats, ElementsAre(0.5F, 0.75F));
+}
+
+TEST(OnnxExport, IntegersWantAnOpsetThatKnowsAScaleAChannel) {
+  EXPECT_THROW(Export(*BuildOnIntegers(), 12), ErrorList);
+}
+
+TEST(OnnxExport, IntegersLieInTheFileAsTheirType) {
+  const std::filesystem::path file = std::filesystem::temp_directory_path() / StrCat("moka_int8_", getpid(), ".onnx");
+  WriteOnnxModel(file, Export(*BuildOnIntegers()), false);
+  onnx::ModelProto proto;
+  ASSERT_TRUE(proto.ParseFromString(ReadFile(file)));
+  std::filesystem::remove(file);
+  int64_t bytes = 0;
+  for (const onnx::TensorProto& tensor : proto.graph().initializer()) {
+    if (!tensor.name().ends_with("/weights")) continue;
+    EXPECT_EQ(tensor.data_type(), onnx::TensorProto::INT8);
+    bytes += std::ssize(tensor.raw_data());
+  }
+  EXPECT_EQ(bytes, 2 * 9 + 2 * 4);
 }
 
 }  // namespace

@@ -228,6 +228,65 @@ TEST(OnnxImport, AFileIsKnownByItsContent) {
   EXPECT_EQ(RecognizeContent(std::string("\x08\x05\x12\x03net\x1a\x02\x0a\x00", 13)), Content::kSolverState);
 }
 
+TEST(OnnxImport, ARepeatedConstantIsMadeWholeOnce) {
+  const ImportedNet imported = Imported(Ones("c", {1, 4, 1, 1}) + Whole("s", {1, 4, 9, 7}) +
+                                        Node("Expand", "c s", "e") + Node("Identity", "e", "same") +
+                                        Node("Max", "x e", "a") + Node("Max", "a same", "b") + Node("Max", "b e", "y"));
+  const std::vector<std::string> types = TypesIn(imported);
+  EXPECT_EQ(std::ranges::count(types, "Parameter"), 1) << testing::PrintToString(types);
+  EXPECT_EQ(std::ranges::count(types, "Formula"), 3) << testing::PrintToString(types);
+}
+
+TEST(OnnxImport, AnOutputThatIsARepeatedConstantHasItsWholeShape) {
+  const ImportedNet imported = Imported(
+      Ones("c", {1, 4}) + Whole("s", {3, 4}) + Node("Expand", "c s", "e") + Node("Relu", "x", "y"), kImage, "y e");
+  EXPECT_EQ(imported.weights.at(0).shape, (Shape{3, 4}));
+}
+
+TEST(OnnxImport, ADropoutOfATrainingIsRefusedOfConstantsToo) {
+  const std::string flag = "initializer { name: 't' data_type: 9 int32_data: 1 }\n";
+  EXPECT_THAT(ErrorOf(Bytes(Ones("c", {1, 4, 9, 7}) + Ones("r", {}) + flag + Node("Dropout", "c r t", "d") +
+                            Node("Add", "x d", "y"))),
+              HasSubstr("it drops values, as in training"));
+}
+
+TEST(OnnxImport, NodesAreCountedBeforeAnyIsComputed) {
+  OnnxFile file = FileOf(Bytes(Ones("c", {1}) + Node("Relu", "x", "y")));
+  onnx::NodeProto negation;
+  negation.set_op_type("Neg");
+  negation.add_input("c");
+  negation.add_output("n");
+  file.nodes.insert(file.nodes.begin(), 50'000, negation);
+  EXPECT_THROW(ImportOnnx(std::move(file), {}), Error);
+}
+
+TEST(OnnxImport, AWholeNumberThatNoFloatIsIsRefused) {
+  EXPECT_THAT(ErrorOf(Bytes(Whole("p", {16'777'217}) + Node("Pow", "x p", "y"))),
+              HasSubstr("16777217, which no float is"));
+}
+
+TEST(OnnxFold, NumbersOfHostileFilesDoNotOverflow) {
+  const auto fold = [](const std::string& type, const std::vector<OnnxTensor>& inputs) {
+    onnx::NodeProto node;
+    node.set_op_type(type);
+    node.add_output("y");
+    FoldBudget budget(1 << 20);
+    std::vector<const OnnxTensor*> in;
+    for (const OnnxTensor& input : inputs) in.push_back(&input);
+    return Fold({.node = node, .opset = 17, .in = std::move(in), .budget = budget})->front();
+  };
+  constexpr int64_t kHuge = int64_t{1} << 62;
+  const OnnxTensor none = WholeTensor({0, 4}, {});
+  EXPECT_THROW(fold("Tile", {none, WholeTensor({2}, {1, kHuge})}), Error);
+  EXPECT_THROW(fold("Transpose", {WholeTensor({0, kHuge, 4}, {})}), Error);
+  EXPECT_THROW(fold("Concat", {WholeTensor({kHuge, 0}, {}), WholeTensor({kHuge, 0}, {})}), Error);
+  const OnnxTensor three = WholeTensor({3}, {5, 6, 7});
+  const auto one = [](int64_t number) { return WholeTensor({1}, {number}); };
+  EXPECT_EQ(fold("Slice", {three, one(1), one(INT64_MAX), one(0), one(INT64_MAX)}).ints, Ints{6});
+  EXPECT_THAT(fold("Range", {one(INT64_MAX), one(INT64_MIN), one(1)}).ints, IsEmpty());
+  EXPECT_EQ(fold("Range", {one(INT64_MIN), one(INT64_MAX), one(kHuge)}).ints, (Ints{INT64_MIN, -kHuge, 0, kHuge}));
+}
+
 TEST(OnnxShapeRules, SlicesAreThoseOfNumpy) {
   const auto slice = [](int64_t begin, int64_t end, int64_t step) {
     const SliceAxis s = SlicesOf({10}, {begin}, {end}, {0}, {step}).at(0);
@@ -267,6 +326,27 @@ TEST(OnnxTensors, ValuesBesideTheFileStayBesideIt) {
   EXPECT_THAT(read("other.bin", ""), HasSubstr("not beside the model"));
   EXPECT_THAT(read("w.bin", "external_data { key: 'offset' value: '4' }"), HasSubstr("the file has 8"));
   std::filesystem::remove_all(folder);
+}
+
+TEST(OnnxTensors, ListedNumbersAreThoseOfTheType) {
+  const auto read = [](const std::string& text) {
+    onnx::TensorProto tensor;
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(StrCat("dims: 1 ", text), &tensor));
+    try {
+      return StrCat("read ", OnnxTensorReader("m", ".").Read(tensor, "w").ints.at(0));
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_EQ(read("data_type: 2 int32_data: 255"), "read 255");
+  EXPECT_THAT(read("data_type: 2 int32_data: 256"), HasSubstr("lists the value 256, which no uint8 is"));
+  EXPECT_EQ(read("data_type: 3 int32_data: -128"), "read -128");
+  EXPECT_THAT(read("data_type: 3 int32_data: 128"), HasSubstr("lists the value 128, which no int8 is"));
+  EXPECT_THAT(read("data_type: 9 int32_data: 2"), HasSubstr("lists the value 2, which no bool is"));
+  EXPECT_THAT(read("data_type: 12 uint64_data: 4294967296"), HasSubstr("which no uint32 is"));
+  EXPECT_EQ(read("data_type: 13 uint64_data: 9223372036854775807"), "read 9223372036854775807");
+  EXPECT_THAT(read("data_type: 13 uint64_data: 9223372036854775808"), HasSubstr("has a value of 2^63 or more"));
+  EXPECT_THAT(read(R"(data_type: 13 raw_data: "\0\0\0\0\0\0\0\200")"), HasSubstr("has a value of 2^63 or more"));
 }
 
 }  // namespace

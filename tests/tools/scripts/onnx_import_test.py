@@ -208,6 +208,27 @@ class ImportTest(unittest.TestCase):
         for words in ('title: "Cats"', "channels: RGB", "mean: 2", "std: 6", "scale: 0.5", "resize_width: 9"):
             self.assertIn(words, card)
 
+    def test_metadata_of_others_are_left_out_whole_and_told(self):
+        said = {"labels": json.dumps(["cat", 7]), "task": "cats",
+                "preprocessing": json.dumps({"channels": "YUV", "mean": [1, "2", 3], "std": "an image", "scale": 1e300,
+                                             "resize": [8], "resize_short": -1})}
+        made = onnx_graphs.model([onnx_graphs.node("GlobalAveragePool", "x")], {"x": ("N", 3, 4, 4)}, metadata=said)
+        onnx.save(made, self.folder / "model.onnx")
+        done = run("import", "model.onnx", cwd=self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        told = done.stderr.decode()
+        for words in ('"labels" has 7, which', '"task" is "cats"', 'channels" is "YUV"', 'mean" is [1,"2",3]',
+                      'std" is "an image"', 'scale" is 1e+300', 'resize" is [8]', 'resize_short" is -1'):
+            self.assertIn(words, told)
+        self.assertFalse((self.folder / "model/labels.txt").exists())
+        self.assertNotIn("mean", (self.folder / "model/model.prototxt").read_text())
+        said = {"labels": "cat, dog", "preprocessing": "[]"}
+        made = onnx_graphs.model([onnx_graphs.node("GlobalAveragePool", "x")], {"x": ("N", 3, 4, 4)}, metadata=said)
+        onnx.save(made, self.folder / "model.onnx")
+        told = run("import", "model.onnx", "--out", "again", cwd=self.folder).stderr.decode()
+        self.assertIn('"labels" is no list in JSON: left out', told)
+        self.assertIn('"preprocessing" is no object in JSON: left out', told)
+
     def test_a_folder_that_is_there_stays(self):
         onnx.save(onnx_graphs.unary("Relu")[0], self.folder / "model.onnx")
         (self.folder / "net").mkdir()

@@ -32,12 +32,21 @@ int64_t CountOf(const Ints& dims) {
   return count.value();
 }
 
-Ints StepsIn(const Ints& dims, size_t rank) {
-  Ints steps(rank, 0);
-  int64_t step = 1;
+Ints StepsOf(const Ints& dims) {
+  Ints steps(dims.size(), 0);
+  Size step = 1;
   for (size_t i = dims.size(); i-- > 0;) {
-    if (dims[i] != 1) steps[rank - dims.size() + i] = step;
+    steps[i] = step.value();
     step *= dims[i];
+  }
+  return steps;
+}
+
+Ints StepsIn(const Ints& dims, size_t rank) {
+  const Ints own = StepsOf(dims);
+  Ints steps(rank, 0);
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] != 1) steps[rank - dims.size() + i] = own[i];
   }
   return steps;
 }

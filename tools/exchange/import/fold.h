@@ -58,8 +58,9 @@ bool IsFolded(const onnx::NodeProto& node);
 // Errors: kConfig with the reason.
 [[noreturn]] void RefuseFold(const std::string& why);
 int64_t CountOf(const Ints& dims);
-// The steps in memory, of elements, along each axis of `dims` seen in the `rank` axes of a larger tensor: 0 where it is
-// repeated.
+// The steps in memory, of elements, along each axis of `dims`. Errors: kBadData for more than 2^63.
+Ints StepsOf(const Ints& dims);
+// The same of `dims` seen in the `rank` axes of a larger tensor: 0 where it is repeated.
 Ints StepsIn(const Ints& dims, size_t rank);
 // The shape of which both are parts by broadcasting. Errors: kConfig.
 Ints BroadcastDims(const Ints& a, const Ints& b);

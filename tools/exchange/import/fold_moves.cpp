@@ -3,6 +3,7 @@
 #include <climits>
 #include <utility>
 
+#include "core/size.h"
 #include "core/text.h"
 #include "tools/exchange/import/fold.h"
 #include "tools/exchange/import/shape_rules.h"
@@ -26,8 +27,6 @@ const Ints& WholeAt(const Folded& f, size_t i) {
   return f.x(i).ints;
 }
 
-Tensors FoldIdentity(const Folded& f) { return {f.x(0)}; }
-
 Tensors FoldReshape(const Folded& f) {
   return {Reshaped(f, ReshapedDims(f.x(0).dims, WholeAt(f, 1), f.attributes().Int("allowzero", 0) != 0))};
 }
@@ -45,12 +44,7 @@ Tensors FoldUnsqueeze(const Folded& f) {
 Tensors FoldTranspose(const Folded& f) {
   const OnnxTensor& x = f.x(0);
   const Ints perm = PermOf(f.attributes(), x.dims.size());
-  Ints own(x.dims.size(), 0);
-  int64_t step = 1;
-  for (size_t i = x.dims.size(); i-- > 0;) {
-    own[i] = step;
-    step *= x.dims[i];
-  }
+  const Ints own = StepsOf(x.dims);
   Ints dims;
   Ints steps;
   for (const int64_t axis : perm) {
@@ -66,27 +60,17 @@ Tensors FoldExpand(const Folded& f) {
   return {Taken(x, dims, StepsIn(x.dims, dims.size()), 0, f.budget)};
 }
 
-// Steps along all axes, those of size 1 too.
-Ints AllSteps(const Ints& dims) {
-  Ints steps(dims.size(), 0);
-  int64_t step = 1;
-  for (size_t i = dims.size(); i-- > 0;) {
-    steps[i] = step;
-    step *= dims[i];
-  }
-  return steps;
-}
-
 Tensors FoldSlice(const Folded& f) {
   const OnnxTensor& x = f.x(0);
   Ints dims = x.dims;
-  Ints steps = AllSteps(x.dims);
+  Ints steps = StepsOf(x.dims);
   int64_t first = 0;
   for (const SliceAxis& slice : SlicesOf(x.dims, WholeAt(f, 1), WholeAt(f, 2), ListOf(f, 3, {}).value_or(Ints{}),
                                          ListOf(f, 4, {}).value_or(Ints{}))) {
     const auto axis = static_cast<size_t>(slice.axis);
     first += slice.begin * steps[axis];
-    steps[axis] *= slice.step;
+    // A step over the whole axis may be any number: nothing takes it.
+    steps[axis] = slice.count > 1 ? (Size(steps[axis]) * slice.step).value() : 0;
     dims[axis] = slice.count;
   }
   return {Taken(x, dims, steps, first, f.budget)};
@@ -129,7 +113,7 @@ Tensors FoldConcat(const Folded& f) {
   for (size_t i = 0; i < f.in.size(); ++i) {
     Ints others = f.x(i).dims;
     if (others.size() != x.dims.size() || f.x(i).is_whole != x.is_whole) RefuseFold("its inputs do not go together");
-    y.dims[a] += others[a];
+    y.dims[a] = (Size(y.dims[a]) + others[a]).value();
     others[a] = x.dims[a];
     if (others != x.dims) RefuseFold("its inputs do not go together");
   }
@@ -191,7 +175,7 @@ Tensors FoldSplit(const Folded& f) {
        SplitSizes(x.dims[static_cast<size_t>(axis)], ListOf(f, 1, "split"), f.node.output_size())) {
     Ints dims = x.dims;
     dims[static_cast<size_t>(axis)] = size;
-    const Ints steps = AllSteps(x.dims);
+    const Ints steps = StepsOf(x.dims);
     parts.push_back(Taken(x, dims, steps, begin * steps[static_cast<size_t>(axis)], f.budget));
     begin += size;
   }
@@ -202,16 +186,17 @@ Tensors FoldTile(const Folded& f) {
   OnnxTensor y = f.x(0);
   const Ints& repeats = WholeAt(f, 1);
   if (repeats.size() != y.dims.size()) RefuseFold("its repeats are not one an axis");
+  f.budget.Take(CountOf(y.dims));
   for (size_t i = 0; i < repeats.size(); ++i) {
     if (repeats[i] == 1) continue;
     if (repeats[i] < 0) RefuseFold("it repeats a tensor a negative number of times");
     // [.., d, ..] as [.., 1, d, ..] repeated along the new axis.
     Ints apart = y.dims;
-    Ints steps = AllSteps(y.dims);
+    Ints steps = StepsOf(y.dims);
     apart.insert(apart.begin() + static_cast<int64_t>(i), repeats[i]);
     steps.insert(steps.begin() + static_cast<int64_t>(i), 0);
     Ints dims = y.dims;
-    dims[i] *= repeats[i];
+    dims[i] = (Size(dims[i]) * repeats[i]).value();
     y = Taken(y, apart, steps, 0, f.budget);
     y.dims = std::move(dims);
   }
@@ -232,7 +217,7 @@ Tensors FoldScatterNd(const Folded& f) {
   const int64_t part = CountOf(Ints(y.dims.begin() + axes, y.dims.end()));
   const int64_t rows = axes == 0 ? 0 : std::ssize(index.ints) / axes;
   if (CountOf(updates.dims) != rows * part) RefuseFold("its inputs do not go together");
-  const Ints steps = AllSteps(y.dims);
+  const Ints steps = StepsOf(y.dims);
   for (int64_t row = 0; row < rows; ++row) {
     int64_t at = 0;
     for (int64_t i = 0; i < axes; ++i) {
@@ -251,8 +236,7 @@ Tensors FoldScatterNd(const Folded& f) {
   return {std::move(y)};
 }
 
-constexpr FoldRow kMoves[] = {{"Identity", FoldIdentity},   {"Dropout", FoldIdentity},
-                              {"Reshape", FoldReshape},     {"Flatten", FoldFlatten},
+constexpr FoldRow kMoves[] = {{"Reshape", FoldReshape},     {"Flatten", FoldFlatten},
                               {"Squeeze", FoldSqueeze},     {"Unsqueeze", FoldUnsqueeze},
                               {"Transpose", FoldTranspose}, {"Expand", FoldExpand},
                               {"Slice", FoldSlice},         {"Gather", FoldGather},

@@ -236,10 +236,10 @@ Tensors FoldRange(const Folded& f) {
   if (step == 0) RefuseFold("its step is 0");
   const double count = std::ceil((static_cast<double>(end) - static_cast<double>(begin)) / static_cast<double>(step));
   if (count > 1e9) RefuseFold("it has too many numbers");
-  const auto n = std::max<int64_t>(0, static_cast<int64_t>(count));
+  const auto n = static_cast<int64_t>(std::max(0.0, count));
   f.budget.Take(n);
   Ints values;
-  for (int64_t i = 0; i < n; ++i) values.push_back(begin + i * step);
+  for (int64_t i = 0; i < n; ++i) values.push_back(Wrapped(Bits(begin) + Bits(i) * Bits(step)));
   return {WholeTensor({n}, std::move(values))};
 }
 

@@ -24,58 +24,104 @@ namespace {
 namespace fs = std::filesystem;
 using Metadata = std::map<std::string, std::string>;
 
-// The value of a name as JSON; nothing where there is none, or, with a warning, where it is no JSON.
-std::optional<nlohmann::json> JsonAt(const Metadata& metadata, const std::string& name) {
+void WarnLeftOut(const std::string& name, const std::string& why) {
+  LogWarning(StrCat("the file's metadata: \"", name, "\" ", why, ": left out"));
+}
+
+// The beginning of a value as messages have it.
+std::string PartOf(const nlohmann::json& value) {
+  constexpr size_t kMostShown = 60;
+  const std::string text = Printable(value.dump());
+  return text.size() <= kMostShown ? text : StrCat(text.substr(0, kMostShown), " ..");
+}
+
+// The value of a name as JSON; nothing where there is none, or, with a warning, where it is none of the kind.
+std::optional<nlohmann::json> JsonAt(const Metadata& metadata, const std::string& name, nlohmann::json::value_t kind) {
   const auto found = metadata.find(name);
   if (found == metadata.end()) return std::nullopt;
   nlohmann::json json = nlohmann::json::parse(found->second, nullptr, false);
-  if (!json.is_discarded()) return json;
-  LogWarning(StrCat("the file's metadata say \"", name, "\" otherwise than moka export does: left out"));
+  if (json.type() == kind) return json;
+  WarnLeftOut(name, StrCat("is no ", kind == nlohmann::json::value_t::array ? "list" : "object", " in JSON"));
   return std::nullopt;
 }
 
 // One name a line; empty where the file says none.
 std::string LabelsOf(const Metadata& metadata) {
-  const std::optional<nlohmann::json> labels = JsonAt(metadata, "labels");
-  if (!labels || !labels->is_array()) return {};
+  const std::optional<nlohmann::json> labels = JsonAt(metadata, "labels", nlohmann::json::value_t::array);
   std::string text;
-  for (const nlohmann::json& label : *labels) {
-    if (!label.is_string() || label.get<std::string>().find('\n') != std::string::npos) return {};
+  for (const nlohmann::json& label : labels.value_or(nlohmann::json::array())) {
+    if (!label.is_string() || label.get<std::string>().find_first_of("\r\n") != std::string::npos) {
+      WarnLeftOut("labels", StrCat("has ", PartOf(label), ", which is no text of one line"));
+      return {};
+    }
     text += label.get<std::string>() + "\n";
   }
   return text;
 }
 
-// A number or a list of them; nothing that is not finite.
-template <class Field>
-void SetNumbers(const nlohmann::json& json, const char* name, Field& field) {
-  if (!json.contains(name) || !json[name].is_array()) return;
-  for (const nlohmann::json& value : json[name]) {
-    if (value.is_number() && std::isfinite(value.get<double>())) field.Add(value.get<float>());
-  }
-}
+// Reads fields of `preprocessing`; each is taken whole or, with a warning, left out.
+class PreprocessingReader {
+ public:
+  PreprocessingReader(const nlohmann::json& json, PictureInput& input) : json_(json), input_(input) {}
 
-void SetPictureInput(const nlohmann::json& json, PictureInput& input) {
-  constexpr int64_t kMostSide = 1 << 20;
-  const auto side = [&](const nlohmann::json& value) {
-    const bool is_side = value.is_number_unsigned() && value.get<uint64_t>() >= 1 && value.get<uint64_t>() <= kMostSide;
-    return is_side ? value.get<uint32_t>() : 0U;
-  };
-  const std::string channels = json.value("channels", nlohmann::json()).is_string() ? json["channels"] : "";
-  if (channels == "RGB") input.set_channels(PictureInput::RGB);
-  if (channels == "BGR") input.set_channels(PictureInput::BGR);
-  if (channels == "grey") input.set_channels(PictureInput::GREY);
-  SetNumbers(json, "mean", *input.mutable_mean());
-  SetNumbers(json, "std", *input.mutable_std());
-  if (json.contains("scale") && json["scale"].is_number() && std::isfinite(json["scale"].get<double>()))
-    input.set_scale(json["scale"].get<float>());
-  if (json.contains("resize_short") && side(json["resize_short"]) > 0)
-    input.set_resize_short(side(json["resize_short"]));
-  if (!json.contains("resize") || !json["resize"].is_array() || json["resize"].size() != 2) return;
-  if (side(json["resize"][0]) == 0 || side(json["resize"][1]) == 0) return;
-  input.set_resize_height(side(json["resize"][0]));
-  input.set_resize_width(side(json["resize"][1]));
-}
+  void Read() {
+    ReadChannels();
+    if (IsNumbers("mean")) AddTo(*input_.mutable_mean(), "mean");
+    if (IsNumbers("std")) AddTo(*input_.mutable_std(), "std");
+    if (json_.contains("scale")) ReadScale();
+    if (json_.contains("resize_short")) ReadShort();
+    if (json_.contains("resize")) ReadSize();
+  }
+
+ private:
+  static bool IsFloat(const nlohmann::json& value) { return value.is_number() && std::isfinite(value.get<float>()); }
+  // 0 for what is no side of a picture.
+  static uint32_t SideOf(const nlohmann::json& value) {
+    constexpr uint64_t kMostSide = 1 << 20;
+    const bool is_side = value.is_number_unsigned() && value.get<uint64_t>() <= kMostSide;
+    return is_side ? value.get<uint32_t>() : 0;
+  }
+  void Warn(const char* field, const std::string& why) const {
+    WarnLeftOut(StrCat("preprocessing.", field), StrCat("is ", PartOf(json_[field]), ", ", why));
+  }
+
+  void ReadChannels() {
+    if (!json_.contains("channels")) return;
+    const nlohmann::json& channels = json_["channels"];
+    if (channels == "RGB") return input_.set_channels(PictureInput::RGB);
+    if (channels == "BGR") return input_.set_channels(PictureInput::BGR);
+    if (channels == "grey") return input_.set_channels(PictureInput::GREY);
+    Warn("channels", "and not RGB, BGR or grey");
+  }
+  bool IsNumbers(const char* field) const {
+    if (!json_.contains(field)) return false;
+    const nlohmann::json& list = json_[field];
+    if (list.is_array() && std::ranges::all_of(list, IsFloat)) return true;
+    Warn(field, "and no list of numbers; model.prototxt, or --mean, says it");
+    return false;
+  }
+  void AddTo(google::protobuf::RepeatedField<float>& numbers, const char* field) const {
+    for (const nlohmann::json& value : json_[field]) numbers.Add(value.get<float>());
+  }
+  void ReadScale() {
+    if (!IsFloat(json_["scale"])) return Warn("scale", "and no number");
+    input_.set_scale(json_["scale"].get<float>());
+  }
+  void ReadShort() {
+    if (SideOf(json_["resize_short"]) == 0) return Warn("resize_short", "and no side of a picture");
+    input_.set_resize_short(SideOf(json_["resize_short"]));
+  }
+  void ReadSize() {
+    const nlohmann::json& size = json_["resize"];
+    if (!size.is_array() || size.size() != 2 || SideOf(size[0]) == 0 || SideOf(size[1]) == 0)
+      return Warn("resize", "and no [height, width]");
+    input_.set_resize_height(SideOf(size[0]));
+    input_.set_resize_width(SideOf(size[1]));
+  }
+
+  const nlohmann::json& json_;
+  PictureInput& input_;
+};
 
 // The card of the file by what it says of itself.
 ModelCard CardOf(const Metadata& metadata, const std::string& name) {
@@ -89,9 +135,12 @@ ModelCard CardOf(const Metadata& metadata, const std::string& name) {
   if (!text("paper").empty()) card.set_paper(text("paper"));
   if (!text("licence").empty()) card.set_licence(text("licence"));
   ModelCard::Task task{};
-  if (ModelCard::Task_Parse(text("task"), &task)) card.set_task(task);
-  const std::optional<nlohmann::json> preprocessing = JsonAt(metadata, "preprocessing");
-  if (preprocessing && preprocessing->is_object()) SetPictureInput(*preprocessing, *card.mutable_input());
+  const bool is_task = ModelCard::Task_Parse(text("task"), &task);
+  if (is_task) card.set_task(task);
+  if (!is_task && !text("task").empty()) WarnLeftOut("task", StrCat("is \"", text("task"), "\", which is none"));
+  const std::optional<nlohmann::json> preprocessing =
+      JsonAt(metadata, "preprocessing", nlohmann::json::value_t::object);
+  if (preprocessing) PreprocessingReader(*preprocessing, *card.mutable_input()).Read();
   return card;
 }
 

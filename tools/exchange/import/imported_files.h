@@ -15,8 +15,8 @@ namespace moka {
 void CheckImportFolder(const std::filesystem::path& folder);
 
 // Writes the folder whole or not at all; returns its files. `metadata` is the file's, of which what `moka export`
-// writes is read: labels, preprocessing, title. Errors: kCantCreate, kIo; kBadData for metadata of these names that are
-// not as they should be.
+// writes is read: labels, preprocessing, title, task, paper, licence. A field that is not as it should be is left out
+// whole, with a warning: others write metadata of these names too. Errors: kCantCreate, kIo.
 std::vector<std::filesystem::path> WriteImported(const std::filesystem::path& folder, const ImportedNet& imported,
                                                  const std::map<std::string, std::string>& metadata,
                                                  const std::string& source);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/exact_float.h"
 #include "core/text.h"
 #include "tools/exchange/import/fold.h"
 
@@ -84,7 +85,11 @@ void GiveBlob(ImportNode& node, const std::string& blob, int output) {
 
 std::optional<float> ScalarOf(const OnnxConstant& constant) {
   if (constant == nullptr || CountOf(constant->dims) != 1) return std::nullopt;
-  return constant->is_whole ? static_cast<float>(constant->ints[0]) : constant->floats[0];
+  if (!constant->is_whole) return constant->floats[0];
+  const int64_t number = constant->ints[0];
+  if (!IsExactFloat(number))
+    throw Error(ErrorKind::kConfig, StrCat("it reads the whole number ", number, ", which no float is"));
+  return static_cast<float>(number);
 }
 
 std::optional<Ints> ListAt(const ImportNode& node, int i, std::string_view attribute) {

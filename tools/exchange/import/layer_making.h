@@ -26,7 +26,7 @@ void GivePermuted(ImportNode& node, const std::string& blob, const Ints& perm);
 // The blob is the node's output.
 void GiveBlob(ImportNode& node, const std::string& blob, int output = 0);
 
-// A scalar constant's value; nothing for any other value.
+// A scalar constant's value; nothing for any other value. Errors: kConfig for a whole number that no float is.
 std::optional<float> ScalarOf(const OnnxConstant& constant);
 // Input i as a list of whole numbers, from opset `since` on, or the attribute before; nothing if neither is there.
 // Errors: kConfig for a list that is computed.

@@ -182,26 +182,27 @@ std::vector<int> OrderOf(const NodeList& nodes, const std::string& file) {
   throw Fault(file, StrCat("nodes wait for each other in a circle, or for such a circle: ", Join(stuck, ", ")));
 }
 
-// Moves the nodes that the outputs need out of the list.
-std::vector<onnx::NodeProto> NeededNodes(NodeList& nodes, const OnnxFile& out) {
-  const std::vector<int> order = OrderOf(nodes, out.name);
-  std::set<std::string> needed;
-  for (const OnnxPort& output : out.outputs) needed.insert(output.name);
-  std::vector<onnx::NodeProto> found;
-  for (size_t i = order.size(); i-- > 0;) {
-    onnx::NodeProto& node = nodes[order[i]];
-    if (std::ranges::none_of(node.output(), [&](const std::string& value) { return needed.contains(value); })) continue;
-    needed.insert(node.input().begin(), node.input().end());
-    found.push_back(std::move(node));
-  }
-  std::ranges::reverse(found);
-  return found;
-}
-
 }  // namespace
 
+void KeepNeeded(OnnxFile& file) {
+  std::set<std::string> needed;
+  for (const OnnxPort& output : file.outputs) needed.insert(output.name);
+  std::vector<onnx::NodeProto> kept;
+  for (size_t i = file.nodes.size(); i-- > 0;) {
+    onnx::NodeProto& node = file.nodes[i];
+    if (std::ranges::none_of(node.output(), [&](const std::string& value) { return needed.contains(value); })) continue;
+    needed.insert(node.input().begin(), node.input().end());
+    kept.push_back(std::move(node));
+  }
+  std::ranges::reverse(kept);
+  file.nodes = std::move(kept);
+  std::erase_if(file.constants, [&](const auto& constant) { return !needed.contains(constant.first); });
+}
+
+bool IsMainOp(const onnx::NodeProto& node) { return IsMainDomain(node.domain()); }
+
 std::string OpText(const onnx::NodeProto& node) {
-  return Printable(IsMainDomain(node.domain()) ? node.op_type() : StrCat(node.domain(), ".", node.op_type()));
+  return Printable(IsMainOp(node) ? node.op_type() : StrCat(node.domain(), ".", node.op_type()));
 }
 
 std::string NodeText(const onnx::NodeProto& node) {
@@ -232,9 +233,10 @@ OnnxFile OnnxFileFromBytes(std::string_view bytes, const std::string& name, cons
   ReadConstants(graph, reader, makers, out);
   ReadPorts(graph, makers, out);
   CheckNodes(graph.node(), out, makers);
-  out.nodes = NeededNodes(*graph.mutable_node(), out);
+  for (const int i : OrderOf(graph.node(), name)) out.nodes.push_back(std::move(*graph.mutable_node(i)));
+  KeepNeeded(out);
   for (onnx::NodeProto& node : out.nodes) {
-    if (node.op_type() != "Constant" || !IsMainDomain(node.domain()) || node.output_size() != 1) continue;
+    if (node.op_type() != "Constant" || !IsMainOp(node) || node.output_size() != 1) continue;
     for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
       if (attribute.name() != "value" || !attribute.has_t()) continue;
       const std::string value = node.output(0);

@@ -48,6 +48,12 @@ OnnxFile ReadOnnxFile(const std::filesystem::path& file);
 // The same of bytes; `folder` is where files beside it lie.
 OnnxFile OnnxFileFromBytes(std::string_view bytes, const std::string& name, const std::filesystem::path& folder);
 
+// Keeps the nodes that the outputs need, and the constants that these or the outputs read. Requires: each node comes
+// behind those that it reads.
+void KeepNeeded(OnnxFile& file);
+
+// Whether a node is of ONNX's own ops.
+bool IsMainOp(const onnx::NodeProto& node);
 // A node as people call it: its name or, without one, its first output, and its op.
 std::string NodeText(const onnx::NodeProto& node);
 // "Conv", "com.microsoft.FusedConv".

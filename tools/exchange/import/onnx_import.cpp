@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "core/text_table.h"
 #include "layers/net/net.h"
 #include "tools/exchange/import/fold.h"
 #include "tools/exchange/import/onnx_import_op.h"
@@ -39,10 +40,8 @@ class Refusals {
   void Throw(const std::string& file) const {
     std::vector<Error> errors;
     for (const auto& [reason, nodes] : all_) {
-      std::vector<std::string> shown(nodes.begin(), nodes.begin() + std::ssize(nodes) - Rest(nodes));
-      if (Rest(nodes) > 0) shown.push_back(StrCat("and ", Rest(nodes), " more"));
       errors.emplace_back(ErrorKind::kBadData, SourcePlace{.file = file},
-                          StrCat(reason, ": ", nodes.size() == 1 ? "node " : "nodes ", Join(shown, ", ")));
+                          StrCat(reason, ": ", nodes.size() == 1 ? "node " : "nodes ", SomeOf(nodes, kMostNames)));
     }
     if (!errors.empty()) throw ErrorList(std::move(errors));
   }
@@ -51,9 +50,6 @@ class Refusals {
   static std::string NameOf(const onnx::NodeProto& node) {
     const std::string& name = node.name().empty() ? node.output(0) : node.name();
     return StrCat("\"", Printable(name), "\"");
-  }
-  static int64_t Rest(const std::vector<std::string>& nodes) {
-    return std::max<int64_t>(0, std::ssize(nodes) - static_cast<int64_t>(kMostNames));
   }
 
   std::vector<std::pair<std::string, std::vector<std::string>>> all_;
@@ -139,8 +135,7 @@ class Importer {
   }
 
   void ReadNode(const onnx::NodeProto& node, Refusals& refusals) {
-    const OnnxImportOp* row =
-        node.domain().empty() || node.domain() == "ai.onnx" ? FindImportOp(node.op_type()) : nullptr;
+    const OnnxImportOp* row = IsMainOp(node) ? FindImportOp(node.op_type()) : nullptr;
     const bool is_known = std::ranges::all_of(
         node.input(), [&](const std::string& input) { return input.empty() || values_.contains(input); });
     try {
@@ -194,7 +189,7 @@ class Importer {
         shapes[static_cast<size_t>(i)].dims = value.dims;
         in.push_back(&shapes[static_cast<size_t>(i)]);
       } else {
-        kept.push_back(ImportNode(node, file_.opset, values_, net_).Constant(i));
+        kept.push_back(value.WholeConstant());
         in.push_back(kept.back().get());
       }
     }
@@ -218,6 +213,7 @@ class Importer {
     if (!shape->is_whole) throw Error(ErrorKind::kConfig, "its shape is no list of whole numbers");
     ImportValue expanded = value;
     expanded.dims = BroadcastDims(value.dims, shape->ints);
+    expanded.repeated = std::make_shared<OnnxConstant>();
     budget_.Take(CountOf(expanded.dims));
     if (expanded.dims.size() > value.constant->dims.size()) {
       OnnxTensor raised = *value.constant;
@@ -233,7 +229,7 @@ class Importer {
     std::set<std::string> names;
     for (const OnnxPort& output : file_.outputs) {
       const ImportValue& value = values_.at(output.name);
-      std::string blob = value.constant == nullptr ? value.blob : net_.AddConstant(value.constant, output.name);
+      std::string blob = value.constant == nullptr ? value.blob : net_.AddConstant(value.WholeConstant(), output.name);
       const std::string wanted = PlainName(output.name);
       if (blob != wanted || names.contains(blob)) {
         LayerParameter split;
@@ -344,11 +340,11 @@ void CheckShapes(const OnnxFile& file, const OnnxImportOptions& options) {
 
 ImportedNet ImportOnnx(OnnxFile file, const OnnxImportOptions& options) {
   CheckShapes(file, options);
-  SimplifyOnnx(file);
   if (std::ssize(file.nodes) > kMostNodes) {
     throw Error(ErrorKind::kBadData, SourcePlace{.file = file.name},
                 StrCat("the graph has ", file.nodes.size(), " nodes; the limit is ", kMostNodes));
   }
+  SimplifyOnnx(file);
   const bool is_open = HasOpenBatch(file, options) && !options.batch;
   Importer importer(file, true);
   importer.Run(options, options.batch.value_or(kTwoBatches[0]));

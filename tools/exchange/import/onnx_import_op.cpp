@@ -40,12 +40,14 @@ const ImportValue& ImportNode::x(int i) const {
   return values_.at(node_.input(i));
 }
 
-OnnxConstant ImportNode::Constant(int i) const {
-  const ImportValue& value = x(i);
-  if (value.constant == nullptr || value.constant->dims == value.dims) return value.constant;
-  FoldBudget budget(CountOf(value.dims));
-  return std::make_shared<OnnxTensor>(
-      Taken(*value.constant, value.dims, StepsIn(value.constant->dims, value.dims.size()), 0, budget));
+OnnxConstant ImportValue::WholeConstant() const {
+  if (constant == nullptr || constant->dims == dims) return constant;
+  Require(repeated != nullptr, "ImportValue: a repeated constant has a place for the whole");
+  if (*repeated == nullptr) {
+    FoldBudget budget(CountOf(dims));
+    *repeated = std::make_shared<OnnxTensor>(Taken(*constant, dims, StepsIn(constant->dims, dims.size()), 0, budget));
+  }
+  return *repeated;
 }
 
 std::string ImportNode::In(int i) {

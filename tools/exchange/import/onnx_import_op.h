@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,6 +36,11 @@ struct ImportValue {
   // The shape as ONNX sees it. A constant's may be larger than its tensor, which is then repeated along axes of 1.
   Ints dims = {};
   bool is_whole = false;  // whole numbers or truth values; in a blob they are floats
+  // A repeated constant at its whole shape, made when a node first reads it so; copies of the value share it.
+  std::shared_ptr<OnnxConstant> repeated = nullptr;
+
+  // The constant at its whole shape; null for a blob.
+  OnnxConstant WholeConstant() const;
 };
 using ImportValues = std::map<std::string, ImportValue>;
 
@@ -52,7 +58,7 @@ class ImportNode {
   // Input i. Errors: kConfig if it is missing.
   const ImportValue& x(int i) const;
   // The same as a constant of its whole shape; null for a value that is computed.
-  OnnxConstant Constant(int i) const;
+  OnnxConstant Constant(int i) const { return x(i).WholeConstant(); }
   // The same as a blob; a constant becomes one.
   std::string In(int i);
   // The net that the layers go to.

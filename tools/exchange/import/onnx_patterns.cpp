@@ -24,15 +24,18 @@ void FoldConstants(OnnxFile& file) {
   constexpr int64_t kElements = int64_t{1} << 22;
   FoldBudget budget(kElements);
   for (const Node& node : file.nodes) {
-    const bool is_main = node.domain().empty() || node.domain() == "ai.onnx";
     std::vector<const OnnxTensor*> in;
-    bool is_constant = is_main && node.output_size() == 1 && node.op_type() != "Expand";
+    bool is_constant = IsMainOp(node) && node.output_size() == 1 && node.op_type() != "Expand";
     for (const std::string& input : node.input()) {
       const auto found = file.constants.find(input);
       is_constant = is_constant && (input.empty() || found != file.constants.end());
       in.push_back(found == file.constants.end() ? nullptr : found->second.get());
     }
     if (!is_constant) continue;
+    if (node.op_type() == "Identity" && node.input_size() == 1) {
+      file.constants[node.output(0)] = file.constants.at(node.input(0));  // shared, however many names it has
+      continue;
+    }
     try {
       std::optional<std::vector<OnnxTensor>> folded =
           Fold({.node = node, .opset = file.opset, .in = std::move(in), .budget = budget});
@@ -53,14 +56,14 @@ class Patterns {
 
   void Apply() {
     for (Node& node : file_.nodes) {
-      if (!node.domain().empty() && node.domain() != "ai.onnx") continue;
+      if (!IsMainOp(node)) continue;
       try {
         Try(node);
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::kConfig) throw;  // an attribute of a wrong type is told at its node, later
       }
     }
-    RemoveUnneeded();
+    KeepNeeded(file_);
   }
 
  private:
@@ -84,8 +87,7 @@ class Patterns {
     const auto found = makers_.find(value);
     if (found == makers_.end() || found->second->op_type() != type || found->second->output_size() != 1) return nullptr;
     if (!HasInputs(*found->second)) return nullptr;
-    const std::string& domain = found->second->domain();
-    return domain.empty() || domain == "ai.onnx" ? found->second : nullptr;
+    return IsMainOp(*found->second) ? found->second : nullptr;
   }
   // The same, if nothing else reads the value.
   Node* OwnMaker(const std::string& value, const std::string& type) const {
@@ -386,22 +388,6 @@ class Patterns {
       if (!looks_up) return;
     }
     Become(node, "WholeNumbers", {node.input(0)});
-  }
-
-  void RemoveUnneeded() {
-    std::set<std::string> needed;
-    for (const OnnxPort& output : file_.outputs) needed.insert(output.name);
-    std::vector<Node> kept;
-    for (size_t i = file_.nodes.size(); i-- > 0;) {
-      Node& node = file_.nodes[i];
-      if (std::ranges::none_of(node.output(), [&](const std::string& value) { return needed.contains(value); }))
-        continue;
-      needed.insert(node.input().begin(), node.input().end());
-      kept.push_back(std::move(node));
-    }
-    std::ranges::reverse(kept);
-    file_.nodes = std::move(kept);
-    std::erase_if(file_.constants, [&](const auto& constant) { return !needed.contains(constant.first); });
   }
 
   OnnxFile& file_;

@@ -76,7 +76,7 @@ void FillInts(int type, const std::string& raw, Ints& values) {
     case Type::INT16: return Fill<int16_t>(raw, values, same);
     case Type::INT32: return Fill<int32_t>(raw, values, same);
     case Type::UINT32: return Fill<uint32_t>(raw, values, same);
-    default: return Fill<int64_t>(raw, values, same);  // uint64 too: numbers of elements are below 2^63
+    default: return Fill<int64_t>(raw, values, same);  // uint64 too: Read refuses what is above 2^63
   }
 }
 
@@ -109,6 +109,25 @@ void CopyListed(const onnx::TensorProto& t, OnnxTensor& out) {
     case Type::UINT32:
     case Type::UINT64: return ints(t.uint64_data());
     default: return ints(t.int32_data());
+  }
+}
+
+// The first listed number that the tensor's type does not have; empty if it has all.
+std::string StrangerIn(const onnx::TensorProto& t) {
+  const auto first = [](const auto& list, auto is_one) {
+    const auto found = std::ranges::find_if_not(list, is_one);
+    return found == list.end() ? std::string() : std::to_string(*found);
+  };
+  switch (t.data_type()) {
+    case Type::UINT8: return first(t.int32_data(), [](int32_t value) { return std::in_range<uint8_t>(value); });
+    case Type::INT8: return first(t.int32_data(), [](int32_t value) { return std::in_range<int8_t>(value); });
+    case Type::BOOL: return first(t.int32_data(), [](int32_t value) { return value == 0 || value == 1; });
+    case Type::INT16: return first(t.int32_data(), [](int32_t value) { return std::in_range<int16_t>(value); });
+    case Type::UINT16:
+    case Type::FLOAT16:
+    case Type::BFLOAT16: return first(t.int32_data(), [](int32_t value) { return std::in_range<uint16_t>(value); });
+    case Type::UINT32: return first(t.uint64_data(), [](uint64_t value) { return std::in_range<uint32_t>(value); });
+    default: return {};
   }
 }
 
@@ -222,6 +241,8 @@ OnnxTensor OnnxTensorReader::Read(onnx::TensorProto& tensor, const std::string& 
   const int64_t listed = ListedCount(tensor);
   if (!is_beside && !tensor.has_raw_data()) {
     if (listed != count.value()) Fail(name, StrCat("lists ", listed, " values, and its shape wants ", count.value()));
+    const std::string stranger = StrangerIn(tensor);
+    if (!stranger.empty()) Fail(name, StrCat("lists the value ", stranger, ", which no ", OnnxTypeName(type), " is"));
     CopyListed(tensor, out);
   } else {
     if (listed > 0) Fail(name, "has values in two places");
@@ -233,6 +254,8 @@ OnnxTensor OnnxTensorReader::Read(onnx::TensorProto& tensor, const std::string& 
     if (out.is_whole) FillInts(type, raw, out.ints);
     if (!out.is_whole) FillFloats(type, raw, out.floats);
   }
+  if (type == Type::UINT64 && std::ranges::any_of(out.ints, [](int64_t value) { return value < 0; }))
+    Fail(name, "has a value of 2^63 or more, which Moka does not read");
   if (type == Type::DOUBLE) ++rounded_;
   tensor.clear_raw_data();
   return out;

@@ -1,5 +1,9 @@
 // Conv and ConvTranspose. Moka's weights lie as ONNX wants them, [K,C/groups,..] and [C,K/groups,..], and its pads are
 // all those of the beginnings, then all those of the ends, as well.
+#include "tools/exchange/ops/convolution.h"
+
+#include <utility>
+
 #include "graph/op.h"
 #include "tools/exchange/onnx_op.h"
 
@@ -24,9 +28,13 @@ Attributes GeometryOf(const Attributes& attributes, const Shape& weight) {
 }
 
 void WriteConvolution(OnnxNode& n) {
-  if (n.attributes().Bool("sum") || !n.attributes().String("activation").empty())
-    n.Refuse("a convolution that was joined with other layers");
-  n.Give("Conv", n.InputsFrom(0), GeometryOf(n.attributes(), n.x(1)));
+  std::vector<std::string> inputs = n.InputsFrom(0);
+  const bool sums = n.attributes().Bool("sum");
+  const std::string summand = inputs.back();
+  if (sums) inputs.pop_back();
+  ConvolutionWriter writer(n, std::move(inputs));
+  if (sums) writer.Sum(summand);
+  writer.Give();
 }
 
 // ONNX adds output_padding to the smallest size that a transposed convolution can have.
@@ -46,6 +54,25 @@ void WriteDeconvolution(OnnxNode& n) {
 }
 
 }  // namespace
+
+ConvolutionWriter::ConvolutionWriter(OnnxNode& n, std::vector<std::string> inputs)
+    : n_(n), inputs_(std::move(inputs)) {}
+
+std::string ConvolutionWriter::Write(bool gives) {
+  std::vector<std::string> types = {"Conv"};
+  if (!summand_.empty()) types.emplace_back("Add");
+  if (n_.attributes().String("activation") == "relu") types.emplace_back("Relu");
+  std::vector<std::string> in = inputs_;
+  std::string value;
+  for (size_t i = 0; i < types.size(); ++i) {
+    const Attributes attributes = i == 0 ? GeometryOf(n_.attributes(), n_.x(1)) : Attributes{};
+    if (types[i] == "Add") in.push_back(summand_);
+    if (gives && i + 1 == types.size()) return n_.Give(types[i], in, attributes), std::string();
+    value = n_.Add(types[i], in, attributes);
+    in = {value};
+  }
+  return value;
+}
 
 OnnxOp OnnxConvolution() { return {.op = "convolution", .write = WriteConvolution}; }
 

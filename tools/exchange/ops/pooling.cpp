@@ -5,6 +5,7 @@
 
 #include "graph/op.h"
 #include "tools/exchange/onnx_op.h"
+#include "tools/exchange/ops/quantization.h"
 
 namespace moka {
 namespace {
@@ -28,9 +29,13 @@ Attributes WindowsOf(const Attributes& attributes) {
           {"pads", std::move(pads)}};
 }
 
+// Integers stay what they are: their maximum, as real numbers, is rounded to itself.
 void WritePoolMax(OnnxNode& n) {
-  if (IsGlobal(n)) return n.Give("GlobalMaxPool", {n.In(0)});
-  n.Give("MaxPool", {n.In(0)}, WindowsOf(n.attributes()));
+  const char* type = IsGlobal(n) ? "GlobalMaxPool" : "MaxPool";
+  const Attributes windows = IsGlobal(n) ? Attributes{} : WindowsOf(n.attributes());
+  const std::string x = ReadReals(n, 0);
+  if (n.onnx().graph().type(n.Input(0)).dtype == DType::kFloat32) return n.Give(type, {x}, windows);
+  GiveIntegers(n, n.Add(type, {x}, windows));
 }
 
 // The positions of window `place` along an axis that average pooling divides by.
@@ -75,6 +80,8 @@ void WritePoolAverage(OnnxNode& n) {
 }  // namespace
 
 OnnxOp OnnxPoolMax() { return {.op = "pool_max", .write = WritePoolMax}; }
+// The same for inference, without the places of the maxima.
+OnnxOp OnnxPoolMaxForward() { return {.op = "pool_max_forward", .write = WritePoolMax}; }
 OnnxOp OnnxPoolAverage() { return {.op = "pool_average", .write = WritePoolAverage}; }
 
 }  // namespace moka

@@ -141,7 +141,7 @@ TEST_F(ReportCli, ATestOfMoreSamplesThanAreJudgedSaysSo) {
   EXPECT_EQ(whole.pass->samples, 200);
   EXPECT_TRUE(whole.notes.empty());
   ReportContent cut;
-  ASSERT_TRUE(AddTestPass(net, source.weights, {.most_samples = 120}, cut));
+  ASSERT_TRUE(AddTestPass(net, source.weights, {.compile = {}, .most_samples = 120}, cut));
   fs::current_path(here);
   const int64_t first = 120 / whole.pass->batch * whole.pass->batch;
   EXPECT_EQ(cut.pass->samples, first);

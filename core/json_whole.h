@@ -1,8 +1,10 @@
-// Whole numbers of JSON, whose library makes any number of any other without a word: 2.5 becomes 2, and 1e30 as an int
-// is undefined.
+// Numbers of JSON: whole ones, as its library makes any number of any other without a word (2.5 becomes 2, and 1e30 as an
+// int is undefined), and those that are none, as JSON has no infinity.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -29,6 +31,16 @@ template <class Whole, class Json>
 Whole JsonWholeOr(const Json& object, const char* key, Whole otherwise) {
   const auto it = object.find(key);
   return it == object.end() ? otherwise : JsonWhole<Whole>(*it);
+}
+
+// The number; null for an infinite one and for none.
+template <class Json>
+Json NumberOrNull(double value) {
+  return std::isfinite(value) ? Json(value) : Json();
+}
+template <class Json>
+Json NumberOrNull(const std::optional<double>& value) {
+  return value ? NumberOrNull<Json>(*value) : Json();
 }
 
 }  // namespace moka

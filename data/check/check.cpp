@@ -25,13 +25,9 @@ class ThumbnailMaker : public RecordVisitor {
     if (seen.image == nullptr) return;
     constexpr int64_t kSide = 112;
     constexpr int kQuality = 72;
-    const int64_t longer = std::max(seen.image->width, seen.image->height);
     Image small;
-    if (longer > kSide) {
-      const auto side = [&](int64_t pixels) { return std::max<int64_t>(1, pixels * kSide / longer); };
-      ResizeImage(*seen.image, side(seen.image->width), side(seen.image->height), Interpolation::kArea, small);
-    }
-    std::string file = EncodeJpeg(longer > kSide ? small : *seen.image, kQuality);
+    ShrinkImage(*seen.image, kSide, small);
+    std::string file = EncodeJpeg(small, kQuality);
     const std::lock_guard lock(mutex_);
     made_[{source_, seen.item.index}] = std::move(file);
   }
@@ -69,7 +65,11 @@ void LookAt(const std::string& source, const CheckOptions& options, CheckReport&
   report.looks.push_back(std::make_unique<SourceLook>(source));
   SourceLook& look = *report.looks.back();
   ImportOptions importing = OptionsFor(options, look);
-  importing.progress = options.progress;
+  if (options.progress) {
+    importing.progress = [&options, place = report.looks.size() - 1](int64_t done, int64_t total) {
+      options.progress(place, done, total);
+    };
+  }
   ImportReport found;
   try {
     found = VisitSource(source, importing);

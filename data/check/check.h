@@ -27,7 +27,8 @@ struct CheckOptions {
   std::function<std::vector<std::filesystem::path>(const std::filesystem::path& video,
                                                    const std::filesystem::path& folder)>
       video_frames = {};
-  std::function<void(int64_t done, int64_t total)> progress = {};  // of one source; total 0: not known
+  // Told of each source, by its place; total 0: not known.
+  std::function<void(size_t source, int64_t done, int64_t total)> progress = {};
   std::function<bool()> wants_stop = {};
 };
 

@@ -2,8 +2,8 @@
 // text of others is escaped, the pictures are data URIs, and a policy in the page itself forbids scripts and whatever
 // lies elsewhere.
 #include <algorithm>
-#include <array>
 
+#include "core/markup.h"
 #include "core/text.h"
 #include "data/check/check.h"
 #include "data/check/source_summary.h"
@@ -38,38 +38,8 @@ svg { vertical-align: middle; } svg rect { fill: var(--bar); }
 </style></head><body>
 )";
 
-std::string Escaped(std::string_view text) {
-  std::string escaped;
-  for (const char c : Printable(text)) {
-    switch (c) {
-      case '&': escaped += "&amp;"; break;
-      case '<': escaped += "&lt;"; break;
-      case '>': escaped += "&gt;"; break;
-      case '"': escaped += "&quot;"; break;
-      case '\'': escaped += "&#39;"; break;
-      default: escaped += c;
-    }
-  }
-  return escaped;
-}
-
-// RFC 4648.
-std::string Base64(std::string_view bytes) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t group = 0;
-    for (size_t k = 0; k < 3; ++k)
-      group = group << 8U | (i + k < bytes.size() ? static_cast<uint8_t>(bytes[i + k]) : 0U);
-    for (size_t k = 0; k < 4; ++k) {
-      text += i + k <= bytes.size() ? kDigits[group >> (18U - 6U * k) & 63U] : '=';
-    }
-  }
-  return text;
-}
-
 void AddRow(std::string& page, const char* what, const std::string& value) {
-  page += StrCat("<tr><th>", what, "</th><td>", Escaped(value), "</td></tr>\n");
+  page += StrCat("<tr><th>", what, "</th><td>", MarkupText(value), "</td></tr>\n");
 }
 
 template <class Counts>
@@ -97,7 +67,7 @@ void AddBars(std::string& page, const char* what, std::vector<std::pair<std::str
   for (const auto& [name, count] : counts) {
     const int64_t width =
         std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(count) * kWidth / static_cast<double>(most)));
-    page += StrCat("<tr><td>", Escaped(name), "</td><td class=\"n\">", count, "</td><td><svg width=\"", kWidth,
+    page += StrCat("<tr><td>", MarkupText(name), "</td><td class=\"n\">", count, "</td><td><svg width=\"", kWidth,
                    "\" height=\"12\"><rect width=\"", width, "\" height=\"12\"/></svg></td></tr>\n");
   }
   page += "</table>\n";
@@ -105,7 +75,7 @@ void AddBars(std::string& page, const char* what, std::vector<std::pair<std::str
 
 void AddSource(std::string& page, const SourceLook& look) {
   const SourceSummary summary = SummaryOf(look);
-  page += StrCat("<h2>", Escaped(look.source()), "</h2>\n<table>\n");
+  page += StrCat("<h2>", MarkupText(look.source()), "</h2>\n<table>\n");
   AddRow(page, "pictures",
          StrCat(summary.pictures, summary.bad > 0 ? StrCat(", of which ", summary.bad, " are bad") : ""));
   if (summary.bytes > 0) AddRow(page, "files", BytesText(summary.bytes));
@@ -138,7 +108,7 @@ void AddPictures(std::string& page, const FindingExample& example, const CheckRe
   for (size_t i = 0; i < std::min(kPicturesShown, example.pictures.size()); ++i) {
     const auto found = report.thumbnails.find(example.pictures[i]);
     if (found == report.thumbnails.end()) continue;
-    const std::string name = Escaped(report.looks[found->first.source]->PlaceOf(found->first.index));
+    const std::string name = MarkupText(report.looks[found->first.source]->PlaceOf(found->first.index));
     page += StrCat(i == 0 ? "<br>" : "", "<img alt=\"", name, "\" title=\"", name, "\" src=\"data:image/jpeg;base64,",
                    Base64(found->second), "\">");
   }
@@ -146,12 +116,12 @@ void AddPictures(std::string& page, const FindingExample& example, const CheckRe
 
 void AddFinding(std::string& page, const Finding& finding, const CheckReport& report) {
   const char* const severity = NameOf(finding.severity);
-  page += StrCat("<section class=\"", severity, "\"><h3><b>", severity, "</b> ", Escaped(finding.title), "</h3>\n");
-  if (!finding.help.empty()) page += StrCat("<p class=\"dim\">", Escaped(finding.help), "</p>\n");
+  page += StrCat("<section class=\"", severity, "\"><h3><b>", severity, "</b> ", MarkupText(finding.title), "</h3>\n");
+  if (!finding.help.empty()) page += StrCat("<p class=\"dim\">", MarkupText(finding.help), "</p>\n");
   const size_t shown = std::min(kExamplesShown, finding.examples.size());
   if (shown > 0) page += "<ul>\n";
   for (size_t i = 0; i < shown; ++i) {
-    page += StrCat("<li>", Escaped(finding.examples[i].text));
+    page += StrCat("<li>", MarkupText(finding.examples[i].text));
     AddPictures(page, finding.examples[i], report);
     page += "</li>\n";
   }

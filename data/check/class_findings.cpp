@@ -11,6 +11,20 @@ namespace {
 
 using Counts = std::map<int64_t, int64_t>;
 
+// Named classes from the number `first` on that have none of what is counted.
+void FindMissing(const SourceLook& look, const char* what, const Counts& counts, const std::vector<std::string>& names,
+                 int64_t first, std::vector<Finding>& findings) {
+  Finding finding{.kind = "empty_classes", .title = {}, .help = "a net cannot learn them"};
+  for (int64_t label = first; label < std::ssize(names); ++label) {
+    if (!counts.contains(label)) finding.examples.push_back({names[static_cast<size_t>(label)]});
+  }
+  if (finding.examples.empty()) return;
+  finding.title =
+      StrCat(look.source(), ": ",
+             Counted(std::ssize(finding.examples), StrCat("class has no ", what), StrCat("classes have no ", what)));
+  findings.push_back(std::move(finding));
+}
+
 // How often classes are there that one source counts, as `what`: "pictures".
 class Balance {
  public:
@@ -20,7 +34,7 @@ class Balance {
 
   void Find() {
     if (counts_.empty()) return;
-    Missing();
+    FindMissing(look_, what_, counts_, names_, first_, findings_);
     Uneven();
     if (counts_.size() > 1 || names_.size() > static_cast<size_t>(first_) + 1) return;
     if (first_ > 0) return;  // one kind of object is enough to look for
@@ -32,18 +46,6 @@ class Balance {
   }
 
  private:
-  void Missing() {
-    Finding finding{.kind = "empty_classes", .title = {}, .help = "a net cannot learn them"};
-    for (int64_t label = first_; label < std::ssize(names_); ++label) {
-      if (!counts_.contains(label)) finding.examples.push_back({names_[static_cast<size_t>(label)]});
-    }
-    if (finding.examples.empty()) return;
-    finding.title = StrCat(
-        look_.source(), ": ",
-        Counted(std::ssize(finding.examples), StrCat("class has no ", what_), StrCat("classes have no ", what_)));
-    findings_.push_back(std::move(finding));
-  }
-
   void Uneven() {
     constexpr int64_t kMostTimes = 10;
     const auto by_count = [](const auto& a, const auto& b) { return a.second < b.second; };
@@ -103,25 +105,14 @@ void CompareCounts(const SourceLook& first, const SourceLook& other, const std::
 
 }  // namespace
 
-std::string ClassOf(const SourceLook& look, const PictureRow& row) {
-  return row.has_label ? ClassName(LabelNames(look), row.label) : std::string();
-}
-
 void FindInClasses(const SourceLooks& looks, bool are_given, std::vector<Finding>& findings) {
   for (const auto& look : looks) {
     const std::vector<std::string> names = LabelNames(*look);
     Balance(*look, "pictures", look->labels(), names, 0, findings).Find();
     const std::vector<std::string> box_names = BoxNames(*look);
     Balance(*look, "boxes", look->boxes(), box_names, 1, findings).Find();
-    const std::vector<std::string> mask_names = MaskNames(*look);
-    Finding empty{.kind = "empty_classes", .title = {}, .help = "a net cannot learn them"};
-    for (int64_t value = 0; value < std::ssize(mask_names) && !look->mask_pixels().empty(); ++value) {
-      if (!look->mask_pixels().contains(value)) empty.examples.push_back({mask_names[static_cast<size_t>(value)]});
-    }
-    if (empty.examples.empty()) continue;
-    empty.title = StrCat(look->source(), ": ",
-                         Counted(std::ssize(empty.examples), "class has no pixels", "classes have no pixels"));
-    findings.push_back(std::move(empty));
+    if (look->mask_pixels().empty()) continue;
+    FindMissing(*look, "pixels", look->mask_pixels(), MaskNames(*look), 0, findings);
   }
   for (size_t i = 1; i < looks.size(); ++i) {
     const SourceLook& first = *looks.front();

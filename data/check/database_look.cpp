@@ -81,11 +81,11 @@ ImportItem ItemOf(const RecordDatabase& database, int64_t i) {
     item.draw = [&database, i](Image& image) { Draw(database, i, image); };
   }
   if (database.kind() == RecordKind::kSample) {
-    item.describe_sample = [&database, i](const Image& image, SampleRecord& record, std::vector<std::string>&) {
+    item.describe_sample = [&database, i](const Image& image, SampleRecord& record, RecordWarnings&) {
       DescribeSample(database, i, image, record);
     };
   } else if (database.kind() == RecordKind::kAnnotated) {
-    item.describe = [&database, i](const Image&, AnnotatedDatum& record, std::vector<std::string>&) {
+    item.describe = [&database, i](const Image&, AnnotatedDatum& record, RecordWarnings&) {
       const std::string_view wire = database.reader().value(i);
       if (!record.ParseFromArray(wire.data(), static_cast<int>(wire.size()))) {
         throw Error(ErrorKind::kBadData, "it is no AnnotatedDatum");

@@ -8,6 +8,7 @@
 #include "core/text_table.h"
 #include "data/check/near_groups.h"
 #include "data/check/source_findings.h"
+#include "data/check/source_summary.h"
 
 namespace moka {
 namespace {
@@ -82,11 +83,13 @@ bool IsInSeveral(const Group& group) {
   return std::ranges::any_of(group, [&](const PictureRef& picture) { return picture.source != group[0].source; });
 }
 
-bool HasSeveralClasses(const SourceLooks& looks, const Contents& contents, const Group& group) {
+// `names`: of the classes of each source.
+bool HasSeveralClasses(const std::vector<std::vector<std::string>>& names, const Contents& contents,
+                       const Group& group) {
   std::set<std::string> classes;
   for (const PictureRef& picture : group) {
     const PictureRow& row = contents.RowOf(picture);
-    if (row.has_label) classes.insert(ClassOf(*looks[picture.source], row));
+    if (row.has_label) classes.insert(ClassName(names[picture.source], row.label));
   }
   return classes.size() > 1;
 }
@@ -96,10 +99,12 @@ void FindEqual(const SourceLooks& looks, const Contents& contents, const std::ve
   GroupFinding contradictions(looks, "contradictions", "which class is it? take out the others");
   GroupFinding leaks(looks, "leaks", "a net remembers them: take them out of all sources but one");
   GroupFinding duplicates(looks, "duplicates", "each counts as often as it is there: keep one");
+  std::vector<std::vector<std::string>> names;
+  for (const auto& look : looks) names.push_back(LabelNames(*look));
   for (const Group& group : equal) {
     const bool is_in_several = IsInSeveral(group);
     if (is_in_several) leaks.Add(group, " = ");
-    const bool is_contradiction = HasSeveralClasses(looks, contents, group);
+    const bool is_contradiction = HasSeveralClasses(names, contents, group);
     if (is_contradiction) contradictions.Add(group, " = ");
     if (!is_in_several && !is_contradiction) duplicates.Add(group, " = ");
   }

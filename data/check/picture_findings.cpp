@@ -4,8 +4,6 @@
 
 #include "core/text.h"
 #include "data/check/source_findings.h"
-#include "data/labels/annotation_file.h"
-#include "data/labels/sample_writing.h"
 
 namespace moka {
 namespace {
@@ -27,7 +25,8 @@ class PictureFindings {
               StrCat("copy them again from where they came", leave));
     AddFaults(Kind::kMislabeled, "mislabelled", "picture has an annotation that cannot be",
               "pictures have annotations that cannot be", of_bad, StrCat("mend the annotations", leave));
-    const bool has_good = std::ranges::any_of(look_.rows(), [](const PictureRow& row) { return !row.is_bad; });
+    const bool has_good =
+        std::ranges::any_of(look_.rows(), [](const PictureRow& row) { return row.is_seen && !row.is_bad; });
     if (has_good) return;
     findings_.push_back({.kind = "empty",
                          .severity = Severity::kError,
@@ -37,18 +36,15 @@ class PictureFindings {
   }
 
   void Warnings() {
-    const auto is_of_box = [](const SeenWarning& warning) {
-      return warning.text.find(kReachesOutside) != std::string::npos ||
-             warning.text.find(kHasNoArea) != std::string::npos;
-    };
     Finding boxes{.kind = "boxes",
                   .title = {},
                   .help =
                       "they are cut at the border, or left out: was a picture turned or sized anew after its "
                       "boxes were drawn, or are the units others?"};
     Finding others{.kind = "annotations", .title = {}, .help = "the import takes them as they are"};
-    for (const SeenWarning& warning : look_.warnings()) {
-      (is_of_box(warning) ? boxes : others).examples.push_back({warning.text, {{source_, warning.index}}});
+    for (const SeenWarning& seen : look_.warnings()) {
+      const bool is_of_box = seen.warning.kind == RecordWarning::Kind::kBox;
+      (is_of_box ? boxes : others).examples.push_back({seen.warning.text, {{source_, seen.index}}});
     }
     Add(std::move(boxes), "box reaches outside its picture or has no area there",
         "boxes reach outside their pictures or have no area there");
@@ -110,7 +106,8 @@ class PictureFindings {
     }
     if (sides.empty()) return;
     std::ranges::nth_element(sides, sides.begin() + std::ssize(sides) / 2);
-    const int32_t usual = sides[sides.size() / 2];
+    const size_t pictures = sides.size();
+    const int32_t usual = sides[pictures / 2];
     constexpr int32_t kFactor = 8;
     Finding sizes{.kind = "odd_sizes", .title = {}, .help = "sized as the others they are a blur or a strip"};
     for (size_t i = 0; i < look_.rows().size(); ++i) {
@@ -120,7 +117,7 @@ class PictureFindings {
       const auto index = static_cast<int64_t>(i);
       sizes.examples.push_back({StrCat(look_.PlaceOf(index), ": ", row.width, " x ", row.height), {{source_, index}}});
     }
-    const bool are_usual = sizes.examples.size() * 2 > look_.rows().size();
+    const bool are_usual = sizes.examples.size() * 2 > pictures;
     if (!are_usual)
       Add(std::move(sizes), "picture is far smaller or longer than most",
           "pictures are far smaller or longer than most");

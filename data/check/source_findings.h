@@ -20,7 +20,4 @@ void FindInClasses(const SourceLooks& looks, bool are_given, std::vector<Finding
 // Pictures that are there twice: in one source, in several, and under several classes.
 void FindDuplicates(const SourceLooks& looks, std::vector<Finding>& findings);
 
-// The name of a picture's class; empty where it has none.
-std::string ClassOf(const SourceLook& look, const PictureRow& row);
-
 }  // namespace moka

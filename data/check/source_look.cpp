@@ -69,6 +69,7 @@ PictureRow SourceLook::RowOf(const SeenItem& seen) const {
   row.bytes = static_cast<int64_t>(seen.file.size());
   row.format = seen.format;
   row.losses = seen.losses;
+  row.is_seen = true;
   row.is_bad = !seen.faults.empty();
   row.has_label = seen.label.has_value();
   row.label = seen.label.value_or(0);
@@ -102,11 +103,11 @@ void SourceLook::Count(const SeenItem& seen, const std::map<int64_t, int64_t>& m
 void SourceLook::Visit(const SeenItem& seen) {
   PictureRow row = RowOf(seen);
   std::map<int64_t, int64_t> mask_pixels;
-  std::vector<std::string> warnings = seen.warnings;
+  RecordWarnings warnings = seen.warnings;
   try {
     if (seen.sample != nullptr && !seen.sample->mask().empty()) mask_pixels = PixelsByValue(seen.sample->mask());
   } catch (const Error& error) {
-    warnings.push_back(NamedFault(seen.item.name, error));
+    warnings.push_back({NamedFault(seen.item.name, error)});
   }
   const std::string& name = seen.item.place.empty() ? seen.item.name : seen.item.place;
   const std::lock_guard lock(mutex_);
@@ -115,7 +116,7 @@ void SourceLook::Visit(const SeenItem& seen) {
     if (is_folder_ && text.starts_with(seen.item.name)) text = (fs::path(source_) / text).string();
     faults_.push_back({seen.item.index, fault.kind, std::move(text)});
   }
-  for (std::string& warning : warnings) warnings_.push_back({seen.item.index, std::move(warning)});
+  for (RecordWarning& warning : warnings) warnings_.push_back({seen.item.index, std::move(warning)});
   Count(seen, mask_pixels);
   const auto index = static_cast<size_t>(seen.item.index);
   if (index >= rows_.size()) rows_.resize(index + 1);

@@ -31,6 +31,7 @@ struct PictureRow {
   uint8_t orientation = 1;  // by EXIF
   bool has_label = false;
   bool is_bad = false;
+  bool is_seen = false;  // false: the look ended before it
   ImageHeader::Format format = ImageHeader::Format::kUnknown;
   ImageLosses losses;
 };
@@ -43,7 +44,7 @@ struct SeenFault {
 };
 struct SeenWarning {
   int64_t index = 0;
-  std::string text;
+  RecordWarning warning;
 };
 
 struct TargetRange {
@@ -62,6 +63,7 @@ class SourceLook : public RecordVisitor {
   void Finish(ImportReport report);
 
   const std::string& source() const { return source_; }
+  // By index. Where a look has ended at an error, some before the last one may not have been seen.
   const std::vector<PictureRow>& rows() const { return rows_; }
   const std::vector<SeenFault>& faults() const { return faults_; }
   const std::vector<SeenWarning>& warnings() const { return warnings_; }

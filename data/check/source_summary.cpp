@@ -38,6 +38,7 @@ SourceSummary SummaryOf(const SourceLook& look) {
   std::vector<int32_t> heights;
   std::map<std::pair<int32_t, int32_t>, int64_t> sizes;
   for (const PictureRow& row : look.rows()) {
+    if (!row.is_seen) continue;
     ++summary.pictures;
     summary.bad += row.is_bad ? 1 : 0;
     summary.bytes += row.bytes;

@@ -1,5 +1,6 @@
-// Elements are read one after another with their lengths checked against what holds them; nesting is bounded, and so is
-// what a compressed element may unpack to.
+// Elements are read one after another with their lengths checked against what holds them. Nesting is bounded, and over
+// the whole file what compressed elements may unpack to and what values may take: a number of one byte in the file is
+// one of eight in memory.
 #include "data/files/mat_file.h"
 
 #include <zlib.h>
@@ -16,6 +17,7 @@ namespace {
 
 constexpr size_t kHeaderBytes = 128;
 constexpr size_t kMostUnpackedBytes = size_t{64} << 20;
+constexpr size_t kMostValueBytes = size_t{128} << 20;
 constexpr int kMostNested = 4;
 constexpr size_t kMostCells = 1 << 20;
 
@@ -98,7 +100,7 @@ class MatReader {
     return element;
   }
 
-  std::string Unpacked(std::string_view packed) const {
+  std::string Unpacked(std::string_view packed) {
     std::string bytes;
     z_stream stream{};
     if (inflateInit(&stream) != Z_OK) Fail("cannot be unpacked");
@@ -106,7 +108,7 @@ class MatReader {
     stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
     stream.avail_in = static_cast<uInt>(packed.size());
     int code = Z_OK;
-    while (code == Z_OK && bytes.size() <= kMostUnpackedBytes) {
+    while (code == Z_OK && unpacked_bytes_ + bytes.size() <= kMostUnpackedBytes) {
       constexpr size_t kStep = 1 << 18;
       const size_t before = bytes.size();
       bytes.resize(before + kStep);
@@ -116,16 +118,23 @@ class MatReader {
       bytes.resize(before + kStep - stream.avail_out);
     }
     inflateEnd(&stream);
-    if (bytes.size() > kMostUnpackedBytes) Fail(StrCat("unpacks to more than ", BytesText(kMostUnpackedBytes)));
+    unpacked_bytes_ += bytes.size();
+    if (unpacked_bytes_ > kMostUnpackedBytes) Fail(StrCat("unpacks to more than ", BytesText(kMostUnpackedBytes)));
     if (code != Z_STREAM_END) Fail("has damaged compressed data");
     return bytes;
   }
 
-  void AddVariable(const MatElement& element, std::vector<MatValue>& values) const {
+  // Books memory of values before it is taken.
+  void Take(size_t bytes) {
+    value_bytes_ += bytes;
+    if (value_bytes_ > kMostValueBytes) Fail(StrCat("has values of more than ", BytesText(kMostValueBytes)));
+  }
+
+  void AddVariable(const MatElement& element, std::vector<MatValue>& values) {
     if (element.type == kMatrix) values.push_back(ReadMatrix(element.data, 0));
   }
 
-  std::vector<double> Numbers(const MatElement& element) const {
+  std::vector<double> Numbers(const MatElement& element) {
     switch (element.type) {
       case kInt8: return NumbersAs<int8_t>(element.data);
       case kUint8:
@@ -140,22 +149,26 @@ class MatReader {
     }
   }
   template <class T>
-  static std::vector<double> NumbersAs(std::string_view data) {
+  std::vector<double> NumbersAs(std::string_view data) {
+    Take(data.size() / sizeof(T) * sizeof(double));
     std::vector<double> numbers;
+    numbers.reserve(data.size() / sizeof(T));
     for (size_t i = 0; i < data.size() / sizeof(T); ++i) numbers.push_back(static_cast<double>(NumberAt<T>(data, i)));
     return numbers;
   }
 
   // Characters beyond ASCII become "?": what is looked for are identifiers and English words.
-  std::string Text(const MatElement& element) const {
+  std::string Text(const MatElement& element) {
+    Take(element.data.size());
     if (element.type == kUtf8 || element.type == kInt8) return std::string(element.data);
     std::string text;
     for (const double code : Numbers(element)) text += code > 0 && code < 128 ? static_cast<char>(code) : '?';
     return text;
   }
 
-  MatValue ReadMatrix(std::string_view rest, int depth) const {
+  MatValue ReadMatrix(std::string_view rest, int depth) {
     MatValue value;
+    Take(sizeof(MatValue));
     if (rest.empty()) return value;  // an empty cell
     if (depth > kMostNested) Fail("nests deeper than lists do");
     const MatElement flags = Next(rest);
@@ -174,7 +187,7 @@ class MatReader {
     return value;
   }
 
-  void ReadFields(std::string_view rest, double elements, int depth, MatValue& value) const {
+  void ReadFields(std::string_view rest, double elements, int depth, MatValue& value) {
     const std::vector<double> length = Numbers(Next(rest));
     const std::string_view names = Next(rest).data;
     const auto step = static_cast<size_t>(length.size() == 1 && length[0] >= 1 && length[0] <= 64 ? length[0] : 0);
@@ -193,6 +206,8 @@ class MatReader {
   }
 
   const std::string& file_;
+  size_t unpacked_bytes_ = 0;  // of all elements so far
+  size_t value_bytes_ = 0;
 };
 
 }  // namespace

@@ -21,7 +21,8 @@ struct MatValue {
   const MatValue& At(int64_t element, std::string_view field) const;
 };
 
-// Errors: kBadData naming `file`, for what is damaged, of another version or kind, or unpacks to more than 64 MiB.
+// Errors: kBadData naming `file`, for what is damaged, of another version or kind, unpacks to more than 64 MiB, or has
+// values that take more than 128 MiB.
 std::vector<MatValue> ReadMatFile(std::string_view bytes, const std::string& file);
 
 }  // namespace moka

@@ -75,6 +75,13 @@ void DrawBox(const MarkBox& box, Color color, int thickness, Image& image) {
   cv::rectangle(MatOf(image), {left, top}, {right, bottom}, ScalarOf(color), thickness);
 }
 
+void DrawLine(double from_x, double from_y, double to_x, double to_y, Color color, int thickness, Image& image) {
+  const auto at = [](double x, double y) {
+    return cv::Point(static_cast<int>(std::lround(x)), static_cast<int>(std::lround(y)));
+  };
+  cv::line(MatOf(image), at(from_x, from_y), at(to_x, to_y), ScalarOf(color), thickness, cv::LINE_AA);
+}
+
 void DrawDisc(double x, double y, int radius, Color color, Image& image) {
   cv::circle(MatOf(image), {static_cast<int>(x), static_cast<int>(y)}, radius, ScalarOf(color), cv::FILLED);
 }

@@ -23,6 +23,7 @@ struct MarkBox {
 };
 // `thickness` in pixels. Requires: 3 channels, as all here.
 void DrawBox(const MarkBox& box, Color color, int thickness, Image& image);
+void DrawLine(double from_x, double from_y, double to_x, double to_y, Color color, int thickness, Image& image);
 void DrawDisc(double x, double y, int radius, Color color, Image& image);
 
 // UTF-8. Words of ASCII are drawn in OpenCV's Hershey letters, others in the system's fonts (lettering.h).

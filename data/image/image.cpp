@@ -65,6 +65,16 @@ void ResizeImage(const Image& from, int64_t width, int64_t height, Interpolation
   ResizeWindow(from, {0, 0, from.width, from.height}, width, height, interpolation, to);
 }
 
+void ShrinkImage(const Image& from, int64_t side, Image& to) {
+  const int64_t longer = std::max(from.width, from.height);
+  if (longer <= side) {
+    to = from;
+    return;
+  }
+  const auto scaled = [&](int64_t pixels) { return std::max<int64_t>(1, pixels * side / longer); };
+  ResizeImage(from, scaled(from.width), scaled(from.height), Interpolation::kArea, to);
+}
+
 void ConvertChannels(int64_t channels, Image& image) {
   if (image.channels == channels) return;
   Require(channels == 1 || channels == 3, "ConvertChannels: 1 or 3 channels");

@@ -90,6 +90,9 @@ struct ImageBox {
 // and is linear when it grows.
 enum class Interpolation { kLinear, kArea, kNearest, kCubic, kLanczos4 };
 void ResizeImage(const Image& from, int64_t width, int64_t height, Interpolation interpolation, Image& to);
+// Makes a picture whose longer side is above `side` so small that it is `side` pixels long (kArea), at least 1x1;
+// others are copied.
+void ShrinkImage(const Image& from, int64_t side, Image& to);
 // The pixels [x, x+width) x [y, y+height).
 struct ImageWindow {
   int64_t x = 0;

@@ -60,13 +60,14 @@ AnnotationFormat FormatOf(const AnnotationOptions& options, const AnnotatedFile&
 
 // As Caffe: without its file a picture has no objects. The root is put before the names as text.
 ImportItem ItemOf(const AnnotatedFile& file, AnnotationFormat format, const std::map<std::string, int32_t>& labels,
-                  const std::string& root, bool may_be_misdescribed) {
+                  const std::string& root, bool may_be_misdescribed, bool is_viewed) {
   constexpr int32_t kNoLabel = -1;  // of the whole picture
   ImportItem item;
   item.name = file.picture;
   item.label = kNoLabel;
   item.may_be_misdescribed = may_be_misdescribed;
-  item.file_bytes = BytesOfFile(root + file.picture);
+  // Those who look keep to a budget of memory; for others the reading of the file says how long it is.
+  if (is_viewed) item.file_bytes = BytesOfFile(root + file.picture);
   const auto objects = std::make_shared<std::optional<std::string>>();
   item.read = [=, picture = root + file.picture, path = root + file.annotation] {
     std::error_code ignored;
@@ -75,10 +76,10 @@ ImportItem ItemOf(const AnnotatedFile& file, AnnotationFormat format, const std:
     return bytes;
   };
   item.describe = [=, &labels, path = root + file.annotation](const Image& image, AnnotatedDatum& record,
-                                                              std::vector<std::string>& warnings) {
+                                                              RecordWarnings& warnings) {
     record.set_type(AnnotatedDatum::BBOX);
     if (!*objects) {
-      warnings.push_back(StrCat(file.annotation, " does not exist: ", file.picture, " has no objects"));
+      warnings.push_back({StrCat(file.annotation, " does not exist: ", file.picture, " has no objects")});
       return;
     }
     InFile(path, warnings, [&] {
@@ -114,7 +115,8 @@ ImportReport ImportAnnotated(const fs::path& list, const std::string& root, cons
                        .kind = RecordKind::kAnnotated});
   for (const int64_t i : ImportOrder(static_cast<int64_t>(files.size()), options)) {
     const AnnotatedFile& file = files[static_cast<size_t>(i)];
-    writer.Add(ItemOf(file, FormatOf(annotations, file, list), labels, root, !annotations.stops_at_bad_file));
+    writer.Add(ItemOf(file, FormatOf(annotations, file, list), labels, root, !annotations.stops_at_bad_file,
+                      options.visitor != nullptr));
   }
   ImportReport report = writer.Finish(NamesByLabel(labels));
   if (!repeated.empty()) report.warnings.push_back(repeated);
@@ -136,7 +138,7 @@ ImportReport ImportAnnotatedClasses(const fs::path& list, const std::string& roo
     const ListedImage& image = images[static_cast<size_t>(i)];
     ImportItem item{.name = image.path, .label = image.label};
     item.read = [path = root + image.path] { return ReadFile(path); };
-    item.describe = [](const Image&, AnnotatedDatum&, std::vector<std::string>&) {};
+    item.describe = [](const Image&, AnnotatedDatum&, RecordWarnings&) {};
     writer.Add(std::move(item));
   }
   return writer.Finish({});

@@ -37,13 +37,11 @@ void AddPoints(const CocoAnnotation& object, const PictureSize& size, SampleBox&
 }
 
 void AddObject(const CocoAnnotation& object, const PictureSize& size, bool has_masks, SampleRecord& record,
-               std::vector<std::string>& warnings) {
+               RecordWarnings& warnings) {
   const std::string name = StrCat("annotation ", object.id, ": the box ", object.box.ToText());
   SampleBox* const box = AddBox(size, object.box, object.label, name, record, warnings);
   if (box == nullptr) return;
-  if (IsOutsidePicture(object.box, size)) {
-    warnings.push_back(StrCat(name, " ", kReachesOutside, size.width, " x ", size.height));
-  }
+  if (IsOutsidePicture(object.box, size)) warnings.push_back(ReachesOutside(name, size));
   if (object.is_crowd) box->set_crowd(true);
   AddPoints(object, size, *box);
   if (!has_masks) return;
@@ -56,7 +54,7 @@ void AddObject(const CocoAnnotation& object, const PictureSize& size, bool has_m
 }
 
 void AddCocoObjects(const CocoPicture& picture, bool has_masks, const Image& image, SampleRecord& record,
-                    std::vector<std::string>& warnings) {
+                    RecordWarnings& warnings) {
   const PictureSize size{image.width, image.height};
   const bool is_stated = picture.size.width > 0 && picture.size.height > 0;
   if (is_stated && (picture.size.width != size.width || picture.size.height != size.height)) {
@@ -112,11 +110,11 @@ ImportReport ImportCoco(const fs::path& annotations, const fs::path& pictures, c
     ImportItem item{.name = picture.file, .file_bytes = tree.BytesOf(picture.file)};
     item.read = [&] {
       std::string file;
-      std::vector<std::string> none;
+      RecordWarnings none;
       InFile(StrCat(annotations.string(), ": image ", picture.id), none, [&] { file = tree.Read(picture.file); });
       return file;
     };
-    item.describe_sample = [&](const Image& image, SampleRecord& record, std::vector<std::string>& warnings) {
+    item.describe_sample = [&](const Image& image, SampleRecord& record, RecordWarnings& warnings) {
       InFile(StrCat(annotations.string(), ": ", picture.file), warnings,
              [&] { AddCocoObjects(picture, coco.has_masks, image, record, warnings); });
     };

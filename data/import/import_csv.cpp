@@ -60,11 +60,10 @@ std::vector<std::vector<float>> ReadTargets(const Table& table, std::vector<std:
   return targets;
 }
 
-int64_t BytesOf(const std::vector<fs::path>& pictures) {
+struct CsvPicture {
+  fs::path path;
   int64_t bytes = 0;
-  for (const fs::path& picture : pictures) bytes += BytesOfFile(picture);
-  return bytes;
-}
+};
 
 }  // namespace
 
@@ -73,19 +72,24 @@ ImportReport ImportCsv(const fs::path& file, const fs::path& root, const fs::pat
   CheckCsv(table);
   std::vector<std::string> warnings;
   const std::vector<std::vector<float>> targets = ReadTargets(table, warnings);
-  std::vector<fs::path> pictures;
-  for (const auto& row : table.rows) pictures.push_back(root / row[0]);
+  std::vector<CsvPicture> pictures;
+  int64_t bytes = 0;
+  for (const auto& row : table.rows) {
+    const fs::path path = root / row[0];
+    pictures.push_back({path, BytesOfFile(path)});
+    bytes += pictures.back().bytes;
+  }
   const auto count = static_cast<int64_t>(pictures.size());
   RecordWriter writer(out, options,
                       {.text = StrCat("csv ", file.string(), " ", root.string()),
                        .items = count,
                        .crc32c = Crc32c(ReadLinesFile(file)),
-                       .bytes = BytesOf(pictures),
+                       .bytes = bytes,
                        .kind = RecordKind::kSample});
   for (const int64_t i : ImportOrder(count, options)) {
     const auto row = static_cast<size_t>(i);
-    ImportItem item{.name = table.rows[row][0], .file_bytes = BytesOfFile(pictures[row])};
-    item.read = [&path = pictures[row], &file, &root] {
+    ImportItem item{.name = table.rows[row][0], .file_bytes = pictures[row].bytes};
+    item.read = [&path = pictures[row].path, &file, &root] {
       try {
         return ReadFile(path);
       } catch (const Error& e) {
@@ -93,7 +97,7 @@ ImportReport ImportCsv(const fs::path& file, const fs::path& root, const fs::pat
                     e.kind() == ErrorKind::kNoInput ? RootHint("csv", file, root, path) : e.hint());
       }
     };
-    item.describe_sample = [&numbers = targets[row]](const Image&, SampleRecord& record, std::vector<std::string>&) {
+    item.describe_sample = [&numbers = targets[row]](const Image&, SampleRecord& record, RecordWarnings&) {
       record.mutable_target()->Assign(numbers.begin(), numbers.end());
     };
     writer.Add(std::move(item));

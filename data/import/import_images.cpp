@@ -33,18 +33,20 @@ std::string KindLeftOut(std::string_view name) {
 struct File {
   fs::path path;
   int32_t label = 0;
-  int line = 0;  // of the list
+  int line = 0;       // of the list
+  int64_t bytes = 0;  // as MeasureFiles has seen them
 };
 
-int64_t TotalBytes(const std::vector<File>& files) {
+// Sets the files' bytes and returns their sum.
+int64_t MeasureFiles(std::vector<File>& files) {
   int64_t bytes = 0;
-  for (const File& file : files) bytes += BytesOfFile(file.path);
+  for (File& file : files) bytes += file.bytes = BytesOfFile(file.path);
   return bytes;
 }
 
-ImportItem FileItem(const fs::path& path, int32_t label, std::string name) {
-  ImportItem item{.name = std::move(name), .label = label, .file_bytes = BytesOfFile(path)};
-  item.read = [path] { return ReadFile(path); };
+ImportItem FileItem(const File& file, int32_t label, std::string name) {
+  ImportItem item{.name = std::move(name), .label = label, .file_bytes = file.bytes};
+  item.read = [path = file.path] { return ReadFile(path); };
   return item;
 }
 
@@ -228,11 +230,11 @@ ImportReport ImportFolder(const fs::path& folder, const fs::path& out, const Imp
                       {.text = StrCat("folder ", folder.string()),
                        .items = count,
                        .crc32c = classes.Checksum(crc),
-                       .bytes = TotalBytes(files)});
+                       .bytes = MeasureFiles(files)});
   for (const int64_t i : ImportOrder(count, options)) {
     std::string& name = names[static_cast<size_t>(i)];
     const int32_t label = classes.LabelOf(std::string_view(name).substr(0, name.find('/')));
-    writer.Add(FileItem(files[static_cast<size_t>(i)].path, label, std::move(name)));
+    writer.Add(FileItem(files[static_cast<size_t>(i)], label, std::move(name)));
   }
   ImportReport report = writer.Finish(classes.labels());
   for (std::string& sentence : left_out.Sentences()) report.warnings.push_back(std::move(sentence));
@@ -249,11 +251,10 @@ ImportReport ImportList(const fs::path& list, const fs::path& root, const fs::pa
                       {.text = StrCat("list ", list.string(), " ", root.string()),
                        .items = count,
                        .crc32c = ChecksumOf(images),
-                       .bytes = TotalBytes(files)});
+                       .bytes = MeasureFiles(files)});
   for (const int64_t i : ImportOrder(count, options)) {
     const File& file = files[static_cast<size_t>(i)];
-    ImportItem item{.name = images[static_cast<size_t>(i)].path, .label = file.label};
-    item.file_bytes = BytesOfFile(file.path);
+    ImportItem item{.name = images[static_cast<size_t>(i)].path, .label = file.label, .file_bytes = file.bytes};
     item.read = [&file, &list, &root] { return ReadListed(file.path, list, root, file.line); };
     writer.Add(std::move(item));
   }

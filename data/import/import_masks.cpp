@@ -94,7 +94,7 @@ std::vector<Pair> PairsOfList(const FileTree& picture_tree, const FileTree& mask
 }
 
 // One box an object, in the order of their numbers.
-void AddMaskObjects(const ValueMask& mask, SampleRecord& record, std::vector<std::string>& warnings) {
+void AddMaskObjects(const ValueMask& mask, SampleRecord& record, RecordWarnings& warnings) {
   for (const auto& [number, runs] : RunLengthsByValue(mask.values, mask.width, mask.height)) {
     const ImageWindow window = WindowOf(runs, mask.width, mask.height);
     const PixelBox box = {static_cast<double>(window.x), static_cast<double>(window.y),
@@ -191,7 +191,7 @@ struct MaskSet {
 ImportItem MaskItemOf(const Pair& pair, const MaskSet& set, ValuesMet& values_met) {
   ImportItem item{.name = pair.picture, .file_bytes = set.pictures.BytesOf(pair.picture)};
   item.read = [&] { return set.pictures.Read(pair.picture); };
-  item.describe_sample = [&](const Image& image, SampleRecord& record, std::vector<std::string>& warnings) {
+  item.describe_sample = [&](const Image& image, SampleRecord& record, RecordWarnings& warnings) {
     if (pair.mask.empty()) {
       throw Error(ErrorKind::kBadData, StrCat(set.masks.PathOf(""), " has no mask of its name"));
     }

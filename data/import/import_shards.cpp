@@ -258,7 +258,7 @@ ImportItem ItemOf(Group&& from, const ShardSet& set) {
   for (const auto& [part, bytes] : group->parts) item.held_bytes += static_cast<int64_t>(bytes.size());
   item.read = [=] { return Needed(*group, ShardPart::kPicture); };
   if (!set.is_datums()) {
-    item.describe_sample = [=, &set](const Image& image, SampleRecord& record, std::vector<std::string>&) {
+    item.describe_sample = [=, &set](const Image& image, SampleRecord& record, RecordWarnings&) {
       DescribeGroup(*group, set, image, record);
     };
     return item;

@@ -76,7 +76,7 @@ int64_t StepOf(const std::string& text) {
 }
 
 void AddTracked(const TrackSet& set, const std::vector<TrackedBox>& boxes, const Image& image, SampleRecord& record,
-                std::vector<std::string>& warnings) {
+                RecordWarnings& warnings) {
   const PictureSize size{image.width, image.height};
   const bool is_stated = set.size.width > 0;
   if (is_stated && (set.size.width != size.width || set.size.height != size.height)) {
@@ -89,7 +89,7 @@ void AddTracked(const TrackSet& set, const std::vector<TrackedBox>& boxes, const
     const bool reaches_out = box.xmin < 0 || box.ymin < 0 || box.xmax > static_cast<double>(size.width) ||
                              box.ymax > static_cast<double>(size.height);
     if (AddBox(size, box, tracked.label, name, record, warnings) != nullptr && reaches_out) {
-      warnings.push_back(StrCat(name, " ", kReachesOutside, size.width, " x ", size.height));
+      warnings.push_back(ReachesOutside(name, size));
     }
   }
 }
@@ -102,12 +102,16 @@ ImportReport ImportVideo(const SourceParts& parts, const fs::path& out, const Im
   if (!tracks.empty()) set = ReadTracks(tracks, TrackRole::kTruth);
   const VideoFrames frames(video, out, options);
   const auto boxes = BoxesByFrame(set, std::ssize(frames.files()));
-  std::vector<size_t> taken;
+  struct Taken {
+    size_t frame;
+    int64_t bytes;
+  };
+  std::vector<Taken> taken;
   uint32_t crc = tracks.empty() ? 0 : Crc32c(ReadFile(tracks, TextLimits{}.bytes));
   int64_t bytes = 0;
   for (size_t i = 0; i < frames.files().size(); i += static_cast<size_t>(step)) {
-    taken.push_back(i);
     const int64_t of_file = BytesOfFile(frames.files()[i]);
+    taken.push_back({i, of_file});
     bytes += of_file;
     crc = Crc32c(StrCat(i, "\t", of_file, "\n"), crc);
   }
@@ -119,13 +123,13 @@ ImportReport ImportVideo(const SourceParts& parts, const fs::path& out, const Im
                        .bytes = bytes,
                        .kind = RecordKind::kSample});
   for (const int64_t i : ImportOrder(count, options)) {
-    const size_t frame = taken[static_cast<size_t>(i)];
+    const auto& [frame, of_file] = taken[static_cast<size_t>(i)];
     const fs::path& file = frames.files()[frame];
-    ImportItem item{.name = file.filename().string(), .file_bytes = BytesOfFile(file)};
+    ImportItem item{.name = file.filename().string(), .file_bytes = of_file};
     item.read = [&file] { return ReadFile(file); };
-    item.describe_sample = [&set, &boxes, frame](const Image& image, SampleRecord& record,
-                                                 std::vector<std::string>& warnings) {
-      AddTracked(set, boxes[frame], image, record, warnings);
+    item.describe_sample = [&set, &tracked = boxes[frame]](const Image& image, SampleRecord& record,
+                                                           RecordWarnings& warnings) {
+      AddTracked(set, tracked, image, record, warnings);
     };
     writer.Add(std::move(item));
   }

@@ -181,8 +181,7 @@ ImportItem ItemOf(const FileTree& tree, const VocPicture& picture, const std::ma
                   int mask_classes) {
   ImportItem item{.name = picture.name, .file_bytes = tree.BytesOf(picture.picture)};
   item.read = [&] { return tree.Read(picture.picture); };
-  item.describe_sample = [&, mask_classes](const Image& image, SampleRecord& record,
-                                           std::vector<std::string>& warnings) {
+  item.describe_sample = [&, mask_classes](const Image& image, SampleRecord& record, RecordWarnings& warnings) {
     for (const std::string& file : {picture.annotation, picture.mask}) {
       if (file.empty() || tree.Has(file)) continue;
       throw Error(ErrorKind::kBadData, StrCat(tree.PathOf(file), " does not exist"));

@@ -100,7 +100,7 @@ ImportReport ImportYolo(const fs::path& pictures, const fs::path& boxes, const f
     const YoloPicture& picture = found[static_cast<size_t>(i)];
     ImportItem item{.name = picture.picture, .file_bytes = picture_tree.BytesOf(picture.picture)};
     item.read = [&] { return picture_tree.Read(picture.picture); };
-    item.describe_sample = [&](const Image& image, SampleRecord& record, std::vector<std::string>& warnings) {
+    item.describe_sample = [&](const Image& image, SampleRecord& record, RecordWarnings& warnings) {
       if (picture.boxes.empty()) return;
       InFile(label_tree.PathOf(picture.boxes), warnings, [&] {
         AddBoxes(ReadObjects(label_tree.Read(picture.boxes), AnnotationFormat::kYolo, labels,

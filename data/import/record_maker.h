@@ -15,6 +15,7 @@
 #include "core/error.h"
 #include "data/image/image.h"
 #include "data/import/import.h"
+#include "data/labels/record_warning.h"
 #include "data/record_kind.h"
 #include "data/records/record_source.h"
 #include "proto/moka.pb.h"
@@ -39,11 +40,11 @@ struct ImportItem {
   std::function<std::string()> record = {};
   RecordKind kind = RecordKind::kDatum;
   // If given, the record is an AnnotatedDatum: it is given the decoded picture and fills all but the datum.
-  using Describe = std::function<void(const Image&, AnnotatedDatum&, std::vector<std::string>& warnings)>;
+  using Describe = std::function<void(const Image&, AnnotatedDatum&, RecordWarnings& warnings)>;
   Describe describe = {};
   // If given, the record is a SampleRecord: it is given the decoded picture and fills all but the picture; masks and
   // run lengths are of that picture's size, whatever size is stored.
-  using DescribeSample = std::function<void(const Image&, SampleRecord&, std::vector<std::string>& warnings)>;
+  using DescribeSample = std::function<void(const Image&, SampleRecord&, RecordWarnings& warnings)>;
   DescribeSample describe_sample = {};
   // Whether bad data that `describe` finds make the item a bad one, as those of `describe_sample` do; otherwise, they
   // end the import.
@@ -53,7 +54,7 @@ struct ImportItem {
 struct MadeRecord {
   std::string wire;
   std::string shape;  // "CxHxW"; empty for a SampleRecord
-  std::vector<std::string> warnings;
+  RecordWarnings warnings;
   ImageLosses losses = {};    // of the picture
   std::optional<Error> bad;   // no record: the item cannot be read
   std::exception_ptr failed;  // no record: the import ends

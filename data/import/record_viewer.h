@@ -29,8 +29,8 @@ class MemoryBudget {
   int64_t taken_ = 0;  // guarded by mutex_
 };
 
-// The memory of pictures under way, in all workers. A thread takes of `files` before it takes of `pixels`, and gives back
-// in the other order, so that none waits for another in a circle.
+// The memory of pictures under way, in all workers. A thread takes of `files` before it takes of `pixels`, and gives
+// back in the other order, so that none waits for another in a circle.
 struct ViewingMemory {
   MemoryBudget files{int64_t{96} << 20U};
   MemoryBudget pixels{int64_t{192} << 20U};
@@ -63,7 +63,7 @@ class RecordViewer {
   ImageHeader::Format format_ = ImageHeader::Format::kUnknown;
   AnnotatedDatum annotated_;
   SampleRecord sample_;
-  std::vector<std::string> warnings_;
+  RecordWarnings warnings_;
   std::vector<ItemFault> faults_;
 };
 

@@ -35,7 +35,7 @@ struct SeenItem {
   std::optional<int32_t> label = {};          // of the whole picture
   const AnnotatedDatum* annotated = nullptr;  // null: a record of another kind, or one that is mislabelled
   const SampleRecord* sample = nullptr;
-  const std::vector<std::string>& warnings;
+  const RecordWarnings& warnings;
   const std::vector<ItemFault>& faults;
 };
 

@@ -101,7 +101,8 @@ int64_t ExpectedBytes(const ImportSource& source, const ImportOptions& options) 
   const int64_t channels = options.channels == ImageChannels::kGray ? 1 : source.channels;
   const bool has_size = options.height > 0 && !HasSides(options);
   if (has_size && options.storage == Storage::kRaw) return records * channels * options.height * options.width;
-  const bool is_kept = !has_size && !HasSides(options) && options.storage == Storage::kSource && records == source.items;
+  const bool is_kept =
+      !has_size && !HasSides(options) && options.storage == Storage::kSource && records == source.items;
   return is_kept ? source.bytes : 0;
 }
 
@@ -265,9 +266,9 @@ void RecordWriter::Write(const ImportItem& item, MadeRecord& made) {
     TellProgress();
     return;
   }
-  for (std::string& warning : made.warnings) {
-    writer_->AddNote(kWarning, warning);
-    report_.warnings.push_back(std::move(warning));
+  for (RecordWarning& warning : made.warnings) {
+    writer_->AddNote(kWarning, warning.text);
+    report_.warnings.push_back(std::move(warning.text));
   }
   if (made.bad) {
     AddBad(item.place.empty() ? item.name : item.place, *made.bad);

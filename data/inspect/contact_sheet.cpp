@@ -48,8 +48,7 @@ void Put(const Image& image, int x, int y, cv::Mat& sheet) {
     const int64_t factor = kCell / side;
     ResizeImage(image, image.width * factor, image.height * factor, Interpolation::kNearest, scaled);
   } else {
-    ResizeImage(image, std::max<int64_t>(1, image.width * kCell / side),
-                std::max<int64_t>(1, image.height * kCell / side), Interpolation::kArea, scaled);
+    ShrinkImage(image, kCell, scaled);
   }
   ConvertChannels(3, scaled);
   const cv::Mat picture(static_cast<int>(scaled.height), static_cast<int>(scaled.width), CV_8UC3, scaled.pixels.data());

@@ -48,7 +48,7 @@ double AnnotationNumberOf(std::string_view text, std::string_view what) {
 // Collects the objects of a picture.
 class ObjectWriter {
  public:
-  ObjectWriter(const PictureSize& size, AnnotatedObjects& found, std::vector<std::string>& warnings)
+  ObjectWriter(const PictureSize& size, AnnotatedObjects& found, RecordWarnings& warnings)
       : found_(found), warnings_(warnings) {
     if (size.width < 1 || size.height < 1)
       BadAnnotationFile(StrCat("the picture's size is ", size.width, " x ", size.height));
@@ -60,18 +60,16 @@ class ObjectWriter {
     const auto w = static_cast<double>(size.width);
     const auto h = static_cast<double>(size.height);
     if (std::min({c.xmin, c.ymin, c.xmax, c.ymax}) < 0 || std::max(c.xmin, c.xmax) > w || std::max(c.ymin, c.ymax) > h)
-      Warn(c, StrCat(kReachesOutside, size.width, " x ", size.height));
-    if (c.xmin > c.xmax || c.ymin > c.ymax) Warn(c, "has its corners swapped");
+      warnings_.push_back(ReachesOutside(NameOf(c), size));
+    if (c.xmin > c.xmax || c.ymin > c.ymax) warnings_.push_back({StrCat(NameOf(c), " has its corners swapped")});
     found_.objects.push_back({label, c, difficult});
   }
 
  private:
-  void Warn(const PixelBox& box, const std::string& text) {
-    warnings_.push_back(StrCat("the box ", box.ToText(), " ", text));
-  }
+  static std::string NameOf(const PixelBox& box) { return StrCat("the box ", box.ToText()); }
 
   AnnotatedObjects& found_;
-  std::vector<std::string>& warnings_;
+  RecordWarnings& warnings_;
 };
 
 AnnotationGroup& GroupOf(int32_t label, AnnotatedDatum& record) {
@@ -95,10 +93,9 @@ PictureSize StatedSizeOf(double width, double height) {
 }
 
 // The size boxes are measured in.
-PictureSize AnnotationSizeOf(std::optional<PictureSize> stated, const PictureSize& picture,
-                             std::vector<std::string>& warnings) {
+PictureSize AnnotationSizeOf(std::optional<PictureSize> stated, const PictureSize& picture, RecordWarnings& warnings) {
   if (!stated) {
-    warnings.push_back("no size is stated: the picture's is used");
+    warnings.push_back({"no size is stated: the picture's is used"});
     return picture;
   }
   if (stated->width != picture.width && stated->width == picture.height && stated->height == picture.width) {
@@ -108,9 +105,9 @@ PictureSize AnnotationSizeOf(std::optional<PictureSize> stated, const PictureSiz
                       "upright");
   }
   if (stated->width != picture.width || stated->height != picture.height) {
-    warnings.push_back(StrCat("the size stated is ", stated->width, " x ", stated->height, " and the picture's ",
-                              picture.width, " x ", picture.height,
-                              ": the boxes are taken as parts of the size stated"));
+    warnings.push_back(
+        {StrCat("the size stated is ", stated->width, " x ", stated->height, " and the picture's ", picture.width,
+                " x ", picture.height, ": the boxes are taken as parts of the size stated")});
   }
   return *stated;
 }
@@ -143,13 +140,13 @@ std::string NameOfObject(const xmlNode& object) {
 }
 
 // Tools for labelling leave it empty, or write a word.
-bool IsDifficult(const xmlNode& object, std::vector<std::string>& warnings) {
+bool IsDifficult(const xmlNode& object, RecordWarnings& warnings) {
   const xmlNode* const difficult = ChildOf(object, "difficult");
   const std::string text = difficult == nullptr ? std::string() : XmlTextOf(*difficult);
   if (text == "1" || text == "true" || text == "True") return true;
   if (!text.empty() && text != "0" && text != "false" && text != "False") {
-    warnings.push_back(StrCat("line ", xmlGetLineNo(difficult), ": <difficult> is \"", Printable(text),
-                              "\", expected 0 or 1: it is taken for 0"));
+    warnings.push_back({StrCat("line ", xmlGetLineNo(difficult), ": <difficult> is \"", Printable(text),
+                               "\", expected 0 or 1: it is taken for 0")});
   }
   return false;
 }
@@ -169,7 +166,7 @@ void VisitObjects(const xmlNode& root, Visit&& visit) {
 }
 
 void ReadXml(std::string_view text, const std::map<std::string, int32_t>& labels, const PictureSize& picture,
-             AnnotatedObjects& found, std::vector<std::string>& warnings) {
+             AnnotatedObjects& found, RecordWarnings& warnings) {
   const XmlDocument document = ParseXml(text);
   const xmlNode& root = *xmlDocGetRootElement(document.get());
   std::optional<PictureSize> stated;
@@ -196,7 +193,7 @@ double NumberIn(const Json& json, std::string_view what) {
 }
 
 void ReadJson(std::string_view text, const std::map<std::string, int32_t>& labels, const PictureSize& picture,
-              AnnotatedObjects& found, std::vector<std::string>& warnings) {
+              AnnotatedObjects& found, RecordWarnings& warnings) {
   CheckJsonBounds(text, {});
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) BadAnnotationFile("this is no JSON");
@@ -288,7 +285,7 @@ void VisitTextLines(std::string_view text, std::string_view expected, Visit&& vi
 }
 
 void ReadYolo(std::string_view text, const std::map<std::string, int32_t>& labels, const PictureSize& picture,
-              AnnotatedObjects& found, std::vector<std::string>& warnings) {
+              AnnotatedObjects& found, RecordWarnings& warnings) {
   ObjectWriter writer(picture, found, warnings);
   VisitTextLines(text, "class x y width height", [&](int line, const std::vector<double>& numbers) {
     for (size_t i = 1; i < numbers.size(); ++i) {
@@ -315,7 +312,7 @@ void ReadYolo(std::string_view text, const std::map<std::string, int32_t>& label
 }
 
 void ReadText(std::string_view text, const std::map<std::string, int32_t>& labels, const PictureSize& picture,
-              AnnotatedObjects& found, std::vector<std::string>& warnings) {
+              AnnotatedObjects& found, RecordWarnings& warnings) {
   ObjectWriter writer(picture, found, warnings);
   VisitTextLines(text, "label xmin ymin xmax ymax", [&](int line, const std::vector<double>& numbers) {
     const auto label = static_cast<int32_t>(numbers[0]);
@@ -339,9 +336,13 @@ AnnotationFormat AnnotationFormatNamed(std::string_view name) {
 
 std::string PixelBox::ToText() const { return StrCat(xmin, " ", ymin, " ", xmax, " ", ymax); }
 
+RecordWarning ReachesOutside(std::string_view name, const PictureSize& size) {
+  return {StrCat(name, " reaches outside the picture of ", size.width, " x ", size.height), RecordWarning::Kind::kBox};
+}
+
 AnnotatedObjects ReadObjects(std::string_view text, AnnotationFormat format,
                              const std::map<std::string, int32_t>& labels, const PictureSize& picture,
-                             std::vector<std::string>& warnings) {
+                             RecordWarnings& warnings) {
   AnnotatedObjects found;
   switch (format) {
     case AnnotationFormat::kXml: ReadXml(text, labels, picture, found, warnings); break;
@@ -352,14 +353,14 @@ AnnotatedObjects ReadObjects(std::string_view text, AnnotationFormat format,
   return found;
 }
 
-void InFile(const std::string& file, std::vector<std::string>& warnings, const std::function<void()>& read) {
+void InFile(const std::string& file, RecordWarnings& warnings, const std::function<void()>& read) {
   const size_t before = warnings.size();
   try {
     read();
   } catch (const Error& e) {
     throw Error(e.kind(), {}, StrCat(file, ": ", e.text()), e.hint());
   }
-  for (size_t i = before; i < warnings.size(); ++i) warnings[i] = StrCat(file, ": ", warnings[i]);
+  for (size_t i = before; i < warnings.size(); ++i) warnings[i].text = StrCat(file, ": ", warnings[i].text);
 }
 
 std::set<std::string> ClassesInXml(std::string_view text) {
@@ -371,7 +372,7 @@ std::set<std::string> ClassesInXml(std::string_view text) {
 }
 
 void ReadAnnotations(std::string_view text, AnnotationFormat format, const std::map<std::string, int32_t>& labels,
-                     const PictureSize& picture, AnnotatedDatum& record, std::vector<std::string>& warnings) {
+                     const PictureSize& picture, AnnotatedDatum& record, RecordWarnings& warnings) {
   const AnnotatedObjects found = ReadObjects(text, format, labels, picture, warnings);
   const auto w = static_cast<double>(found.size.width);
   const auto h = static_cast<double>(found.size.height);

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "data/labels/record_warning.h"
+
 namespace moka {
 
 class AnnotatedDatum;
@@ -50,20 +52,20 @@ struct AnnotatedObjects {
   PictureSize size;  // that the boxes are measured in: the one that the file states, or `picture` where it states none
   std::vector<AnnotatedObject> objects;  // in the file's order
 };
-// A warning says this of a box, between its name and the picture's size.
-inline constexpr std::string_view kReachesOutside = "reaches outside the picture of ";
+// The warning of a box that reaches outside its picture, called `name`.
+RecordWarning ReachesOutside(std::string_view name, const PictureSize& size);
 // Boxes that reach outside and sizes that are not the picture's are taken as they are and told in `warnings`. Errors:
 // kBadData saying what is wrong (the caller adds the file's name).
 AnnotatedObjects ReadObjects(std::string_view text, AnnotationFormat format,
                              const std::map<std::string, int32_t>& labels, const PictureSize& picture,
-                             std::vector<std::string>& warnings);
+                             RecordWarnings& warnings);
 // Calls `read`; its errors and the warnings that it adds come to begin with the file's name.
-void InFile(const std::string& file, std::vector<std::string>& warnings, const std::function<void()>& read);
+void InFile(const std::string& file, RecordWarnings& warnings, const std::function<void()>& read);
 // The names of the classes of an XML file's objects. Errors: as above.
 std::set<std::string> ClassesInXml(std::string_view text);
 // Appends the objects to `record`, those of a label in one group and numbered from 0, their corners as fractions of the
 // size they are measured in. Errors: as above.
 void ReadAnnotations(std::string_view text, AnnotationFormat format, const std::map<std::string, int32_t>& labels,
-                     const PictureSize& picture, AnnotatedDatum& record, std::vector<std::string>& warnings);
+                     const PictureSize& picture, AnnotatedDatum& record, RecordWarnings& warnings);
 
 }  // namespace moka

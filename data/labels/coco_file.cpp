@@ -350,7 +350,7 @@ class CocoReader {
 
 CocoFile ReadCocoFile(const std::filesystem::path& path, const std::function<void()>& step) {
   CocoText text(path);
-  std::vector<std::string> none;
+  RecordWarnings none;
   CocoFile file;
   InFile(path.string(), none, [&] {
     CocoReader reader(step);

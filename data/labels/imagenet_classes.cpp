@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <optional>
 
@@ -62,6 +63,11 @@ std::map<int64_t, std::string> ReadMeta(const std::string& bytes, const std::str
     if (number.size() != 1 || children.size() != 1 || !IsSynset(synset))
       FailAt(file, 0, StrCat("element ", i + 1, " of synsets has no number, children or synset"));
     if (children[0] != 0) continue;
+    if (number[0] != std::floor(number[0]) || number[0] < 1 || number[0] > kMostClasses) {
+      FailAt(
+          file, 0,
+          StrCat("synset ", synset, " has the number ", number[0], ", expected a whole one from 1 to ", kMostClasses));
+    }
     const bool is_new = by_number.emplace(static_cast<int64_t>(number[0]), synset).second;
     if (!is_new || !words.emplace(synset, found->At(i, "words").text).second)
       FailAt(file, 0, StrCat("synset ", synset, " or its number stands twice"));

@@ -18,7 +18,7 @@ SampleSchema NewSchema() {
 }
 
 SampleBox* AddBox(const PictureSize& size, const PixelBox& box, int32_t label, std::string_view name,
-                  SampleRecord& record, std::vector<std::string>& warnings) {
+                  SampleRecord& record, RecordWarnings& warnings) {
   if (label < 1) throw Error(ErrorKind::kBadData, StrCat(name, " has class ", label, ", expected one from 1"));
   const auto part = [](double at, int64_t side) {
     return static_cast<float>(std::clamp(at / static_cast<double>(side), 0.0, 1.0));
@@ -28,7 +28,7 @@ SampleBox* AddBox(const PictureSize& size, const PixelBox& box, int32_t label, s
   const float xmax = part(box.xmax, size.width);
   const float ymax = part(box.ymax, size.height);
   if (xmin >= xmax || ymin >= ymax) {
-    warnings.push_back(StrCat(name, " ", kHasNoArea));
+    warnings.push_back({StrCat(name, " has no area in the picture: it is left out"), RecordWarning::Kind::kBox});
     return nullptr;
   }
   SampleBox* const made = record.add_box();
@@ -40,7 +40,7 @@ SampleBox* AddBox(const PictureSize& size, const PixelBox& box, int32_t label, s
   return made;
 }
 
-void AddBoxes(const AnnotatedObjects& found, SampleRecord& record, std::vector<std::string>& warnings) {
+void AddBoxes(const AnnotatedObjects& found, SampleRecord& record, RecordWarnings& warnings) {
   for (const AnnotatedObject& object : found.objects) {
     const std::string name = StrCat("the box ", object.box.ToText());
     SampleBox* const box = AddBox(found.size, object.box, object.label, name, record, warnings);

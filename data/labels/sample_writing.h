@@ -9,21 +9,20 @@
 
 #include "data/image/image.h"
 #include "data/labels/annotation_file.h"
+#include "data/labels/record_warning.h"
 #include "proto/record.pb.h"
 
 namespace moka {
 
 // A schema of the version that is written, without anything.
 SampleSchema NewSchema();
-// A warning says this of a box that is left out.
-inline constexpr std::string_view kHasNoArea = "has no area in the picture: it is left out";
 // A box that was measured in a picture of that size; what reaches outside is cut. A box without area is left out,
 // which `warnings` tells, calling it `name`: then null is returned. Errors: kBadData for a label below 1.
 SampleBox* AddBox(const PictureSize& size, const PixelBox& box, int32_t label, std::string_view name,
-                  SampleRecord& record, std::vector<std::string>& warnings);
+                  SampleRecord& record, RecordWarnings& warnings);
 
 // All boxes of an annotation file.
-void AddBoxes(const AnnotatedObjects& found, SampleRecord& record, std::vector<std::string>& warnings);
+void AddBoxes(const AnnotatedObjects& found, SampleRecord& record, RecordWarnings& warnings);
 
 // A PNG's samples as they are stored, [height, width]: the indices of a palette, grey of 1 to 16 bits.
 struct ValueMask {

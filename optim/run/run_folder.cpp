@@ -22,6 +22,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/json_bounds.h"
+#include "core/json_whole.h"
 #include "core/log.h"
 #include "core/open_file.h"
 #include "core/system_reason.h"
@@ -136,8 +137,6 @@ int Lock(const fs::path& folder) {
   }
   return file.Release();
 }
-
-Json NumberOrNull(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 // Cells of a CSV line without quoting: names are checked by CsvName.
 std::string CsvName(std::string name) {
@@ -318,9 +317,9 @@ std::string RunFolder::StatusText(const RunStatus& status) const {
   json["iter"] = status.iteration;
   json["max_iter"] = status.max_iteration;
   if (status.batch > 0) json["batch"] = status.batch;
-  json["epoch"] = NumberOrNull(status.epoch);
-  json["eta_s"] = NumberOrNull(status.eta_s);
-  json["best"] = status.best ? NumberOrNull(*status.best) : Json();
+  json["epoch"] = NumberOrNull<Json>(status.epoch);
+  json["eta_s"] = NumberOrNull<Json>(status.eta_s);
+  json["best"] = NumberOrNull<Json>(status.best);
   json["last_checkpoint"] = status.last_checkpoint.empty() ? Json() : Json(status.last_checkpoint);
   json["exit_code"] = status.exit_code ? Json(*status.exit_code) : Json();
   json["error"] = status.error.empty() ? Json() : Json(status.error);
@@ -362,13 +361,13 @@ void RunFolder::WriteLastStatus(const RunStatus& status) const noexcept {
 void RunFolder::AppendMetrics(const RunPoint& point, std::string_view split, const Metrics& metrics) const {
   Json json;
   json["iter"] = point.iteration;
-  json["epoch"] = NumberOrNull(point.epoch);
+  json["epoch"] = NumberOrNull<Json>(point.epoch);
   json["time"] = ToMillis(SecondsSince1970());
   json["clock_s"] = ToMillis(point.clock_s);
   json["split"] = split;
   bool finite = true;
   for (const auto& [name, value] : metrics) {
-    json[name] = NumberOrNull(value);
+    json[name] = NumberOrNull<Json>(value);
     finite = finite && std::isfinite(value);
   }
   if (!finite) json["finite"] = false;

@@ -62,7 +62,7 @@ void TellPartOfTest(int net, int64_t batches, const TestNet& test) {
   if (records <= 0 || taken == records || (taken > records && taken - records < batch)) return;
   LogWarning(StrCat("test net ", net, ": test_iter ", batches, " with batches of ", batch, " takes ", taken, " of ",
                     records, " records", taken > records ? ", some more than once" : "", "; test_iter ",
-                    (records + batch - 1) / batch, " takes them once"));
+                    BatchesOfData(test.feed()), " takes them once"));
 }
 
 // Batch norms that normalise by statistics which are still those of no batch: what comes out is the bottom times 316.

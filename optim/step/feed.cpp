@@ -117,6 +117,12 @@ void Feed::Next() {
 int64_t Feed::batch_size() const { return sources_.empty() ? 0 : sources_.front().batch_size; }
 int64_t Feed::epoch_size() const { return sources_.empty() ? 0 : sources_.front().epoch_size; }
 
+int64_t BatchesOfData(const Feed& feed) {
+  constexpr int64_t kWithoutEnd = 50;
+  const int64_t batch = std::max<int64_t>(1, feed.batch_size());
+  return feed.epoch_size() > 0 ? (feed.epoch_size() + batch - 1) / batch : kWithoutEnd;
+}
+
 void Feed::SavePositions(std::map<std::string, int64_t>& positions) const {
   for (const Source& source : sources_) {
     const int64_t own = source.ahead ? source.ahead->position() : source.pipeline->position();

@@ -78,4 +78,7 @@ class Feed {
   std::string first_;  // the layer whose name the others' seed is made of
 };
 
+// Returns the batches that take the feed's data once; 50 where they have no end.
+int64_t BatchesOfData(const Feed& feed);
+
 }  // namespace moka

@@ -11,7 +11,7 @@ namespace {
 
 void ReadAs(AnnotationFormat format, std::string_view text) {
   static const std::map<std::string, int32_t> labels = {{"cat", 1}, {"dog", 2}, {"3", 3}};
-  std::vector<std::string> warnings;
+  RecordWarnings warnings;
   const AnnotatedObjects found = ReadObjects(text, format, labels, {.width = 40, .height = 30}, warnings);
   Require(found.size.width > 0 && found.size.height > 0, "boxes are measured in a size");
   AnnotatedDatum record;

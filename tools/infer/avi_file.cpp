@@ -68,26 +68,35 @@ AviWriter::AviWriter(std::filesystem::path file, double fps)
   if (!kept_) throw Error(ErrorKind::kCantCreate, "cannot make a temporary file for the pictures of a video");
 }
 
-void AviWriter::Add(std::string_view jpeg, int64_t width, int64_t height) {
+bool AviWriter::HasRoom(int64_t bytes) {
   constexpr int64_t kMostBytes = int64_t{2000} << 20;
-  if (is_full_) return;
-  const std::string padding(jpeg.size() % 2, '\0');
-  const int64_t bytes = kChunkHeadBytes + std::ssize(jpeg) + std::ssize(padding);
-  if (bytes_ + bytes + kIndexEntryBytes * (std::ssize(sizes_) + 1) > kMostBytes) {
-    is_full_ = true;
-    LogWarning(StrCat(Printable(file_.string()), " ends with picture ", sizes_.size(), ": an AVI holds at most 2 GiB"));
-    return;
-  }
-  const std::string chunk = StrCat("00dc", Word(std::ssize(jpeg)), jpeg, padding);
+  if (is_full_) return false;
+  if (bytes_ + bytes + kIndexEntryBytes * (std::ssize(sizes_) + 1) <= kMostBytes) return true;
+  is_full_ = true;
+  LogWarning(StrCat(Printable(file_.string()), " ends with picture ", sizes_.size(), ": an AVI holds at most 2 GiB"));
+  return false;
+}
+
+void AviWriter::Keep(std::string_view picture) {
+  const std::string padding(picture.size() % 2, '\0');
+  const int64_t bytes = kChunkHeadBytes + std::ssize(picture) + std::ssize(padding);
+  if (!HasRoom(bytes)) return;
+  const std::string chunk = StrCat("00dc", Word(std::ssize(picture)), picture, padding);
   if (std::fwrite(chunk.data(), 1, chunk.size(), kept_.get()) != chunk.size()) {
     throw Error(ErrorKind::kIo,
                 StrCat("cannot keep the pictures of ", Printable(file_.string()), ": the disk is full"));
   }
-  sizes_.push_back(static_cast<uint32_t>(jpeg.size()));
+  sizes_.push_back(static_cast<uint32_t>(picture.size()));
   bytes_ += bytes;
+}
+
+void AviWriter::Add(std::string_view jpeg, int64_t width, int64_t height) {
   width_ = width;
   height_ = height;
+  Keep(jpeg);
 }
+
+void AviWriter::AddRepeat() { Keep({}); }
 
 void AviWriter::Finish() {
   const auto pictures = std::ssize(sizes_);

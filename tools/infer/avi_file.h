@@ -21,10 +21,16 @@ class AviWriter {
   // A JPEG file of the size of all others. What no longer fits 2 GiB, AVI's limit, is left out, with a warning. Errors:
   // kIo.
   void Add(std::string_view jpeg, int64_t width, int64_t height);
+  // The picture before stands for one more: a chunk of no bytes.
+  void AddRepeat();
   // Writes the file, which is whole or absent. Errors: kCantCreate, kIo.
   void Finish();
 
  private:
+  // Whether a chunk of so many bytes fits.
+  bool HasRoom(int64_t bytes);
+  void Keep(std::string_view picture);
+
   struct CloseFile {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
+#include <cmath>
 #include <optional>
 #include <string>
 
@@ -16,6 +18,7 @@
 #include "core/open_file.h"
 #include "core/text.h"
 #include "data/image/image.h"
+#include "tools/infer/avi_file.h"
 #include "tools/launch/child.h"
 
 namespace moka {
@@ -25,7 +28,7 @@ namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 9> kVideoEndings = {".avi", ".mp4", ".mov",  ".mkv", ".webm",
                                                            ".m4v", ".mpg", ".mpeg", ".wmv"};
-constexpr double kLongestDecoding_s = 24 * 3600;
+constexpr double kLongestRun_s = 24 * 3600;
 constexpr int kFfmpegNotStarted = 127;
 
 std::string FrameStem(const fs::path& video, size_t number) {
@@ -58,6 +61,7 @@ class AviReader {
                     StrCat(Printable(path_.string()), " has a picture of ", BytesText(chunk->bytes),
                            ", more than the limit of ", BytesText(kFileLimitBytes)));
       }
+      passed_ += is_picture ? 1 : 0;
       if (is_picture && chunk->bytes > 0) {
         std::string bytes(static_cast<size_t>(chunk->bytes), '\0');
         bytes.resize(static_cast<size_t>(Read(bytes.data(), chunk->bytes)));
@@ -68,6 +72,9 @@ class AviReader {
     }
     return std::nullopt;
   }
+
+  // The pictures before the one that Next() gave last, those of no bytes among them.
+  int64_t passed() const { return passed_ - 1; }
 
  private:
   static constexpr int64_t kRiffHead = 12;  // "RIFF", size, "AVI "
@@ -102,52 +109,96 @@ class AviReader {
 
   fs::path path_;
   OpenFile file_;
+  int64_t passed_ = 0;
   int64_t left_ = 0;  // bytes of the file that were not looked at
 };
 
 bool IsJpegPicture(std::string_view bytes) { return bytes.starts_with("\xFF\xD8"); }
 
 // None when the video is no AVI of motion JPEG.
-std::vector<fs::path> PicturesOfAvi(const fs::path& video, const fs::path& folder) {
+VideoPictures PicturesOfAvi(const fs::path& video, const fs::path& folder) {
   AviReader reader(video);
-  std::vector<fs::path> files;
-  if (!reader.IsAvi()) return files;
+  VideoPictures pictures;
+  if (!reader.IsAvi()) return pictures;
+  const double fps = FrameRateOfAvi(video);
   while (const std::optional<std::string> picture = reader.Next()) {
-    if (!IsJpegPicture(*picture) && files.empty()) return files;
-    files.push_back(folder / (FrameStem(video, files.size() + 1) + ".jpg"));
-    PlaceFile(files.back(), *picture);
+    if (!IsJpegPicture(*picture) && pictures.files.empty()) return pictures;
+    pictures.files.push_back(folder / (FrameStem(video, pictures.files.size() + 1) + ".jpg"));
+    PlaceFile(pictures.files.back(), *picture);
+    if (fps > 0) pictures.times_s.push_back(static_cast<double>(reader.passed()) / fps);
   }
-  return files;
+  return pictures;
 }
 
-std::vector<fs::path> DecodeByFfmpeg(const fs::path& video, const fs::path& folder) {
+// Reads a whole number that ends with a comma or the line.
+std::optional<int64_t> WholeIn(std::string_view cell) {
+  cell = Trim(cell);
+  int64_t value = 0;
+  const auto read = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+  if (cell.empty() || read.ec != std::errc() || read.ptr != cell.data() + cell.size()) return {};
+  return value;
+}
+
+// The times of ffmpeg's format "framecrc": a line "#tb 0: 1/12800", in whose units are the third numbers of lines "0,
+// decoded, shown, ..". None where they do not ascend.
+std::vector<double> TimesOf(const std::string& text) {
+  constexpr std::string_view kUnit = "#tb 0: ";
+  double unit_s = 0;
+  std::vector<double> times_s;
+  int64_t first = 0;
+  for (const std::string& line : Split(text, '\n')) {
+    if (line.starts_with(kUnit)) {
+      const std::vector<std::string> parts = Split(line.substr(kUnit.size()), '/');
+      const std::optional<int64_t> over = WholeIn(parts[0]);
+      const std::optional<int64_t> under = parts.size() == 2 ? WholeIn(parts[1]) : std::nullopt;
+      if (over && under && *under > 0) unit_s = static_cast<double>(*over) / static_cast<double>(*under);
+    }
+    if (line.empty() || line.starts_with('#')) continue;
+    const std::vector<std::string> cells = Split(line, ',');
+    const std::optional<int64_t> shown = cells.size() > 2 ? WholeIn(cells[2]) : std::nullopt;
+    if (!shown) return {};
+    if (times_s.empty()) first = *shown;
+    const double time_s = (static_cast<double>(*shown) - static_cast<double>(first)) * unit_s;
+    if (!times_s.empty() && !(time_s > times_s.back())) return {};
+    times_s.push_back(time_s);
+  }
+  return times_s;
+}
+
+VideoPictures DecodeByFfmpeg(const fs::path& video, const fs::path& folder) {
   // A stem may hold ffmpeg's %: pictures get a plain name first.
   const std::string pattern = (folder / "frame_%06d.png").string();
   for (const fs::path& left : ListFiles(folder, ".png")) {  // by a decoding that was stopped
     if (left.filename().string().starts_with("frame_")) fs::remove(left);
   }
-  // "file:" keeps a name with a colon from being taken for a protocol; every picture once, whatever its time.
-  const std::vector<CommandOutput> said =
-      RunCommands({{"ffmpeg", "-nostdin", "-loglevel", "error", "-i", StrCat("file:", video.string()), "-vsync", "0",
-                    "-start_number", "1", "-y", StrCat("file:", pattern)}},
-                  kLongestDecoding_s);
-  if (said[0].code == kFfmpegNotStarted) {
+  // "file:" keeps a name with a colon from being taken for a protocol. Both outputs have every picture once, whatever
+  // its time, which the first one says in microseconds.
+  std::vector<std::string> words = {"-i", StrCat("file:", video.string())};
+  const std::string outputs =
+      "-an -sn -dn -fps_mode passthrough -enc_time_base 1:1000000 -c:v wrapped_avframe -f framecrc pipe:1 "
+      "-an -sn -dn -fps_mode passthrough -start_number 1 -y";
+  for (const std::string& word : Split(outputs, ' ')) words.push_back(word);
+  words.push_back(StrCat("file:", pattern));
+  const FfmpegRun run = RunFfmpeg(words);
+  if (run.is_missing) {
     throw Error(ErrorKind::kUnavailable, {},
                 StrCat("the pictures of ", Printable(video.string()), " are decoded by ffmpeg, which is not installed"),
                 "install it (package ffmpeg), or give an AVI of motion JPEG or a folder of pictures");
   }
-  if (said[0].code != 0) {
-    throw Error(ErrorKind::kBadData,
-                StrCat(Printable(video.string()), ": ffmpeg: ", Printable(Trim(said[0].err.substr(0, 1000)))));
+  if (!run.failure.empty()) {
+    throw Error(ErrorKind::kBadData, StrCat(Printable(video.string()), ": ffmpeg: ", run.failure));
   }
-  std::vector<fs::path> files;
+  VideoPictures pictures{.files = {}, .times_s = TimesOf(run.out)};
+  std::vector<fs::path>& files = pictures.files;
   for (size_t i = 1;; ++i) {
     const fs::path made = folder / fmt::format("frame_{:06}.png", i);
     std::error_code code;
-    if (!fs::exists(made, code)) return files;
+    if (!fs::exists(made, code)) break;
     files.push_back(folder / (FrameStem(video, i) + ".png"));
     fs::rename(made, files.back());
   }
+  if (pictures.times_s.size() != files.size()) pictures.times_s.clear();
+  return pictures;
 }
 
 }  // namespace
@@ -184,17 +235,56 @@ bool IsVideoName(std::string_view name) {
   return std::ranges::any_of(kVideoEndings, [&](std::string_view ending) { return lower.ends_with(ending); });
 }
 
-std::vector<fs::path> WriteFrames(const fs::path& video, const fs::path& folder) {
+FfmpegRun RunFfmpeg(const std::vector<std::string>& words) {
+  std::vector<std::string> command = {"ffmpeg", "-nostdin", "-loglevel", "error"};
+  command.insert(command.end(), words.begin(), words.end());
+  CommandOutput said = std::move(RunCommands({command}, kLongestRun_s)[0]);
+  if (said.code == kFfmpegNotStarted) return {.out = {}, .failure = "it is not installed", .is_missing = true};
+  if (said.code == 0) return {.out = std::move(said.out), .failure = {}};
+  constexpr size_t kTold = 1000;
+  const std::string told = Printable(Trim(said.err.substr(0, kTold)));
+  return {.out = {}, .failure = told.empty() ? StrCat("exit code ", said.code) : told};
+}
+
+bool HasFfmpeg() { return !RunFfmpeg({"-version"}).is_missing; }
+
+VideoPictures ReadVideo(const fs::path& video, const fs::path& folder) {
   std::error_code code;
   if (!fs::is_regular_file(video, code)) {
     throw Error(ErrorKind::kNoInput, StrCat("cannot open ", Printable(video.string()), ": no such file"));
   }
   CreateFolders(folder);
-  std::vector<fs::path> files = PicturesOfAvi(video, folder);
-  if (files.empty()) files = DecodeByFfmpeg(video, folder);
-  if (files.empty()) throw Error(ErrorKind::kBadData, StrCat(Printable(video.string()), " holds no pictures"));
-  LogInfo(StrCat(Printable(video.string()), ": ", files.size(), " pictures in ", Printable(folder.string())));
-  return files;
+  VideoPictures pictures = PicturesOfAvi(video, folder);
+  if (pictures.files.empty()) pictures = DecodeByFfmpeg(video, folder);
+  if (pictures.files.empty()) {
+    throw Error(ErrorKind::kBadData, StrCat(Printable(video.string()), " holds no pictures"));
+  }
+  LogInfo(StrCat(Printable(video.string()), ": ", pictures.files.size(), " pictures in ", Printable(folder.string())));
+  return pictures;
+}
+
+std::vector<fs::path> WriteFrames(const fs::path& video, const fs::path& folder) {
+  return ReadVideo(video, folder).files;
+}
+
+VideoPictures AtRate(const VideoPictures& video, double fps) {
+  constexpr double kSlack_s = 1e-6;  // of times that are no binary fractions
+  VideoPictures taken;
+  for (size_t i = 0; i < video.files.size(); ++i) {
+    double number = static_cast<double>(i);
+    if (!video.times_s.empty()) {
+      const std::vector<double>& times_s = video.times_s;
+      number = std::max(0.0, std::ceil((times_s[i] - kSlack_s) * fps));
+      // The last picture stands as long as the one before it.
+      const double until_s = i + 1 < times_s.size() ? times_s[i + 1]
+                             : i > 0                ? 2 * times_s[i] - times_s[i - 1]
+                                                    : 1 / fps;
+      if (number / fps >= until_s - kSlack_s) continue;
+    }
+    taken.files.push_back(video.files[i]);
+    taken.times_s.push_back(number / fps);
+  }
+  return taken;
 }
 
 }  // namespace moka

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,6 +19,26 @@ bool IsVideoName(std::string_view name);
 // pictures that are whole, with a warning. Errors: kNoInput, kBadData naming the video, kUnavailable when ffmpeg is
 // needed and not there, kCantCreate.
 std::vector<std::filesystem::path> WriteFrames(const std::filesystem::path& video, const std::filesystem::path& folder);
+
+struct VideoPictures {
+  std::vector<std::filesystem::path> files;
+  std::vector<double> times_s = {};  // of each, ascending from 0; none: not known
+};
+// As WriteFrames, with the time stamps of the pictures. An AVI's pictures are as far apart as its header says, one of
+// no bytes being time that passes; those that ffmpeg gives have the video's own, at whatever distance.
+VideoPictures ReadVideo(const std::filesystem::path& video, const std::filesystem::path& folder);
+// The pictures that are shown at 0, 1/fps, 2/fps .. seconds, each once, at those times. Where none are known, all of
+// them are, so far apart. Requires: fps > 0.
+VideoPictures AtRate(const VideoPictures& video, double fps);
+
+// The output of the program ffmpeg, and what went wrong, if something did.
+struct FfmpegRun {
+  std::string out;
+  std::string failure;
+  bool is_missing = false;  // it is not installed
+};
+FfmpegRun RunFfmpeg(const std::vector<std::string>& words);
+bool HasFfmpeg();
 
 // The ending of a picture's file by its bytes: ".jpg", ".png" and so on; empty for what is no picture.
 std::string_view PictureEndingOf(std::string_view bytes);

@@ -181,6 +181,14 @@ std::string NameOf(const InferSource& source, int64_t label) {
   return name.empty() ? std::to_string(label) : name;
 }
 
+VideoPictures VideoPicturesOf(const std::string& argument, const fs::path& frames) {
+  std::error_code code;
+  if (IsVideoName(argument) && fs::is_regular_file(argument, code)) {
+    return ReadVideo(argument, frames / fs::path(argument).stem());
+  }
+  return {.files = PicturesOf({argument}, frames)};
+}
+
 std::vector<fs::path> PicturesOf(const std::vector<std::string>& arguments, const fs::path& frames) {
   std::vector<fs::path> files;
   std::set<fs::path> taken;  // folders of videos, of which two may have one name

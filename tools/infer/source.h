@@ -10,6 +10,7 @@
 #include "proto/moka.pb.h"
 #include "proto/zoo.pb.h"
 #include "tools/cli/command_line.h"
+#include "tools/infer/frames.h"
 
 namespace moka {
 
@@ -50,5 +51,7 @@ std::string NameOf(const InferSource& source, int64_t label);
 // without any, those of WriteFrames.
 std::vector<std::filesystem::path> PicturesOf(const std::vector<std::string>& arguments,
                                               const std::filesystem::path& frames = "frames");
+// The same of one video or folder; of a video with its times.
+VideoPictures VideoPicturesOf(const std::string& argument, const std::filesystem::path& frames = "frames");
 
 }  // namespace moka

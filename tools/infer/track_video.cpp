@@ -15,11 +15,12 @@
 #include "core/text.h"
 #include "data/tracks/track_file.h"
 #include "tools/cli/print.h"
-#include "tools/infer/avi_file.h"
 #include "tools/infer/detected_boxes.h"
+#include "tools/infer/drawn_video.h"
 #include "tools/infer/frames.h"
 #include "tools/infer/out_folder.h"
 #include "tools/infer/picture_report.h"
+#include "tools/infer/place_report.h"
 #include "tools/track/tracker.h"
 #include "tools/train/program_options.h"
 
@@ -40,17 +41,32 @@ struct SeenTrack {
   std::vector<SeenBox> boxes;  // by frame
 };
 
+struct TrackSettings {
+  TrackerOptions tracker;
+  std::vector<CountLine> lines;
+  std::vector<CountZone> zones;
+  DrawnFormat drawn = DrawnFormat::kNone;
+};
+
+// The pictures of an input and their times.
+struct TrackInput {
+  std::string input;
+  VideoPictures pictures;
+  double fps = 0;  // of the drawn video, where it has one rate
+};
+
 // The results of one video.
 class TrackedVideo {
  public:
-  TrackedVideo(const InferSource& source, std::string input, std::string name, const TrackerOptions& options,
-               double fps)
+  TrackedVideo(const InferSource& source, const TrackInput& video, std::string name, const TrackSettings& settings)
       : source_(source),
-        input_(std::move(input)),
+        input_(video.input),
+        times_s_(video.pictures.times_s),
         name_(std::move(name)),
-        tracker_(options),
-        fps_(fps),
-        video_(name_ + ".avi", fps),
+        tracker_(settings.tracker),
+        places_(settings.lines, settings.zones),
+        fps_(video.fps),
+        video_(name_, settings.drawn, video.fps),
         mot_(name_ + ".txt") {}
 
   // The boxes of picture `frame`; pictures before it that were not added show nothing.
@@ -59,6 +75,7 @@ class TrackedVideo {
     if (width_ == 0) {
       width_ = picture.width;
       height_ = picture.height;
+      CheckPlaces(places_, width_, height_);
     }
     if (picture.width != width_ || picture.height != height_) {
       throw Error(ErrorKind::kBadData, StrCat(Printable(file.string()), " is ", picture.width, " x ", picture.height,
@@ -83,16 +100,20 @@ class TrackedVideo {
                               static_cast<float>(box.ymax)},
                              static_cast<float>(one.score)});
     }
-    video_.Add(EncodeJpeg(Drawn(picture, tracked)), width_, height_);
+    places_.Add(frame, tracked);
+    if (video_.is_drawn()) video_.Add(Drawn(picture, tracked), times_s_[static_cast<size_t>(frame)]);
   }
 
   // Writes the files. Returns what they hold, in short.
-  PictureJson Finish(int64_t frames) {
+  PictureJson Finish() {
+    const auto frames = std::ssize(times_s_);
     PassTo(frames);
     PictureJson json = {{"video", input_}, {"frames", frames}, {"width", width_}, {"height", height_}, {"fps", fps_}};
+    AddPlaces(places_, source_, times_s_, json);
     const std::string head = json.dump(-1, ' ', false, PictureJson::error_handler_t::replace);
     AtomicFile all(name_ + ".json");
-    all.Append(StrCat(std::string_view(head).substr(0, head.size() - 1), ",\"tracks\":["));
+    all.Append(
+        StrCat(std::string_view(head).substr(0, head.size() - 1), ",\n\"times_s\":[", TimesText(), "],\n\"tracks\":["));
     PictureJson tracks = PictureJson::array();
     for (const auto& [id, track] : tracks_) {
       PictureJson about = {{"track", id}, {"label", NameOf(source_, track.label)}, {"index", track.label}};
@@ -109,21 +130,29 @@ class TrackedVideo {
     mot_.Place();
     video_.Finish();
     json["tracks"] = tracks;
-    json["files"] = {name_ + ".txt", name_ + ".json", name_ + ".avi"};
+    json["files"] = {name_ + ".txt", name_ + ".json"};
+    if (!video_.file().empty()) json["files"].push_back(video_.file());
     return json;
   }
 
-  void PrintTracks(int64_t frames) const {
-    Print("{} -> {}.txt, .json, .avi: {} picture{}, {} track{}\n", input_, name_, frames, frames == 1 ? "" : "s",
-          tracks_.size(), tracks_.size() == 1 ? "" : "s");
+  void PrintTracks() const {
+    const std::string drawn = video_.file().empty() ? "" : StrCat(", ", fs::path(video_.file()).extension().string());
+    Print("{} -> {}.txt, .json{}: {}, {}\n", input_, name_, drawn, Counted(std::ssize(times_s_), "picture", "pictures"),
+          Counted(std::ssize(tracks_), "track", "tracks"));
     for (const auto& [id, track] : tracks_) {
       Print("  {} - \"{}\" in pictures {} to {} ({} of {})\n", id, NameOf(source_, track.label),
             track.boxes.front().frame + 1, track.boxes.back().frame + 1, track.boxes.size(),
             track.boxes.back().frame - track.boxes.front().frame + 1);
     }
+    PrintPlaces(places_);
   }
 
  private:
+  std::string TimesText() const {
+    std::string text;
+    for (const double time_s : times_s_) text += fmt::format("{}{:.6f}", text.empty() ? "" : ",", time_s);
+    return text;
+  }
   static std::string BoxesText(const SeenTrack& track) {
     std::string text;
     for (const SeenBox& box : track.boxes) {
@@ -140,6 +169,7 @@ class TrackedVideo {
 
   Image Drawn(Image picture, const std::vector<TrackedBox>& tracked) const {
     if (picture.channels != 3) ConvertChannels(3, picture);
+    DrawPlaces(places_, picture);
     for (const TrackedBox& one : tracked) {
       const MarkBox box{one.box.xmin, one.box.ymin, one.box.xmax, one.box.ymax};
       DrawBox(box, ColorOf(one.id), picture.width >= 400 ? 2 : 1, picture);
@@ -152,10 +182,12 @@ class TrackedVideo {
 
   const InferSource& source_;
   std::string input_;
-  std::string name_;  // of the files, without endings
+  std::vector<double> times_s_;  // of all pictures
+  std::string name_;             // of the files, without endings
   BoxTracker tracker_;
+  PlaceCounter places_;
   double fps_;
-  AviWriter video_;
+  DrawnVideo video_;
   int64_t frames_ = 0;
   int64_t width_ = 0;
   int64_t height_ = 0;
@@ -179,23 +211,46 @@ void CheckVideos(const std::vector<std::string>& inputs, const Arguments& argume
   }
 }
 
-double RateOf(const std::string& input, const Arguments& arguments) {
+TrackSettings SettingsOf(const Arguments& arguments) {
+  TrackSettings settings;
+  TrackerOptions& tracker = settings.tracker;
+  tracker.high = arguments.Number("score", tracker.high, 0, 1);
+  tracker.low = std::min(tracker.low, tracker.high);
+  if (arguments.Has("line")) settings.lines = LinesOfText(arguments.Get("line"));
+  if (arguments.Has("zone")) settings.zones = ZonesOfText(arguments.Get("zone"));
+  settings.drawn = arguments.Has("drawn") ? DrawnFormatNamed(arguments.Get("drawn")) : UsualDrawnFormat();
+  return settings;
+}
+
+// Pictures a second, on average.
+double MeanRate(const std::vector<double>& times_s) {
+  return static_cast<double>(times_s.size() - 1) / (times_s.back() - times_s.front());
+}
+
+TrackInput InputOf(const std::string& input, const Arguments& arguments) {
   constexpr double kUsual = 25;
-  const double own = FrameRateOfAvi(input);
-  if (own == 0 && !arguments.Has("fps")) {
-    LogInfo(StrCat(Printable(input), " does not say its rate here: the drawn video has ", kUsual,
+  TrackInput read{.input = input, .pictures = VideoPicturesOf(input)};
+  VideoPictures& pictures = read.pictures;
+  const bool has_times = pictures.times_s.size() > 1;
+  if (!has_times && !arguments.Has("fps")) {
+    LogInfo(StrCat(Printable(input), " does not say its rate here: it is taken to have ", kUsual,
                    " pictures a second (--fps)"));
   }
-  return arguments.Number("fps", own > 0 ? own : kUsual, 0.001, 10000);
+  const double asked = arguments.Number("fps", kUsual, 0.001, 10000);
+  if (!has_times || arguments.Has("fps")) {
+    pictures = AtRate(pictures, asked);
+    read.fps = asked;
+  } else {
+    read.fps = MeanRate(pictures.times_s);
+  }
+  return read;
 }
 
 }  // namespace
 
 int TrackVideos(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
   CheckVideos(inputs, arguments);
-  TrackerOptions options;
-  options.high = arguments.Number("score", options.high, 0, 1);
-  options.low = std::min(options.low, options.high);
+  const TrackSettings settings = SettingsOf(arguments);
   PictureNet net(source, arguments.Int("batch", 1, 1, 65536));
   const Tensor rows = net.output(RowsOutput(net));
   arguments.WillRead({"fps"});
@@ -206,18 +261,20 @@ int TrackVideos(const InferSource& source, const std::vector<std::string>& input
   int code = 0;
   size_t pictures = 0;
   for (const std::string& input : inputs) {
-    const std::vector<fs::path> files = PicturesOf({input});
+    const TrackInput read = InputOf(input, arguments);
+    const std::vector<fs::path>& files = read.pictures.files;
     const fs::path named = fs::path(input).has_filename() ? fs::path(input) : fs::path(input).parent_path();
-    TrackedVideo video(source, input, out.NameFor(named), options, RateOf(input, arguments));
+    TrackedVideo video(source, read, out.NameFor(named), settings);
     std::map<fs::path, int64_t> numbers;
     for (const fs::path& file : files) numbers.emplace(file, std::ssize(numbers));
     const FilesSeen done = ForEachPicture(net, files, [&](const fs::path& file, const Image& picture, int64_t slot) {
-      video.Add(numbers.at(file), file, picture, BoxesOf(rows, slot, options.low, picture, net.shown(slot)));
+      const std::vector<ShownBox> boxes = BoxesOf(rows, slot, settings.tracker.low, picture, net.shown(slot));
+      video.Add(numbers.at(file), file, picture, boxes);
     });
     if (code == 0) code = done.code;
     pictures += done.files.size();
-    PictureJson json = video.Finish(std::ssize(files));
-    report.as_json() ? report.Add(std::move(json)) : video.PrintTracks(std::ssize(files));
+    PictureJson json = video.Finish();
+    report.as_json() ? report.Add(std::move(json)) : video.PrintTracks();
   }
   report.Finish(pictures, -1);
   return code;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -28,9 +27,6 @@ constexpr std::array<std::pair<AccuracyEnd, std::string_view>, 4> kEnds = {{{Acc
                                                                             {AccuracyEnd::kReached, "reached"},
                                                                             {AccuracyEnd::kMissed, "missed"},
                                                                             {AccuracyEnd::kDiverged, "diverged"}}};
-
-Json NumberOrNull(double value) { return std::isfinite(value) ? Json(value) : Json(); }
-Json NumberOrNull(const std::optional<double>& value) { return value ? NumberOrNull(*value) : Json(); }
 
 // The number at a key; none where there is none.
 std::optional<double> NumberAt(const Json& object, const std::string& key) {
@@ -199,16 +195,16 @@ Json JsonOfRun(const AccuracyRun& run) {
   json["run"] = run.place;
   json["outcome"] = NameOf(run.end);
   if (const AccuracyPoint* last = LastPoint(run)) {
-    json["epochs"] = NumberOrNull(last->epoch);
+    json["epochs"] = NumberOrNull<Json>(last->epoch);
     json["iterations"] = last->iteration;
-    json["value"] = NumberOrNull(last->value);
+    json["value"] = NumberOrNull<Json>(last->value);
   }
-  json["clock_s"] = run.has_ended() ? NumberOrNull(run.clock_s) : Json();
-  json["init_s"] = NumberOrNull(run.init_s);
-  json["images_per_s"] = NumberOrNull(run.images_per_s);
-  json["training_images_per_s"] = NumberOrNull(run.training_images_per_s);
-  json["input_wait"] = NumberOrNull(run.input_wait);
-  json["joules"] = NumberOrNull(run.joules);
+  json["clock_s"] = run.has_ended() ? NumberOrNull<Json>(run.clock_s) : Json();
+  json["init_s"] = NumberOrNull<Json>(run.init_s);
+  json["images_per_s"] = NumberOrNull<Json>(run.images_per_s);
+  json["training_images_per_s"] = NumberOrNull<Json>(run.training_images_per_s);
+  json["input_wait"] = NumberOrNull<Json>(run.input_wait);
+  json["joules"] = NumberOrNull<Json>(run.joules);
   json["peak_bytes"] = run.peak_bytes > 0 ? Json(run.peak_bytes) : Json();
   json["sessions"] = run.sessions;
   json["version"] = run.version;
@@ -217,7 +213,7 @@ Json JsonOfRun(const AccuracyRun& run) {
     json["points"].push_back({{"clock_s", point.clock_s},
                               {"iteration", point.iteration},
                               {"epoch", point.epoch},
-                              {"value", NumberOrNull(point.value)}});
+                              {"value", NumberOrNull<Json>(point.value)}});
   }
   return json;
 }

@@ -126,7 +126,7 @@ NewData LookAtParts(std::vector<PartSource> sources, const LookOptions& options)
   for (size_t i = 0; i < sources.size(); ++i) {
     const std::shared_ptr<PictureFacts> facts = LookAt(sources[i], data.classes, options);
     for (const std::string& warning : facts->report().warnings) data.remarks.push_back(warning);
-    for (const SeenWarning& warning : facts->warnings()) data.remarks.push_back(warning.text);
+    for (const SeenWarning& warning : facts->warnings()) data.remarks.push_back(warning.warning.text);
     for (const SeenFault& fault : facts->faults()) data.remarks.push_back(StrCat("left out: ", fault.text));
     if (i == 0 && options.number_classes) data.classes = options.number_classes(*facts, sources);
     if (i == 0 && is_split) {

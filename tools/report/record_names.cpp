@@ -4,18 +4,12 @@
 #include <string>
 
 #include "core/error.h"
-#include "core/text.h"
-#include "data/files/list_text.h"
+#include "core/quiet_scope.h"
 #include "data/records/lmdb_file.h"
+#include "data/records/record_source.h"
 
 namespace moka {
 namespace {
-
-// The path of a line "PATH LABEL".
-std::string PathOf(const std::string& line) {
-  const size_t blank = line.find_last_of(" \t");
-  return std::string(Trim(blank == std::string::npos ? line : line.substr(0, blank)));
-}
 
 void NameByDatabase(const LayerParameter& layer, const std::vector<int64_t>& records,
                     std::vector<ReportMistake>& mistakes) {
@@ -27,10 +21,10 @@ void NameByDatabase(const LayerParameter& layer, const std::vector<int64_t>& rec
 
 void NameByList(const LayerParameter& layer, const std::vector<int64_t>& records,
                 std::vector<ReportMistake>& mistakes) {
-  const std::string text = ReadListText(layer.image_data_param().source());
-  const std::vector<ListTextLine> lines = ListTextLines(text);
+  const QuietScope quiet;  // what is odd in the list was told as it was tested
+  const std::vector<ListedImage> images = ReadImageList(layer.image_data_param().source());
   for (size_t i = 0; i < mistakes.size(); ++i) {
-    if (records[i] < std::ssize(lines)) mistakes[i].record = PathOf(lines[static_cast<size_t>(records[i])].text);
+    if (records[i] < std::ssize(images)) mistakes[i].record = images[static_cast<size_t>(records[i])].path;
   }
 }
 

@@ -1,7 +1,7 @@
 // One function a part of the report; the keys are docs/report.md's.
 #include "tools/report/report_json.h"
 
-#include <cmath>
+#include "core/json_whole.h"
 
 namespace moka {
 
@@ -9,14 +9,11 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-Json NumberOrNull(double value) { return std::isfinite(value) ? Json(value) : Json(); }
-Json NumberOrNull(const std::optional<double>& value) { return value ? NumberOrNull(*value) : Json(); }
-
 Json MetricsJson(const ReportContent& content) {
   Json metrics = Json::object();
   for (const ReportMetric& metric : content.metrics) {
     Json& json = metrics[metric.name];
-    json["value"] = NumberOrNull(metric.value);
+    json["value"] = NumberOrNull<Json>(metric.value);
     if (!metric.interval) continue;
     json["low"] = metric.interval->low;
     json["high"] = metric.interval->high;
@@ -33,13 +30,13 @@ Json ClassesJson(const ReportContent& content) {
       json["support"] = one.counts->support;
       json["predicted"] = one.counts->predicted;
       json["right"] = one.counts->right;
-      json["precision"] = NumberOrNull(one.counts->precision());
-      json["recall"] = NumberOrNull(one.counts->recall());
-      json["f1"] = NumberOrNull(one.counts->f1());
+      json["precision"] = NumberOrNull<Json>(one.counts->precision());
+      json["recall"] = NumberOrNull<Json>(one.counts->recall());
+      json["f1"] = NumberOrNull<Json>(one.counts->f1());
     }
     if (one.objects) json["objects"] = *one.objects;
-    if (one.average_precision) json["average_precision"] = NumberOrNull(one.average_precision);
-    if (one.overlap) json["iou"] = NumberOrNull(one.overlap);
+    if (one.average_precision) json["average_precision"] = NumberOrNull<Json>(one.average_precision);
+    if (one.overlap) json["iou"] = NumberOrNull<Json>(one.overlap);
     classes.push_back(std::move(json));
   }
   return classes;
@@ -55,10 +52,10 @@ Json CurvesJson(const ReportContent& content) {
   Json curves = Json::array();
   for (const ReportCurve& curve : content.curves) {
     Json precisions = Json::array();
-    for (const double precision : curve.precisions) precisions.push_back(NumberOrNull(precision));
+    for (const double precision : curve.precisions) precisions.push_back(NumberOrNull<Json>(precision));
     curves.push_back({{"class", curve.number ? Json(*curve.number) : Json()},
                       {"name", curve.name},
-                      {"average_precision", NumberOrNull(curve.average_precision)},
+                      {"average_precision", NumberOrNull<Json>(curve.average_precision)},
                       {"precision_at_recall", precisions}});
   }
   return {{"samples", content.curve_samples}, {"recall_step", 1.0 / RankedCurve::kSteps}, {"classes", curves}};
@@ -87,8 +84,8 @@ Json MistakesJson(const ReportContent& content) {
                      {"record", mistake.record},
                      {"label", mistake.sample.label},
                      {"predicted", mistake.sample.predicted},
-                     {"confidence", NumberOrNull(static_cast<double>(mistake.sample.confidence))},
-                     {"loss", NumberOrNull(static_cast<double>(mistake.sample.loss))}});
+                     {"confidence", NumberOrNull<Json>(static_cast<double>(mistake.sample.confidence))},
+                     {"loss", NumberOrNull<Json>(static_cast<double>(mistake.sample.loss))}});
   }
   return {{"in_all", content.mistakes_in_all}, {"worst", worst}};
 }
@@ -98,7 +95,7 @@ Json ChartsJson(const ReportContent& content) {
   for (const RunChart& chart : content.charts) {
     for (const PlotSeries& series : chart.series) {
       Json points = Json::array();
-      for (const auto& [x, y] : series.points) points.push_back({NumberOrNull(x), NumberOrNull(y)});
+      for (const auto& [x, y] : series.points) points.push_back({NumberOrNull<Json>(x), NumberOrNull<Json>(y)});
       charts[chart.name][series.name] = std::move(points);
     }
   }

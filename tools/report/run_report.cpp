@@ -44,6 +44,13 @@ std::string TextAt(const Json& object, const char* key) {
   return found == object.end() ? std::string() : TextOf(*found);
 }
 
+// The machine and precision of the report's test, where it has one.
+void AddMachine(const CompileOptions& compile, ReportContent& content) {
+  if (!content.pass) return;
+  content.facts.emplace_back("tested on", StrCat(CpuName(), ", ", IsaName(), ", ", NameOf(compile.device), ", ",
+                                                 ComputeName(compile.compute)));
+}
+
 void AddFacts(const fs::path& folder, const CompileOptions& compile, ReportContent& content) {
   const Json json = JsonObjectIn(folder / "run.json");
   const auto add = [&](const char* name, const std::string& text) {
@@ -64,10 +71,7 @@ void AddFacts(const fs::path& folder, const CompileOptions& compile, ReportConte
   add("threads", TextAt(json, "threads"));
   add("ranks", TextAt(json, "ranks"));
   add("begun from", TextAt(json, "parent"));
-  if (content.pass) {
-    add("tested on",
-        StrCat(CpuName(), ", ", IsaName(), ", ", NameOf(compile.device), ", ", ComputeName(compile.compute)));
-  }
+  AddMachine(compile, content);
   const auto data = json.find("data");
   if (data == json.end() || !data->is_object()) return;
   for (const auto& [name, what] : data->items()) content.facts.emplace_back(StrCat("data ", name), TextOf(what));
@@ -156,9 +160,7 @@ void AddModelFacts(const Reported& reported, const CompileOptions& compile, Repo
                    {"this page", ShellLine({"moka", "report", word})},
                    {"weights", content.weights},
                    {"version", StrCat("moka ", Version())}};
-  if (!content.pass) return;
-  content.facts.emplace_back("tested on", StrCat(CpuName(), ", ", IsaName(), ", ", NameOf(compile.device), ", ",
-                                                 ComputeName(compile.compute)));
+  AddMachine(compile, content);
 }
 
 }  // namespace

@@ -18,9 +18,6 @@
 namespace moka {
 namespace {
 
-constexpr int64_t kMostSamples = int64_t{4} << 20;  // that are judged one by one: 48 bytes each
-constexpr int64_t kBatchesWithoutEnd = 50;          // as `moka test` has it
-
 // The layers of a net but those that write files.
 NetParameter WithoutFiles(const NetParameter& net) {
   NetParameter kept = net;
@@ -43,12 +40,17 @@ ReadBlobs ReadBlobsOf(const NetParameter& net, ModelCard::Task task) {
   return read;
 }
 
-int64_t BatchesOf(const TestNet& net, int64_t asked) {
+int64_t BatchesOf(const TestNet& net, const PassOptions& options, std::vector<std::string>& notes) {
   const int64_t records = net.feed().epoch_size();
   const int64_t batch = std::max<int64_t>(1, net.feed().batch_size());
-  const int64_t once = records > 0 ? (records + batch - 1) / batch : kBatchesWithoutEnd;
-  const int64_t batches = asked > 0 && (records == 0 || asked < once) ? asked : once;
-  return std::min(batches, std::max<int64_t>(1, kMostSamples / batch));
+  const int64_t once = BatchesOfData(net.feed());
+  const int64_t batches = options.batches > 0 && (records == 0 || options.batches < once) ? options.batches : once;
+  const int64_t most = std::max<int64_t>(1, options.most_samples / batch);
+  if (batches <= most) return batches;
+  notes.push_back(StrCat("A report is of ", options.most_samples, " samples at most: its numbers are those of ",
+                         "the first ", most * batch, " of ", records > 0 ? records : batches * batch,
+                         "; moka test takes all of them."));
+  return most;
 }
 
 // The classes that an evaluator gives values of, where nothing else has said what is known of them.
@@ -84,7 +86,8 @@ bool AddTestPass(const NetParameter& param, const std::string& weights, const Pa
   ParameterStore store(test.compile.device);
   TestNet net(tested, test, store);
   LoadWeightsFor(test.compile, weights, net.blobs(), store);
-  const int64_t batches = BatchesOf(net, options.batches);
+  std::vector<std::string> notes;
+  const int64_t batches = BatchesOf(net, options, notes);
   const int64_t batch = std::max<int64_t>(1, net.feed().batch_size());
   const int64_t records = net.feed().epoch_size();
   const int64_t samples = records > 0 ? std::min(records, batches * batch) : batches * batch;
@@ -99,6 +102,7 @@ bool AddTestPass(const NetParameter& param, const std::string& weights, const Pa
     return goes_on;
   });
   if (!goes_on) return false;
+  content.notes.insert(content.notes.end(), notes.begin(), notes.end());
   content.pass = {.samples = samples, .batch = batch};
   content.pass->seconds = static_cast<double>(NowMicros() - begin) * 1e-6;
   for (const auto& [name, value] : MetricsOf(results)) content.metrics.push_back({.name = name, .value = value});

@@ -16,7 +16,9 @@ namespace moka {
 struct PassOptions {
   CompileOptions compile;
   PrecisionRule rule = PrecisionRule::kIntegral;
-  int64_t batches = 0;  // 0: the data once, or 50 where they have no end
+  int64_t batches = 0;  // 0: the data once (BatchesOfData)
+  // That are judged one by one, at 48 bytes each; of more records the first ones are tested, and the report says so.
+  int64_t most_samples = int64_t{4} << 20;
   ModelCard::Task task = ModelCard::CLASSIFY;
   // Told how many of how many batches are done; false ends the pass.
   std::function<bool(int64_t done, int64_t of)> on_batch = {};

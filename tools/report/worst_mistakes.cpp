@@ -30,8 +30,7 @@ void SetPicture(const Image& image, ReportMistake& mistake) {
     return;
   }
   Image small;
-  const auto scaled = [&](int64_t side) { return std::max<int64_t>(1, side * mistake.side / longer); };
-  ResizeImage(image, scaled(image.width), scaled(image.height), Interpolation::kArea, small);
+  ShrinkImage(image, kThumbnail, small);
   mistake.picture = EncodeJpeg(small, kQuality);
   mistake.media = "image/jpeg";
 }

@@ -98,11 +98,12 @@ int RunCheck(const Arguments& arguments) {
     const SignalRequests requests;
     options.wants_stop = SignalRequests::WantsStop;
     std::optional<ProgressBar> bar;
-    int64_t last = 0;
-    options.progress = [&](int64_t done, int64_t total) {
-      if (!bar || done <= last) bar.reset();  // the next source
+    size_t shown = 0;
+    options.progress = [&](size_t source, int64_t done, int64_t total) {
+      if (source != shown) bar.reset();
+      shown = source;
       if (!bar) bar.emplace(ProgressMode::kAuto, "pictures", total);
-      bar->Update(last = done, "");
+      bar->Update(done, "");
     };
     report = CheckData(sources, options);
   }
@@ -110,13 +111,14 @@ int RunCheck(const Arguments& arguments) {
     report.exit_code = static_cast<int>(ErrorKind::kBadData);
     LogWarning(Counted(report.Count(Severity::kWarning), "warning", "warnings") + ", which --strict takes for errors");
   }
+  const std::string json = !out.empty() || arguments.Has("json") ? CheckJson(report) : std::string();
   if (!out.empty()) {
-    WriteFileAtomically(out / "check.json", CheckJson(report));
+    WriteFileAtomically(out / "check.json", json);
     WriteFileAtomically(out / "check.html", CheckPage(report));
     LogInfo(StrCat("wrote ", Printable((out / "check.html").string()), " and check.json"));
   }
   if (arguments.Has("json")) {
-    PrintJsonText(CheckJson(report));
+    PrintJsonText(json);
   } else {
     PrintReport(report);
   }

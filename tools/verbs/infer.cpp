@@ -65,7 +65,8 @@ Verb InferVerb() {
           std::ranges::any_of(verb.options, [&](const OptionSpec& o) { return o.name == option.name; });
       if (is_there) continue;  // tasks share some
       verb.options.push_back(option);
-      verb.options.back().needs = StrCat("a model whose card says ", TasksWith(option.name));
+      verb.options.back().needs =
+          StrCat(option.needs, option.needs.empty() ? "" : " and ", "a model whose card says ", TasksWith(option.name));
     }
   }
   for (const OptionSpec& option : ProgramOptionSpecs()) {

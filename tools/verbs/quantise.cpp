@@ -224,9 +224,8 @@ int RunQuantise(const Arguments& arguments) {
   integers.quantization = quantization;
   Candidate before = MakeCandidate(phases.tested, source.weights, compile);
   Candidate after = MakeCandidate(phases.tested, source.weights, integers);
-  const int64_t records = before.net->feed().epoch_size();
   const int64_t batch = std::max<int64_t>(1, before.net->feed().batch_size());
-  const int64_t batches = arguments.Int("iterations", records > 0 ? CeilDiv(records, batch).value() : 50, 1, INT64_MAX);
+  const int64_t batches = arguments.Int("iterations", BatchesOfData(before.net->feed()), 1, INT64_MAX);
   Evaluate(before, batches, "float32");
   Evaluate(after, batches, "int8");
   EndTrace(arguments);

@@ -72,7 +72,7 @@ struct Tested {
 int64_t BatchesOf(const Arguments& arguments, const TestNet& net) {
   const int64_t records = net.feed().epoch_size();
   const int64_t batch = std::max<int64_t>(1, net.feed().batch_size());
-  const int64_t once = records > 0 ? (records + batch - 1) / batch : 50;
+  const int64_t once = BatchesOfData(net.feed());
   const int64_t iterations = arguments.Int("iterations", once, 1, INT64_MAX);
   if (records > 0 && iterations > once) {
     LogWarning(StrCat("--iterations ", iterations, " with batches of ", batch, " takes ",

@@ -8,6 +8,8 @@
 #include <thread>
 
 #include "core/text.h"
+#include "data/check/source_findings.h"
+#include "data/check/source_summary.h"
 #include "data/import/import.h"
 #include "data/import/record_viewer.h"
 #include "tests/data/check/scene_fixture.h"
@@ -262,6 +264,69 @@ TEST_F(CheckTest, OfADatabaseFindsChangedBytes) {
   const CheckReport report = Check({Source("db")});
   EXPECT_EQ(report.exit_code, 65);
   EXPECT_EQ(report.Count(Severity::kError), 1);
+}
+
+TEST_F(CheckTest, PicturesThatALookNeverReachedAreNone) {
+  SourceLook look("cut short");
+  const ImportItem item{.name = "third.png", .index = 3};
+  const RecordWarnings warnings;
+  const std::vector<ItemFault> faults = {{ItemFault::Kind::kDamaged, Error(ErrorKind::kBadData, "it is cut off")}};
+  look.Visit({.item = item, .warnings = warnings, .faults = faults});
+  look.Finish({});
+  EXPECT_THAT(look.rows(), SizeIs(4));
+  EXPECT_EQ(SummaryOf(look).pictures, 1);
+  EXPECT_EQ(SummaryOf(look).bad, 1);
+  SourceLooks looks;
+  looks.push_back(std::make_unique<SourceLook>("cut short"));
+  looks[0]->Visit({.item = item, .warnings = warnings, .faults = faults});
+  looks[0]->Finish({});
+  std::vector<Finding> findings;
+  FindInPictures(looks, 0, Severity::kError, findings);
+  ASSERT_THAT(findings, SizeIs(2));
+  EXPECT_EQ(findings[1].title, "cut short has nothing to train on");
+}
+
+TEST_F(CheckTest, ProgressIsOfEachSourceByItself) {
+  WriteSet("few", 1, 2);
+  WriteSet("more", 20, 3);
+  std::vector<std::string> told;
+  const CheckReport report =
+      Check({Source("few"), Source("more")}, {.progress = [&](size_t source, int64_t done, int64_t total) {
+              told.push_back(StrCat(source, ": ", done, " of ", total));
+            }});
+  EXPECT_THAT(told, ElementsAre("0: 4 of 4", "1: 6 of 6"));
+}
+
+// Measures what an import says of its files before they are read.
+class ToldBytes : public RecordVisitor {
+ public:
+  void Visit(const SeenItem& seen) override {
+    const std::lock_guard lock(mutex_);
+    EXPECT_EQ(seen.item.file_bytes, std::ssize(seen.file)) << seen.item.name;
+    EXPECT_GT(seen.file.size(), 0U);
+    ++seen_;
+  }
+  int seen() const { return seen_; }
+
+ private:
+  std::mutex mutex_;
+  int seen_ = 0;
+};
+
+TEST_F(CheckTest, ImportsSayHowLongFilesAre) {
+  WriteSet("set", 1, 1);
+  Write("list.txt", "set/cat/0.png 0\nset/dog/0.png 1\n");
+  Write("t.csv", "path,size\nset/cat/0.png,3\nset/dog/0.png,5\n");
+  Write("boxes.txt", "set/cat/0.png set/0.txt\nset/dog/0.png set/1.txt\n");
+  Write("map.prototxt", "item { name: \"cat\" label: 1 display_name: \"cat\" }\n");
+  const std::string root = Source("");
+  for (const std::string& source :
+       {Source("set"), StrCat("list:", Source("list.txt"), ",", root), StrCat("csv:", Source("t.csv"), ",", root),
+        StrCat("boxes:", Source("boxes.txt"), ",", Source("map.prototxt"), ",", root)}) {
+    ToldBytes told;
+    VisitSource(source, {.visitor = &told});
+    EXPECT_EQ(told.seen(), 2) << source;
+  }
 }
 
 TEST_F(CheckTest, ResultsDoNotDependOnTheThreads) {

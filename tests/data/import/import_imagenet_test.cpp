@@ -128,6 +128,29 @@ TEST_F(ImagenetImports, FaultsAreNamed) {
   EXPECT_THAT(Fault("train"), HasSubstr("has no members as n01440764.tar"));
 }
 
+TEST_F(ImagenetImports, NumbersOfSynsetsAreWholeOrRefused) {
+  RemoveKit();
+  Write("raw/ILSVRC2012_devkit_t12/data/ILSVRC2012_validation_ground_truth.txt", "1\n2\n3\n");
+  for (const double number : {1.5, -1.0, 1e300}) {
+    Write("raw/ILSVRC2012_devkit_t12/data/meta.mat", MadeMeta(true, number));
+    EXPECT_THAT(Fault("val"), HasSubstr(StrCat("meta.mat: synset n02119789 has the number ", number,
+                                               ", expected a whole one from 1 to 100000")));
+  }
+}
+
+// Each element is within its bounds, and all of them together are not.
+TEST(MatFile, TheWholeFileIsBounded) {
+  using namespace made_imagenet;
+  constexpr size_t kMany = size_t{24} << 20;
+  const std::string zeros = Matrix(6, {1, 1}, "zeros", Element(2, std::string(kMany, '\0')));
+  const std::string wide = MatHeader() + zeros;
+  EXPECT_THAT(ErrorOf([&] { ReadMatFile(wide, "meta.mat"); }), HasSubstr("meta.mat: has values of more than 128.0 MiB"));
+  const std::string unread = Packed(Element(2, std::string(kMany, '\0')));
+  EXPECT_TRUE(ReadMatFile(MatHeader() + unread + unread, "meta.mat").empty());
+  EXPECT_THAT(ErrorOf([&] { ReadMatFile(MatHeader() + unread + unread + unread, "meta.mat"); }),
+              HasSubstr("unpacks to more than 64.0 MiB"));
+}
+
 TEST(MatFile, DamagedOnesAreRefused) {
   const std::string plain = MadeMeta(false);
   EXPECT_EQ(ReadMatFile(plain, "m")[0].At(0, "WNID").text, "n02119789");

@@ -80,11 +80,27 @@ inline std::string Characters(const std::string& text) {
   return Matrix(4, {1, static_cast<uint32_t>(text.size())}, "", Element(4, wide));
 }
 
+inline std::string MatHeader() {
+  std::string header(124, ' ');
+  header.replace(0, 19, "MATLAB 5.0 MAT-file");
+  return header + std::string("\0\1IM", 4);
+}
+
+// A variable as a compressed element.
+inline std::string Packed(const std::string& variable) {
+  std::string packed(compressBound(variable.size()), '\0');
+  uLongf bytes = packed.size();
+  compress(reinterpret_cast<Bytef*>(packed.data()), &bytes, reinterpret_cast<const Bytef*>(variable.data()),
+           variable.size());
+  packed.resize(bytes);
+  return Little(15, 4) + Little(packed.size(), 4) + packed;
+}
+
 }  // namespace made_imagenet
 
 // meta.mat: the synsets by the challenge's numbers, and one above them that no picture is of. `is_packed`: as MATLAB
-// saves it.
-inline std::string MadeMeta(bool is_packed = true) {
+// saves it. `first`: the number of the first.
+inline std::string MadeMeta(bool is_packed = true, double first = 1) {
   using namespace made_imagenet;
   constexpr size_t kStep = 32;
   std::string names;
@@ -96,23 +112,15 @@ inline std::string MadeMeta(bool is_packed = true) {
   std::string cells;
   for (size_t i = 0; i <= MadeSynsets().size(); ++i) {
     const bool is_leaf = i < MadeSynsets().size();
-    cells += Number(static_cast<double>(i + 1)) + Characters(is_leaf ? MadeSynsets()[i] : "n00001740") +
+    cells += Number(i == 0 ? first : static_cast<double>(i + 1)) +
+             Characters(is_leaf ? MadeSynsets()[i] : "n00001740") +
              Characters(is_leaf ? StrCat("thing ", i + 1, ", object") : "entity") + Number(is_leaf ? 0 : 3);
   }
   const auto elements = static_cast<uint32_t>(MadeSynsets().size() + 1);
   // The length of names is a short element: type and size in one word, the number beside them.
   const std::string variable =
       Matrix(2, {elements, 1}, "synsets", Little(5 | (4U << 16U), 4) + Little(kStep, 4) + Element(1, names) + cells);
-  std::string header(124, ' ');
-  header.replace(0, 19, "MATLAB 5.0 MAT-file");
-  header += std::string("\0\1IM", 4);
-  if (!is_packed) return header + variable;
-  std::string packed(compressBound(variable.size()), '\0');
-  uLongf bytes = packed.size();
-  compress(reinterpret_cast<Bytef*>(packed.data()), &bytes, reinterpret_cast<const Bytef*>(variable.data()),
-           variable.size());
-  packed.resize(bytes);
-  return header + Little(15, 4) + Little(packed.size(), 4) + packed;
+  return MatHeader() + (is_packed ? Packed(variable) : variable);
 }
 
 // The class of validation picture i, from 1, by the challenge's numbers, from 1.

@@ -22,11 +22,17 @@ const std::map<std::string, int32_t> kLabels = {{"background", 0}, {"cat", 1}, {
 struct Result {
   AnnotatedDatum record;
   std::vector<std::string> warnings;
+  int64_t of_boxes = 0;  // of the warnings
 };
 
 Result Read(const std::string& text, AnnotationFormat format, PictureSize picture = {40, 20}) {
   Result result;
-  ReadAnnotations(text, format, kLabels, picture, result.record, result.warnings);
+  RecordWarnings warnings;
+  ReadAnnotations(text, format, kLabels, picture, result.record, warnings);
+  for (const RecordWarning& warning : warnings) {
+    result.warnings.push_back(warning.text);
+    if (warning.kind == RecordWarning::Kind::kBox) ++result.of_boxes;
+  }
   return result;
 }
 
@@ -71,6 +77,7 @@ TEST(AnnotationFileTest, TheStatedSizeCountsAndOddBoxesAreTold) {
   EXPECT_THAT(Boxes(r.record), ElementsAre("1 0 0.13125 0.125 1.125 0.25"));
   EXPECT_THAT(r.warnings, ElementsAre(HasSubstr("the size stated is 80 x 40 and the picture's 40 x 20"),
                                       HasSubstr("10.5 5 90 10 reaches outside the picture of 80 x 40")));
+  EXPECT_EQ(r.of_boxes, 1);
   const Result without = Read("<annotation>" + Object("cat", "20 5 10 10") + "</annotation>", AnnotationFormat::kXml);
   EXPECT_THAT(Boxes(without.record), ElementsAre("1 0 0.5 0.25 0.25 0.5"));
   EXPECT_THAT(without.warnings, ElementsAre(HasSubstr("no size is stated"), HasSubstr("has its corners swapped")));
@@ -137,7 +144,7 @@ TEST(AnnotationFileTest, TextHasTheLabelMapsLabelsAndPixels) {
   EXPECT_THAT(Boxes(Read("1 0 0 1 1\n", AnnotationFormat::kText).record), ElementsAre("1 0 0 0 0.025 0.05"));
   EXPECT_THAT(Boxes(Read("1 0 0 1 1\n1 0.5 0 2 1\n", AnnotationFormat::kText).record), SizeIs(2));
   AnnotatedDatum record;
-  std::vector<std::string> warnings;
+  RecordWarnings warnings;
   ReadAnnotations("9 0 0 4 2", AnnotationFormat::kText, {}, {40, 20}, record, warnings);  // no map: any number
   EXPECT_THAT(Boxes(record), ElementsAre("9 0 0 0 0.1 0.1"));
   EXPECT_THAT(ErrorOf([&] { Read(Voc(Object("background", "0 0 4 2")), AnnotationFormat::kXml); }),

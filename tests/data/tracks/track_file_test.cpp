@@ -58,6 +58,17 @@ TEST_F(TracksTest, BoxesOfCvatMoveBetweenKeys) {
   EXPECT_TRUE(boxes[6].empty()) << "after the last key there is nothing";
 }
 
+TEST_F(TracksTest, MoreBoxesBetweenKeysThanMemoryHoldsAreRefused) {
+  constexpr int kFar = 16'000'000;
+  const std::string two = Box(0, "0 0 4 4") + "\n" + Box(kFar, "4 2 8 8");
+  const TrackSet one = Read(StrCat("<annotations><track id=\"1\" label=\"car\">", two, "</track></annotations>"));
+  EXPECT_EQ(FramesOf(one), kFar + 1);
+  const TrackSet set = Read(StrCat("<annotations><track id=\"1\" label=\"car\">", two,
+                                   "</track>\n<track id=\"2\" label=\"car\">", two, "</track></annotations>"));
+  const std::string refusal = ErrorOf([&] { BoxesByFrame(set, kFar + 1); });
+  EXPECT_THAT(refusal, HasSubstr("tracks:4: track 2: with the boxes between keys there are more than 16777216 boxes"));
+}
+
 TEST_F(TracksTest, LinesOfMotAreBoxesOfTheirFramesAlone) {
   const TrackSet set = Read("1,1,10,20,5,6,1,2,1\n3,1,12,20,5,6,1,2,0.5\n\n2,9,1,1,2,2,0,1,1\n");
   EXPECT_THAT(set.labels, ElementsAre("none", "1", "2"));

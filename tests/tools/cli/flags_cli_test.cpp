@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "tests/tools/cli/every_verb.h"
+#include "tests/tools/cli/every_verb_fixture.h"
 #include "tests/tools/cli/flag_sweep.h"
 
 namespace moka {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/utf8.h"
-#include "tests/tools/cli/every_verb.h"
+#include "tests/tools/cli/every_verb_fixture.h"
 
 namespace moka {
 namespace {

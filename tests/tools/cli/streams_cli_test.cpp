@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/tools/cli/every_verb.h"
+#include "tests/tools/cli/every_verb_fixture.h"
 
 namespace moka {
 namespace {

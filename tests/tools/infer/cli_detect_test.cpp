@@ -56,7 +56,8 @@ layer {
 }
 )";
 
-  // Places stay those of the default boxes; class 1 is a hundredth of the mean red.
+  // Places are those of the default boxes, moved to the right by 0.08 pixels for each step of the mean blue; class 1 is
+  // a hundredth of the mean red.
   static void WriteWeights() {
     constexpr int kArea = 64;
     NetParameter weights;
@@ -68,7 +69,8 @@ layer {
       for (const int dim : {outputs, 3, 8, 8}) blob.mutable_shape()->add_dim(dim);
       for (int i = 0; i < outputs * 3 * kArea; ++i) {
         const bool is_red_of_class_1 = outputs == 2 && i / kArea == 5;
-        blob.add_data(is_red_of_class_1 ? 0.01F / kArea : 0);
+        const bool is_blue_of_x = outputs == 4 && i / kArea == 0;
+        blob.add_data(is_red_of_class_1 ? 0.01F / kArea : is_blue_of_x ? 0.05F / kArea : 0);
       }
     }
     WriteFileAtomically(folder_ / "detector/net.caffemodel", weights.SerializeAsString());
@@ -167,7 +169,7 @@ TEST_F(DetectCliTest, TracksOfAVideoAreFilesThatComeBack) {
   fs::create_directories(folder_ / "clip");
   for (int i = 1; i <= 6; ++i) WriteFileAtomically(folder_ / StrCat("clip/", i, ".png"), EncodePng(picture_));
   const std::string infer = "infer detector --weights detector/net.caffemodel ";
-  const Outcome made = Moka(infer + "clip --track --json --fps 10");
+  const Outcome made = Moka(infer + "clip --track --json --fps 10 --drawn avi");
   ASSERT_EQ(made.code, 0) << made.err;
   const Json video = Json::parse(made.out)[0];
   EXPECT_EQ(video.at("frames"), 6);
@@ -179,10 +181,18 @@ TEST_F(DetectCliTest, TracksOfAVideoAreFilesThatComeBack) {
   EXPECT_EQ(all.at("tracks")[0].at("boxes")[5].at("frame"), 6);
 
   // The drawn video is one that can be followed again, at its rate.
-  const Outcome again = Moka(infer + "tracks/clip.avi --track --out again --json");
+  const Outcome again = Moka(infer + "tracks/clip.avi --track --out again --json --drawn none");
   ASSERT_EQ(again.code, 0) << again.err;
   EXPECT_EQ(Json::parse(again.out)[0].at("frames"), 6);
   EXPECT_EQ(Json::parse(again.out)[0].at("fps"), 10.0);
+  EXPECT_EQ(Json::parse(again.out)[0].at("files"), Json({"again/clip.txt", "again/clip.json"}));
+  EXPECT_FALSE(fs::exists(folder_ / "again/clip.avi"));
+
+  // Two pictures a second of its time are those at 0 and 0.5.
+  const Outcome sampled = Moka(infer + "tracks/clip.avi --track --out sampled --json --drawn avi --fps 2");
+  ASSERT_EQ(sampled.code, 0) << sampled.err;
+  EXPECT_EQ(Json::parse(sampled.out)[0].at("frames"), 2);
+  EXPECT_EQ(Json::parse(ReadFile(folder_ / "sampled/clip.json")).at("times_s"), Json({0.0, 0.5}));
 
   const Outcome scores = Moka("data tracks tracks/clip.txt tracks/clip.txt --json");
   ASSERT_EQ(scores.code, 0) << scores.err;
@@ -192,19 +202,79 @@ TEST_F(DetectCliTest, TracksOfAVideoAreFilesThatComeBack) {
   EXPECT_FALSE(fs::exists(folder_ / "clip_db.frames"));
 }
 
+TEST_F(DetectCliTest, LinesAndZonesCountWhatAVideoShows) {
+  fs::create_directories(folder_ / "moving");
+  for (int i = 0; i < 6; ++i) {  // its middle goes from x = 8 to 24
+    Image picture = picture_;
+    for (size_t k = 0; k < picture.pixels.size(); k += 3) picture.pixels[k] = static_cast<uint8_t>(40 * i);
+    WriteFileAtomically(folder_ / StrCat("moving/", i, ".png"), EncodePng(picture));
+  }
+  const std::string infer = "infer detector --weights detector/net.caffemodel moving --track --fps 5 --drawn avi ";
+  const std::string places = "--line 16,0,16,48 --line 0,30,32,30 --zone 0,24,15,24,15,48,0,48 ";
+  const Outcome made = Moka(infer + places + "--json --out counted");
+  ASSERT_EQ(made.code, 0) << made.err;
+  const Json video = Json::parse(made.out)[0];
+  ASSERT_EQ(video.at("tracks").size(), 1U);
+  ASSERT_EQ(video.at("lines").size(), 2U);
+  const Json& line = video.at("lines")[0];
+  EXPECT_EQ(line.at("line"), Json({16.0, 0.0, 16.0, 48.0}));
+  EXPECT_EQ(line.at("to_left"), 1) << "down the line, the picture's right is on the left";
+  EXPECT_EQ(line.at("to_right"), 0);
+  EXPECT_EQ(line.at("by_class"), Json::parse(R"({"red thing": {"to_right": 0, "to_left": 1}})"));
+  ASSERT_EQ(line.at("crossings").size(), 1U);
+  EXPECT_EQ(line.at("crossings")[0].at("track"), 1);
+  EXPECT_EQ(line.at("crossings")[0].at("frame"), 4) << "8 + 3 * 3.2 is beyond 16";
+  EXPECT_NEAR(line.at("crossings")[0].at("time_s").get<double>(), 0.6, 1e-9);
+  EXPECT_EQ(video.at("lines")[1].at("crossings").size(), 0U);
+  const Json& zone = video.at("zones")[0];
+  EXPECT_EQ(zone.at("tracks"), 1);
+  EXPECT_EQ(zone.at("entered"), 0);
+  EXPECT_EQ(zone.at("left"), 1);
+  EXPECT_EQ(zone.at("most_inside"), 1);
+  EXPECT_EQ(zone.at("most_frame"), 1);
+  EXPECT_NEAR(zone.at("mean_inside").get<double>(), 0.5, 1e-9);
+  EXPECT_EQ(zone.at("by_class"), Json::parse(R"({"red thing": 1})"));
+  const Json all = Json::parse(ReadFile(folder_ / "counted/moving.json"));
+  EXPECT_EQ(all.at("lines"), video.at("lines"));
+  EXPECT_EQ(all.at("zones"), video.at("zones"));
+  EXPECT_TRUE(fs::exists(folder_ / "counted/moving.avi"));
+
+  const Outcome told = Moka(infer + places + "--out told");
+  EXPECT_NE(told.out.find("line 16,0,16,48: 0 to the right, 1 to the left\n"), std::string::npos) << told.out;
+  EXPECT_NE(told.out.find("zone 0,24,15,24,15,48,0,48: 1 track, 0 entered, 1 left, at most 1 at once\n"),
+            std::string::npos)
+      << told.out;
+
+  const auto refused = [&](const std::string& words, const std::string& text) {
+    const Outcome outcome = Moka(infer + words + " --out refused");
+    EXPECT_EQ(outcome.code, 64) << words;
+    EXPECT_NE(outcome.err.find(text), std::string::npos) << outcome.err;
+    EXPECT_FALSE(fs::exists(folder_ / "refused/moving.txt"));
+  };
+  refused("--line 1,2,3", "--line: \"1,2,3\" are no pixels X1,Y1,X2,Y2");
+  refused("--zone 0,0,32,0", "--zone: \"0,0,32,0\" surrounds nothing");
+  refused("--line 40,0,40,48", "--line 40,0,40,48 lies outside the pictures, which are 32 x 48 pixels");
+  const Outcome untracked = Moka(Infer() + "--line 16,0,16,48");
+  EXPECT_EQ(untracked.code, 64);
+  EXPECT_NE(untracked.err.find("it needs --track"), std::string::npos) << untracked.err;
+  const Outcome format = Moka("infer detector --weights detector/net.caffemodel moving --track --drawn gif");
+  EXPECT_EQ(format.code, 64);
+  EXPECT_NE(format.err.find("--drawn is \"gif\", expected mp4, avi or none"), std::string::npos) << format.err;
+}
+
 TEST_F(DetectCliTest, APictureOfAVideoThatIsBadShowsNothing) {
   fs::create_directories(folder_ / "torn");
   for (int i = 1; i <= 4; ++i) WriteFileAtomically(folder_ / StrCat("torn/", i, ".png"), EncodePng(picture_));
   WriteFileAtomically(folder_ / "torn/3.png", "no picture");
   const std::string infer = "infer detector --weights detector/net.caffemodel ";
-  EXPECT_EQ(Moka(infer + "torn --track --out torn_tracks").code, 65);
+  EXPECT_EQ(Moka(infer + "torn --track --drawn avi --out torn_tracks").code, 65);
   const std::vector<std::string> lines = Split(ReadFile(folder_ / "torn_tracks/torn.txt"), '\n');
   ASSERT_EQ(lines.size(), 4U);
   EXPECT_TRUE(lines[2].starts_with("4,1,")) << lines[2];
   Image large;
   large.Resize(64, 48, 3);
   WriteFileAtomically(folder_ / "torn/3.png", EncodePng(large));
-  const Outcome sizes = Moka(infer + "torn --track --out torn_sizes");
+  const Outcome sizes = Moka(infer + "torn --track --drawn avi --out torn_sizes");
   EXPECT_EQ(sizes.code, 65);
   EXPECT_NE(sizes.err.find("torn/3.png is 64 x 48, the pictures before it 32 x 48"), std::string::npos) << sizes.err;
   EXPECT_FALSE(fs::exists(folder_ / "torn_sizes/torn.txt"));

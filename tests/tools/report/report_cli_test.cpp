@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 
 #include "tests/tools/cli_fixture.h"
+#include "tools/nets/test_source.h"
+#include "tools/report/test_pass.h"
 
 namespace moka {
 namespace {
@@ -126,6 +128,26 @@ TEST_F(ReportCli, ATrainingWithoutTestsHasNone) {
   EXPECT_FALSE(fs::exists(folder_ / "runs/quiet-0001/report.html"));
   EXPECT_EQ(Moka("report quiet-0001").code, 0);
   EXPECT_EQ(ReportOf("runs/quiet-0001")["samples"], 200);
+}
+
+TEST_F(ReportCli, ATestOfMoreSamplesThanAreJudgedSaysSo) {
+  const std::string run = Run();
+  const fs::path here = fs::current_path();
+  fs::current_path(folder_);  // the run's net names its data from there
+  const TestSource source = SourceOfRun(run, "runs");
+  const NetParameter net = ReadTestedNets(source, {}, {}).at(0);
+  ReportContent whole;
+  ASSERT_TRUE(AddTestPass(net, source.weights, {}, whole));
+  EXPECT_EQ(whole.pass->samples, 200);
+  EXPECT_TRUE(whole.notes.empty());
+  ReportContent cut;
+  ASSERT_TRUE(AddTestPass(net, source.weights, {.compile = {}, .most_samples = 120}, cut));
+  fs::current_path(here);
+  const int64_t first = 120 / whole.pass->batch * whole.pass->batch;
+  EXPECT_EQ(cut.pass->samples, first);
+  EXPECT_THAT(cut.notes,
+              testing::ElementsAre(StrCat("A report is of 120 samples at most: its numbers are those of the first ",
+                                          first, " of 200; moka test takes all of them.")));
 }
 
 TEST_F(ReportCli, MistakesAreTold) {

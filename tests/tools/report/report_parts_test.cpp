@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 
+#include "core/file.h"
 #include "core/text.h"
 #include "tools/report/pixel_confusion.h"
+#include "tools/report/record_names.h"
 #include "tools/report/report_json.h"
 #include "tools/report/report_page.h"
 #include "tools/report/scored_blobs.h"
@@ -29,6 +32,24 @@ TEST(PixelConfusionTest, CountsPixelsAndTakesTheLastOfEqualScores) {
   const std::vector<ClassCounts> counts = CountsOf(pixels.Cells(), 2);
   EXPECT_NEAR(*counts[0].overlap(), 1 / 2.0, 1e-12);
   EXPECT_NEAR(*counts[1].overlap(), 1 / 2.0, 1e-12);
+}
+
+TEST(RecordNamesTest, AreThePathsThatTheDataLayerReads) {
+  const auto list = std::filesystem::temp_directory_path() / "moka_record_names.txt";
+  LayerParameter layer;
+  layer.mutable_image_data_param()->set_source(list.string());
+  const auto named = [&](const std::string& text) {
+    WriteFileAtomically(list, text);
+    std::vector<ReportMistake> mistakes(2);
+    mistakes[0].sample.number = 1;
+    mistakes[1].sample.number = 7;
+    NameRecords(layer, nullptr, mistakes);
+    return std::vector<std::string>{mistakes[0].record, mistakes[1].record};
+  };
+  EXPECT_THAT(named("a.jpg 0\r\n\nmy cats/b c.jpg\t 1\r\n"), ElementsAre("my cats/b c.jpg", ""));
+  EXPECT_THAT(named("a.jpg 0\n\"b \"\"c\"\".jpg\" 1\n"), ElementsAre("b \"c\".jpg", ""));
+  EXPECT_THAT(named("a.jpg 0\nb.jpg 1.5\n"), ElementsAre("", "")) << "no layer reads it";
+  std::filesystem::remove(list);
 }
 
 ScoredSample Wrong(int64_t number, float loss) {

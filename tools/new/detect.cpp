@@ -144,10 +144,11 @@ void AddDefaultBoxes(const std::vector<Box>& boxes, const InputSize& input, Valu
 
 int64_t MostBoxes(const NewData& data) {
   std::map<std::pair<const PictureFacts*, int64_t>, int64_t> counts;
+  std::set<const PictureFacts*> met;  // parts that were split share theirs, and a test may have its own
   int64_t most = 8;
   for (const NewPart& part : data.parts) {
+    if (!met.insert(part.facts.get()).second) continue;
     for (const BoxFacts& box : part.facts->sizes_of_boxes()) ++counts[{part.facts.get(), box.picture}];
-    if (!part.chosen.empty()) break;  // all parts are of one source
   }
   for (const auto& [picture, count] : counts) most = std::max(most, count);
   return CeilOf(most, 8) * 8;

@@ -134,6 +134,25 @@ TEST_F(NewCliTest, BoxesBecomeADetector) {
   EXPECT_TRUE(Json::accept(seen.out)) << seen.out;
 }
 
+// A test set has a source of its own: its crowded pictures count for the places of boxes that the layers have.
+TEST_F(NewCliTest, BoxesOfASeparateTestHaveRoom) {
+  MakeObjects(folder_ / "many/train", 45);
+  MakeObjects(folder_ / "many/test", 3);
+  for (const char* kind : {"images", "labels"}) {
+    for (const char* part : {"train", "test"}) {
+      fs::create_directories(folder_ / "yolo" / kind);
+      fs::rename(folder_ / "many" / part / kind, folder_ / "yolo" / kind / part);
+    }
+  }
+  fs::copy_file(folder_ / "many/train/classes.txt", folder_ / "yolo/classes.txt");
+  std::string crowd;
+  for (int i = 0; i < 19; ++i) crowd += "0 0.5 0.5 0.2 0.2\n";
+  PlaceFile(folder_ / "yolo/labels/test/1.txt", crowd);
+  const Outcome made = Moka("new detect yolo --out crowded --size small");
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(Text("crowded/train_val.prototxt"), HasSubstr("max_boxes: 24 "));
+}
+
 TEST_F(NewCliTest, MasksBecomeASegmenter) {
   MakeObjects(folder_ / "masked", 30);
   fs::remove(folder_ / "masked/classes.txt");

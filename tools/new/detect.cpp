@@ -37,18 +37,32 @@ std::vector<std::string> BoxClasses(const NewData& data) {
   return classes;
 }
 
+// How many boxes each class has in a part.
+std::map<int64_t, int64_t> BoxesByClass(const NewPart& part) {
+  const std::set<int64_t> pictures(part.pictures.begin(), part.pictures.end());
+  std::map<int64_t, int64_t> counts;
+  for (const BoxFacts& box : part.facts->sizes_of_boxes()) {
+    if (pictures.contains(box.picture)) ++counts[box.label];
+  }
+  return counts;
+}
+
+// Errors: kBadData. Boxes of the training count alone: what the other parts have, nothing learns from.
 void RefuseFewBoxes(const NewData& data, const std::vector<std::string>& classes) {
-  const std::map<int64_t, int64_t>& boxes = data.train().facts->boxes();
+  std::map<int64_t, int64_t> boxes = BoxesByClass(data.train());
+  const bool is_split = !data.train().chosen.empty();
+  std::map<int64_t, int64_t> all = data.train().facts->boxes();
   std::vector<std::string> few;
   for (size_t i = 1; i < classes.size(); ++i) {
-    const auto found = boxes.find(static_cast<int64_t>(i));
-    const int64_t count = found == boxes.end() ? 0 : found->second;
-    if (count < kFewestBoxes) few.push_back(StrCat("\"", Printable(classes[i]), "\" has ", count));
+    const auto label = static_cast<int64_t>(i);
+    if (boxes[label] >= kFewestBoxes) continue;
+    few.push_back(StrCat("\"", Printable(classes[i]), "\" has ", boxes[label],
+                         is_split ? StrCat(" of ", all[label], " in all") : ""));
   }
   if (classes.size() < 2) few.emplace_back("there is no class at all");
   if (!few.empty()) {
     throw Error(ErrorKind::kBadData, {},
-                StrCat("classes with too few boxes: ", Join(few, ", "), "; each needs ", kFewestBoxes, " or more"),
+                StrCat("classes with too few boxes to train on: ", Join(few, ", "), "; each needs ", kFewestBoxes, " or more"),
                 "add pictures, or take the class out of the annotations");
   }
   if (data.train().size() < kFewestPictures) {
@@ -158,13 +172,7 @@ std::string ClassRows(const NewData& data, const std::vector<std::string>& class
   std::string rows;
   for (size_t label = 1; label < classes.size(); ++label) {
     rows += StrCat("| ", Printable(classes[label]), " |");
-    for (const NewPart& part : data.parts) {
-      const std::set<int64_t> pictures(part.pictures.begin(), part.pictures.end());
-      const auto boxes = std::ranges::count_if(part.facts->sizes_of_boxes(), [&](const BoxFacts& box) {
-        return box.label == static_cast<int64_t>(label) && pictures.contains(box.picture);
-      });
-      rows += StrCat(" ", boxes, " |");
-    }
+    for (const NewPart& part : data.parts) rows += StrCat(" ", BoxesByClass(part)[static_cast<int64_t>(label)], " |");
     rows += "\n";
   }
   return rows;

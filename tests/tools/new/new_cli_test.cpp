@@ -182,6 +182,15 @@ TEST_F(NewCliTest, TooLittleIsRefused) {
   EXPECT_THAT(alone.err, HasSubstr("all pictures are of one class, \"blue\""));
 }
 
+// A class may have boxes enough in all and none in the training.
+TEST_F(NewCliTest, FewBoxesOfTheTrainingAreRefused) {
+  MakeObjects(folder_ / "rare", 45);
+  const Outcome made = Moka("new detect rare --out rare_model --parts train=0.1,val=0.9");
+  EXPECT_EQ(made.code, 65) << made.err;
+  EXPECT_THAT(made.err, HasSubstr("classes with too few boxes to train on: \"blue\" has "));
+  EXPECT_THAT(made.err, HasSubstr(" of 15 in all"));
+}
+
 TEST_F(NewCliTest, BadPicturesAreNamedOrLeftOut) {
   MakeClassFolders(folder_ / "damaged", 2, 12);
   PlaceFile(folder_ / "damaged/blue/broken.png", ReadFile(folder_ / "damaged/blue/1.png").substr(0, 300));

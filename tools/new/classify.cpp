@@ -54,12 +54,11 @@ std::vector<std::string> ClassNames(const NewData& data) {
   std::vector<std::string> names = data.train().facts->report().labels;
   const std::map<int64_t, int64_t> labels = data.train().facts->labels();
   if (labels.empty()) {
-    throw Error(ErrorKind::kBadData, {}, StrCat(Printable(data.train().source), ": its pictures have no classes"),
+    throw Error(ErrorKind::kBadData, {}, StrCat(Printable(data.source), ": its pictures have no classes"),
                 "expected FOLDER/CLASS/PICTURE, a list of lines \"path label\", or another source with a label");
   }
   if (labels.begin()->first < 0) {
-    throw Error(ErrorKind::kBadData,
-                StrCat(Printable(data.train().source), ": class ", labels.begin()->first, " is below 0"));
+    throw Error(ErrorKind::kBadData, StrCat(Printable(data.source), ": class ", labels.begin()->first, " is below 0"));
   }
   for (int64_t label = std::ssize(names); label <= labels.rbegin()->first; ++label) names.push_back(StrCat(label));
   return names;
@@ -67,10 +66,9 @@ std::vector<std::string> ClassNames(const NewData& data) {
 
 void RefuseFewPictures(const NewData& data, const std::vector<std::string>& names) {
   if (names.size() < 2) {
-    throw Error(
-        ErrorKind::kBadData, {},
-        StrCat(Printable(data.train().source), ": all pictures are of one class, \"", Printable(names.at(0)), "\""),
-        "a net tells two classes or more apart");
+    throw Error(ErrorKind::kBadData, {},
+                StrCat(Printable(data.source), ": all pictures are of one class, \"", Printable(names.at(0)), "\""),
+                "a net tells two classes or more apart");
   }
   const std::map<int64_t, int64_t> all = data.train().facts->labels();
   const std::map<int64_t, int64_t> trained = data.train().Labels();

@@ -61,9 +61,10 @@ void RefuseFewBoxes(const NewData& data, const std::vector<std::string>& classes
   }
   if (classes.size() < 2) few.emplace_back("there is no class at all");
   if (!few.empty()) {
-    throw Error(ErrorKind::kBadData, {},
-                StrCat("classes with too few boxes to train on: ", Join(few, ", "), "; each needs ", kFewestBoxes, " or more"),
-                "add pictures, or take the class out of the annotations");
+    throw Error(
+        ErrorKind::kBadData, {},
+        StrCat("classes with too few boxes to train on: ", Join(few, ", "), "; each needs ", kFewestBoxes, " or more"),
+        "add pictures, or take the class out of the annotations");
   }
   if (data.train().size() < kFewestPictures) {
     throw Error(ErrorKind::kBadData, {},

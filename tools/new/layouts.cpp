@@ -111,7 +111,7 @@ void NameYoloClasses(const fs::path& root, const fs::path& made, std::vector<Par
                 StrCat(Printable(root.string()), ": no file has the classes' names of YOLO's numbers"),
                 "expected classes.txt with a name a line, or data.yaml with names");
   }
-  const fs::path file = made / "names.txt";
+  const fs::path file = made / kMadeNames;
   PlaceFile(file, Join(names, "\n") + "\n");
   for (PartSource& part : parts) {
     part.source.replace(part.source.size() - kClassesToName.size(), kClassesToName.size(), "," + file.string());
@@ -192,8 +192,8 @@ fs::path NumberBoxClasses(const PictureFacts& first, const fs::path& folder, std
   for (int i = 1; i < names.size(); ++i) lines += names[i] + "\n";
   for (PartSource& part : sources) {
     if (!part.source.starts_with("voc:") || std::ranges::count(part.source, ',') != 1) continue;
-    PlaceFile(folder / "names.txt", lines);
-    part.source += StrCat(",", (folder / "names.txt").string());
+    PlaceFile(folder / kMadeNames, lines);
+    part.source += StrCat(",", (folder / kMadeNames).string());
   }
   return {};
 }
@@ -228,7 +228,7 @@ fs::path NumberMaskValues(const PictureFacts& first, const fs::path& folder, std
   for (const auto& [value, count] : pixels) {
     lines += is_two ? StrCat(value, value == 0 ? " background\n" : " object\n") : StrCat(value, " value_", value, "\n");
   }
-  const fs::path file = folder / "names.txt";
+  const fs::path file = folder / kMadeNames;
   PlaceFile(file, lines);
   for (PartSource& part : sources) {
     const auto commas = std::ranges::count(part.source, ',');

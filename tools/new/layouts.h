@@ -9,6 +9,9 @@
 
 namespace moka {
 
+// The file of classes' names that these make where a source has them elsewhere; it goes once the databases have them.
+inline constexpr const char* kMadeNames = "names.txt";
+
 // PASCAL VOC's folder or archive, COCO's JSON files, or YOLO's text files; or such words themselves. `folder` takes a
 // file of names that YOLO's data.yaml has. Errors: kBadData, kNoInput with what was seen and what was expected.
 std::vector<PartSource> FindBoxes(const std::string& source, const std::filesystem::path& folder);

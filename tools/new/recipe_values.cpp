@@ -26,7 +26,7 @@ Values CommonValues(const NewData& data, const NewOptions& options) {
   values["net_name"] = Quoted(options.name);
   values["quoted_title"] = Quoted(options.name);
   values["folder"] = Printable(options.folder);
-  values["source"] = Printable(data.train().source);
+  values["source"] = Printable(data.source);
   values["split_words"] = SplitWords(data);
   values["remark"] = PartsText(data) + ".";
   std::string names;

@@ -33,7 +33,7 @@ Pixels PixelsOf(const NewData& data) {
   const PictureFacts& facts = *data.train().facts;
   const std::map<int64_t, int64_t>& seen = facts.mask_pixels();
   if (seen.empty()) {
-    throw Error(ErrorKind::kBadData, {}, StrCat(Printable(data.train().source), ": its pictures have no masks"),
+    throw Error(ErrorKind::kBadData, {}, StrCat(Printable(data.source), ": its pictures have no masks"),
                 "moka new detect is for boxes, moka new classify for classes of whole pictures");
   }
   Pixels pixels;
@@ -47,7 +47,7 @@ Pixels PixelsOf(const NewData& data) {
   if (is_two) {
     return {{"background", "object"}, {seen.at(0), seen.at(kIgnored)}, kIgnored};
   }
-  if (facts.schema().mask_class_size() == 0 && data.train().source.ends_with("names.txt")) {
+  if (facts.schema().mask_class_size() == 0 && data.has_made_names) {
     Pixels named;
     for (const auto& [value, count] : seen) {
       named.names.push_back(StrCat("value_", value));
@@ -88,7 +88,7 @@ void RefuseTooLittle(const NewData& data, const Pixels& pixels) {
   }
   if (met.size() < 2) {
     throw Error(ErrorKind::kBadData, {},
-                StrCat(Printable(data.train().source), ": all pixels are of one class, ", Join(met, "")),
+                StrCat(Printable(data.source), ": all pixels are of one class, ", Join(met, "")),
                 "a net tells two classes or more apart");
   }
   if (data.train().size() >= kFewestPictures) return;

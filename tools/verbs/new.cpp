@@ -17,6 +17,7 @@
 #include "tools/cli/progress.h"
 #include "tools/launch/command.h"
 #include "tools/new/fine_tune.h"
+#include "tools/new/layouts.h"
 #include "tools/new/new_data.h"
 #include "tools/new/new_task.h"
 #include "tools/train/program_options.h"
@@ -150,7 +151,18 @@ std::vector<std::string> Make(const NewTask& task, const std::string& source, co
     };
   }
   LogInfo(StrCat("looking at ", Printable(source)));
-  const NewData data = LookAtParts(sources, look);
+  look.source = source;
+  look.made_names = partial.path() / kMadeNames;
+  const NewData data = [&] {
+    try {
+      return LookAtParts(sources, look);
+    } catch (Error& error) {
+      // The file that it names is gone with this call.
+      if (std::string_view(error.what()).find(look.made_names.string()) != std::string_view::npos)
+        error.AddNote(StrCat(kMadeNames, " was made of the names that ", Printable(source), " has"));
+      throw;
+    }
+  }();
   bars.Finish();
   for (const std::string& remark : data.remarks) LogWarning(remark);
   NewModel model = task.derive(data, options);
@@ -162,7 +174,7 @@ std::vector<std::string> Make(const NewTask& task, const std::string& source, co
   for (const auto& [name, text] : model.files) PlaceFile(partial.path() / name, text);
   for (const auto& [from, name] : model.copies) fs::copy_file(from, partial.path() / name);
   std::error_code ignored;
-  fs::remove(partial.path() / "names.txt", ignored);  // the databases have them
+  fs::remove(look.made_names, ignored);  // the databases have them
   partial.Finish();
   return model.lines;
 }

@@ -162,6 +162,7 @@ TEST_F(NewCliTest, MasksBecomeASegmenter) {
   EXPECT_THAT(made.out, HasSubstr("2 classes of pixels: background, object\n"));
   EXPECT_EQ(Text("pixels/labels.txt"), "background\nobject\n");
   EXPECT_FALSE(fs::exists(folder_ / "pixels/names.txt"));
+  EXPECT_THAT(Text("pixels/README.md"), HasSubstr("Written by `moka new segment` from masked."));
   EXPECT_THAT(Text("pixels/train_val.prototxt"), HasSubstr("crop_w: 96 crop_h: 64"));
   const Outcome seen = TrainAndTry("pixels", "masked/images/1.png");
   ASSERT_EQ(seen.code, 0) << seen.err;
@@ -189,6 +190,16 @@ TEST_F(NewCliTest, FewBoxesOfTheTrainingAreRefused) {
   EXPECT_EQ(made.code, 65) << made.err;
   EXPECT_THAT(made.err, HasSubstr("classes with too few boxes to train on: \"blue\" has "));
   EXPECT_THAT(made.err, HasSubstr(" of 15 in all"));
+}
+
+// The names of data.yaml go through a file that is gone when the error is read.
+TEST_F(NewCliTest, MadeNamesAreToldWhereAnErrorNamesThem) {
+  MakeObjects(folder_ / "yaml", 12);
+  fs::remove(folder_ / "yaml/classes.txt");
+  PlaceFile(folder_ / "yaml/data.yaml", "names: [blue, green]\n");
+  const Outcome made = Moka("new detect yaml --out yaml_model");
+  EXPECT_EQ(made.code, 65) << made.err;
+  EXPECT_THAT(made.err, HasSubstr("names.txt was made of the names that yaml has"));
 }
 
 TEST_F(NewCliTest, BadPicturesAreNamedOrLeftOut) {

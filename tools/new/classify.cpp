@@ -95,7 +95,7 @@ struct Sides {
   int64_t stored = 0;        // the longer side in the database, at most
 };
 
-Sides SidesOf(const NewPart& train, const std::string& size) {
+Sides SidesOf(const NewPart& train, NewSize size) {
   std::vector<double> shorts;
   for (const int64_t i : train.pictures) {
     shorts.push_back(static_cast<double>(std::min(train.row(i).width, train.row(i).height)));
@@ -105,14 +105,14 @@ Sides SidesOf(const NewPart& train, const std::string& size) {
   sides.is_small = sides.median < kSmallSide;
   if (sides.is_small) {
     sides.train = sides.test = std::clamp<int64_t>((sides.median + 2) / 4 * 4, 16, kSmallSide);
-    sides.stored = std::max<int64_t>(sides.train, 2 * sides.train);
+    sides.stored = 2 * sides.train;
     sides.is_one_size = std::ranges::all_of(train.pictures, [&](int64_t i) {
       return train.row(i).width == sides.train && train.row(i).height == sides.train;
     });
     return sides;
   }
   constexpr int64_t kStep = 16;
-  const int64_t wanted = size == "small" ? 80 : size == "large" ? 144 : 112;
+  const int64_t wanted = size == NewSize::kSmall ? 80 : size == NewSize::kLarge ? 144 : 112;
   sides.test = std::clamp<int64_t>(sides.median / kStep * kStep, kSmallSide, wanted);
   sides.train = sides.test * 6 / 7 / kStep * kStep;
   sides.stored = 2 * sides.train;
@@ -147,9 +147,10 @@ void AddSides(const Sides& sides, bool is_mirrored, bool is_mixed, Values& value
       sides.is_small
           ? fmt::format("{0}x{0} pixels: {1}, so the first convolution keeps their size.", sides.train, median)
           : fmt::format(
-                "Trained on crops of {} pixels, tested on {} (7/6 of it; Touvron et al. 2019): {}, and `--size` "
+                "Trained on crops of {} pixels, tested on {} ({} times as many; Touvron et al. 2019): {}, and `--size` "
                 "allows no more. Databases keep {} pixels of the longer side, twice the crop.",
-                sides.train, sides.test, median, sides.stored);
+                sides.train, sides.test, Rounded(static_cast<double>(sides.test) / static_cast<double>(sides.train), 2),
+                median, sides.stored);
   const std::string cut =
       sides.is_one_size ? fmt::format("A shift of up to {} pixels", sides.train / 8)
                         : fmt::format("A rectangle of {} to 100 % of the picture is cut out", sides.is_small ? 50 : 25);
@@ -203,10 +204,10 @@ Values WithWidth(Values values, int64_t width) {
 }
 
 // Widths of the first stage that are tried. Wide nets learn few pictures by heart.
-std::vector<int64_t> WidthsFor(int64_t pictures, const std::string& size) {
+std::vector<int64_t> WidthsFor(int64_t pictures, NewSize size) {
   constexpr int64_t kFew = 200;
   constexpr int64_t kMany = 5000;
-  if (size == "small" || pictures < kFew) return {24, 16};
+  if (size == NewSize::kSmall || pictures < kFew) return {24, 16};
   if (pictures < kMany) return {32, 24, 16};
   return {64, 48, 32, 24, 16};
 }
@@ -273,7 +274,7 @@ void AddHead(int64_t pictures, const Choice& choice, NewModel& model, Values& va
 Search SearchOf(const NewData& data, const NewOptions& options, bool has_start) {
   const int64_t pictures = data.train().size();
   Search search;
-  search.widths = has_start ? std::vector<int64_t>{0} : WidthsFor(pictures, options.budget.name);
+  search.widths = has_start ? std::vector<int64_t>{0} : WidthsFor(pictures, options.budget.size);
   search.pictures = pictures;
   search.batch = std::clamp<int64_t>(pictures / 4, 4, kBatch);
   search.samples = has_start ? 30'000 : 250'000;
@@ -288,7 +289,7 @@ NewModel DeriveClassifier(const NewData& data, const NewOptions& options) {
   const NewPart& train = data.train();
   std::optional<StartNet> start;
   if (options.from) start = MakeStart(*options.from, options.from_word, options.name, std::ssize(names));
-  Sides sides = SidesOf(train, options.budget.name);
+  Sides sides = SidesOf(train, options.budget.size);
   if (start) sides.stored = 2 * start->train_side;
   const ColorFacts colors = train.facts->ColorsOf(train.pictures);
   const bool is_gray = colors.mean.size() == 1;

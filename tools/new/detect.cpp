@@ -95,8 +95,8 @@ std::vector<Box> BoxesOf(const NewPart& train, const InputSize& input) {
 
 // The longer side of the input: 320 pixels, or more where a tenth of all boxes would be smaller than a cell of the
 // finest map and a quarter.
-int64_t LongerSideOf(const NewPart& train, const std::string& size) {
-  const int64_t wanted = size == "small" ? 256 : size == "large" ? 416 : 320;
+int64_t LongerSideOf(const NewPart& train, NewSize size) {
+  const int64_t wanted = size == NewSize::kSmall ? 256 : size == NewSize::kLarge ? 416 : 320;
   constexpr double kSmallestBox = 10;
   constexpr int64_t kMostSide = 512;
   const std::vector<Box> boxes = BoxesOf(train, InputSizeOf(train, wanted, 16));
@@ -196,7 +196,7 @@ NewModel DeriveDetector(const NewData& data, const NewOptions& options) {
   const std::vector<std::string> classes = BoxClasses(data);
   RefuseFewBoxes(data, classes);
   const NewPart& train = data.train();
-  const InputSize input = InputSizeOf(train, LongerSideOf(train, options.budget.name), 16);
+  const InputSize input = InputSizeOf(train, LongerSideOf(train, options.budget.size), 16);
   const ColorFacts colors = train.facts->ColorsOf(train.pictures);
   Values values = CommonValues(data, options);
   AddInputSize(input, train, values);
@@ -213,7 +213,7 @@ NewModel DeriveDetector(const NewData& data, const NewOptions& options) {
   values["max_boxes"] = StrCat(MostBoxes(data));
   Search search;
   search.widths =
-      options.budget.name == "large" ? std::vector<int64_t>{48, 32, 24, 16} : std::vector<int64_t>{32, 24, 16};
+      options.budget.size == NewSize::kLarge ? std::vector<int64_t>{48, 32, 24, 16} : std::vector<int64_t>{32, 24, 16};
   search.pictures = train.size();
   search.batch = batch;
   search.samples = 25'600;

@@ -17,11 +17,14 @@
 
 namespace moka {
 
+enum class NewSize : uint8_t { kSmall, kMedium, kLarge };
+
 // The time that a training may take here, by --size.
 struct NewBudget {
-  std::string name;
+  NewSize size = NewSize::kMedium;
   double minutes = 0;
 };
+// Errors: kUsage for a name that is none.
 NewBudget BudgetNamed(const std::string& name);
 
 struct NewOptions {

@@ -80,15 +80,15 @@ int64_t ClassesOf(const Pixels& pixels) {
 
 void RefuseTooLittle(const NewData& data, const Pixels& pixels) {
   std::vector<std::string> met;
-  std::vector<std::string> missing;
   for (int64_t i = 0; i < ClassesOf(pixels); ++i) {
     if (i == pixels.ignored) continue;
     const auto at = static_cast<size_t>(i);
-    (pixels.counts[at] > 0 ? met : missing).push_back(StrCat("\"", Printable(pixels.names[at]), "\""));
+    if (pixels.counts[at] > 0) met.push_back(StrCat("\"", Printable(pixels.names[at]), "\""));
   }
   if (met.size() < 2) {
     throw Error(ErrorKind::kBadData, {},
-                StrCat(Printable(data.source), ": all pixels are of one class, ", Join(met, "")),
+                StrCat(Printable(data.source),
+                       met.empty() ? ": no pixel has a class" : ": all pixels are of one class, ", Join(met, "")),
                 "a net tells two classes or more apart");
   }
   if (data.train().size() >= kFewestPictures) return;
@@ -155,7 +155,9 @@ NewModel DeriveSegmenter(const NewData& data, const NewOptions& options) {
   const Pixels pixels = PixelsOf(data);
   RefuseTooLittle(data, pixels);
   const NewPart& train = data.train();
-  const int64_t side = options.budget.name == "small" ? 160 : options.budget.name == "large" ? 320 : 240;
+  const int64_t side = options.budget.size == NewSize::kSmall   ? 160
+                       : options.budget.size == NewSize::kLarge ? 320
+                                                                : 240;
   const InputSize input = InputSizeOf(train, side, 4);
   const ColorFacts colors = train.facts->ColorsOf(train.pictures);
   Values values = CommonValues(data, options);
@@ -172,7 +174,7 @@ NewModel DeriveSegmenter(const NewData& data, const NewOptions& options) {
   values["batch"] = StrCat(kBatch);
   Search search;
   search.widths =
-      options.budget.name == "large" ? std::vector<int64_t>{24, 16, 12, 8} : std::vector<int64_t>{16, 12, 8};
+      options.budget.size == NewSize::kLarge ? std::vector<int64_t>{24, 16, 12, 8} : std::vector<int64_t>{16, 12, 8};
   search.pictures = train.size();
   search.batch = kBatch;
   search.samples = 24'000;

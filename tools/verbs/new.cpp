@@ -135,6 +135,16 @@ void RefuseShares(const std::string& source, const std::vector<PartSource>& sour
               "leave the test out of --parts");
 }
 
+// Errors: kIo, as for a full disk or weights that were removed meanwhile.
+void CopyTo(const fs::path& from, const fs::path& to) {
+  std::error_code code;
+  fs::copy_file(from, to, code);
+  if (code) {
+    throw Error(ErrorKind::kIo,
+                StrCat("cannot copy ", Printable(from.string()), " to ", Printable(to.string()), ": ", code.message()));
+  }
+}
+
 // Looks at the source, derives the model and writes it. Returns what is to be said of it.
 std::vector<std::string> Make(const NewTask& task, const std::string& source, const NewOptions& options,
                               LookOptions look, bool has_shares) {
@@ -172,7 +182,7 @@ std::vector<std::string> Make(const NewTask& task, const std::string& source, co
   ImportParts(data, partial.path() / kDatabases, model.storage);
   bars.Finish();
   for (const auto& [name, text] : model.files) PlaceFile(partial.path() / name, text);
-  for (const auto& [from, name] : model.copies) fs::copy_file(from, partial.path() / name);
+  for (const auto& [from, name] : model.copies) CopyTo(from, partial.path() / name);
   std::error_code ignored;
   fs::remove(look.made_names, ignored);  // the databases have them
   partial.Finish();

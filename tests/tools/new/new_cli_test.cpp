@@ -202,6 +202,19 @@ TEST_F(NewCliTest, MadeNamesAreToldWhereAnErrorNamesThem) {
   EXPECT_THAT(made.err, HasSubstr("names.txt was made of the names that yaml has"));
 }
 
+TEST_F(NewCliTest, MasksWithoutAClassAreRefused) {
+  MakeObjects(folder_ / "void", 12);
+  PlaceFile(folder_ / "void/classes.txt", "0 void\n255 object\n");
+  for (int i = 0; i < 12; ++i) {
+    Image mask;
+    mask.Resize(96, 64, 1);
+    PlaceFile(folder_ / "void/masks" / StrCat(i, ".png"), EncodePng(mask));
+  }
+  const Outcome made = Moka("new segment void --out void_model");
+  EXPECT_EQ(made.code, 65) << made.err;
+  EXPECT_THAT(made.err, HasSubstr("void: no pixel has a class"));
+}
+
 TEST_F(NewCliTest, BadPicturesAreNamedOrLeftOut) {
   MakeClassFolders(folder_ / "damaged", 2, 12);
   PlaceFile(folder_ / "damaged/blue/broken.png", ReadFile(folder_ / "damaged/blue/1.png").substr(0, 300));

@@ -103,12 +103,6 @@ NetState StateOf(const std::optional<NamedRun>& run) {
   return state;
 }
 
-// The weights that a model's folder carries; none where the word is no such folder, as a file of one.
-std::optional<fs::path> ZooWeightsOfWord(const std::string& word) {
-  const std::optional<fs::path> folder = ModelFolderOf(word);
-  return folder ? ZooWeightsOf(*folder) : std::nullopt;
-}
-
 }  // namespace
 
 InferSource InferSourceOf(const Arguments& arguments) {

@@ -228,7 +228,7 @@ Verb NewVerb() {
       {"out", "FOLDER", "the model's new folder"},
       {"size", "NAME", "small, medium (default) or large: 5, 15 or 60 minutes of training on this machine"},
       {"parts", "LIST", "shares of a source in one part (default train=0.85,val=0.15; test=SHARE may follow)"},
-      {"from", "RUN", "fine-tune: a run, RUN@WHICH, or weights beside their train_val.prototxt"},
+      {"from", "START", "fine-tune: a run, RUN@WHICH, zoo:NAME, or weights beside their train_val.prototxt"},
       {"runs", "FOLDER", "where runs lie (default runs)"},
       {"skip-bad", "", "leave pictures out that cannot be read, and list them"}};
   verb.run = RunNew;

@@ -110,6 +110,18 @@ TEST_F(NewCliTest, ARunIsFineTuned) {
   EXPECT_THAT(trained.err, Not(HasSubstr("old spelling")));
   const Outcome seen = Moka("infer runs/second-0001 three/red/21.png --json");
   EXPECT_EQ(seen.code, 0) << seen.err;
+  // A model that carries its weights is a start, too, by its name.
+  fs::create_directories(folder_ / "models");
+  fs::copy(folder_ / "first", folder_ / "models/first");
+  PlaceFile(folder_ / "models/README.md", "<!-- zoo -->\n<!-- /zoo -->\n");
+  const Outcome bare = Moka("new classify three --out fourth --from zoo:first");
+  EXPECT_EQ(bare.code, 66) << bare.err;
+  EXPECT_THAT(bare.err, HasSubstr("zoo:first carries no trained weights"));
+  const Outcome packed = Moka("zoo pack first-0001 first --untested");
+  ASSERT_EQ(packed.code, 0) << packed.err;
+  const Outcome from_zoo = Moka("new classify three --out fourth --from zoo:first");
+  ASSERT_EQ(from_zoo.code, 0) << from_zoo.err;
+  EXPECT_EQ(ReadFile(folder_ / "fourth/start.safetensors"), ReadFile(folder_ / "models/first/weights.safetensors"));
   const Outcome none = Moka("new classify three --out third --from fisrt-0001");
   EXPECT_EQ(none.code, 66);
   EXPECT_THAT(none.err, HasSubstr("first-0001"));

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "tools/launch/command.h"
 
 namespace moka {
 
@@ -18,6 +19,10 @@ const InferTask* FindInferTask(ModelCard::Task task) {
   const std::vector<InferTask>& tasks = AllInferTasks();
   const auto found = std::ranges::find(tasks, task, &InferTask::task);
   return found == tasks.end() ? nullptr : &*found;
+}
+
+std::string TryLine(const InferTask& task, const std::string& run) {
+  return StrCat("  try     moka ", ShellLine({"infer", run}), task.input.empty() ? "" : " ", task.input);
 }
 
 const InferTask& InferTaskFor(const InferSource& source) {

@@ -1,6 +1,7 @@
 // The verbs of inference for each task of a model's card: a row a task, one file each.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "tools/cli/command_line.h"
@@ -29,6 +30,8 @@ InferTask TranslateTask();
 const std::vector<InferTask>& AllInferTasks();
 // Null for a task that has no inference.
 const InferTask* FindInferTask(ModelCard::Task task);
+// "  try     moka infer RUN PICTURE": the command that shows what a run has learned.
+std::string TryLine(const InferTask& task, const std::string& run);
 // Errors: kUsage for a task that has no inference.
 const InferTask& InferTaskFor(const InferSource& source);
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/size.h"
 #include "core/text.h"
 #include "tools/new/layouts.h"
 #include "tools/new/recipe.h"
@@ -143,8 +144,8 @@ void AddDefaultBoxes(const std::vector<Box>& boxes, const InputSize& input, Valu
   int64_t width = input.width;
   int64_t height = input.height;
   for (int64_t stride = 2; stride <= kStrides.back(); stride *= 2) {
-    width = CeilOf(width, 2);
-    height = CeilOf(height, 2);
+    width = CeilDiv(width, 2).value();
+    height = CeilDiv(height, 2).value();
     if (stride >= kStrides.front()) cells += width * height;
   }
   values["a_cell"] = StrCat(a_cell);
@@ -166,7 +167,7 @@ int64_t MostBoxes(const NewData& data) {
     for (const BoxFacts& box : part.facts->sizes_of_boxes()) ++counts[{part.facts.get(), box.picture}];
   }
   for (const auto& [picture, count] : counts) most = std::max(most, count);
-  return CeilOf(most, 8) * 8;
+  return RoundUp(most, 8).value();
 }
 
 std::string ClassRows(const NewData& data, const std::vector<std::string>& classes) {

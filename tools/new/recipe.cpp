@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/quiet_scope.h"
+#include "core/size.h"
 #include "core/text.h"
 #include "core/threads/parallel.h"
 #include "proto/nets/filter.h"
@@ -127,7 +128,7 @@ int64_t TestBatch(int64_t pictures, int64_t most) {
   if (pictures <= most) return pictures;
   int64_t best = most;
   for (int64_t batch = most; batch >= std::max<int64_t>(1, most / 4); --batch) {
-    const auto twice = [&](int64_t b) { return CeilOf(pictures, b) * b - pictures; };
+    const auto twice = [&](int64_t b) { return (CeilDiv(pictures, b) * b - pictures).value(); };
     if (twice(batch) < twice(best)) best = batch;
   }
   return best;

@@ -32,7 +32,6 @@ std::string Quoted(std::string_view text);
 
 // The batch of a test of `pictures`, `most` or less, with which the fewest pictures are counted twice.
 int64_t TestBatch(int64_t pictures, int64_t most);
-constexpr int64_t CeilOf(int64_t count, int64_t divisor) { return (count + divisor - 1) / divisor; }
 
 // A training's length: epochs so that about `samples` pictures are shown, in bounds, or fewer where the budget wants
 // it.

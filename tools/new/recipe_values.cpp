@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/size.h"
 #include "core/text.h"
 #include "tools/new/recipe.h"
 
@@ -63,7 +64,7 @@ void AddColors(const ColorFacts& colors, Values& values) {
 void AddTestBatches(const NewData& data, int64_t most, Values& values) {
   const int64_t batch = TestBatch(data.val().size(), most);
   values["test_batch"] = StrCat(batch);
-  values["test_iter"] = StrCat(CeilOf(data.val().size(), batch));
+  values["test_iter"] = StrCat(CeilDiv(data.val().size(), batch).value());
   if (data.parts.size() > 2) values["held_out_batch"] = StrCat(TestBatch(data.parts[2].size(), most));
 }
 
@@ -80,7 +81,7 @@ void AddLength(const Choice& choice, const Search& search, Values& values) {
   values["batch"] = StrCat(search.batch);
   values["warmup"] = StrCat(std::max<int64_t>(1, iterations / 12));
   values["test_interval"] = StrCat(test_interval);
-  values["test_epochs"] = fmt::format("{} tests in all", CeilOf(iterations, test_interval));
+  values["test_epochs"] = fmt::format("{} tests in all", CeilDiv(iterations, test_interval).value());
   values["display"] = StrCat(std::clamp<int64_t>(an_epoch, 1, kMostDisplay));
   values["snapshot"] = StrCat(std::max<int64_t>(1, iterations / 4));
   values["ema"] = Rounded(1 - 1 / window, 4);

@@ -33,6 +33,7 @@
 #include "tools/cli/version.h"
 #include "tools/faults/silence.h"
 #include "tools/infer/tasks.h"
+#include "tools/launch/command.h"
 #include "tools/measure/trace_files.h"
 #include "tools/report/training_report.h"
 #include "tools/train/first_training.h"
@@ -97,7 +98,7 @@ std::string HowToTry(const TrainSetup& setup, const RunFolder& run) {
   const auto learns = [&](const NetParameter& net) { return std::ranges::any_of(net.layer(), reads); };
   if (task == nullptr || (!learns(setup.nets.train) && std::ranges::none_of(setup.nets.turns, learns))) return {};
   if (ListFiles(run.checkpoints(), ".safetensors").empty()) return {};
-  return StrCat("  try     moka infer ", run.path().string(), task->input.empty() ? "" : " ", task->input);
+  return TryLine(*task, run.path().string());
 }
 
 int FinishTraining(const TrainResult& result, const TrainSetup& setup, const RunFolder& run) {
@@ -108,10 +109,10 @@ int FinishTraining(const TrainResult& result, const TrainSetup& setup, const Run
   LogInfo(line);
   if (result.exit_code() == static_cast<int>(ErrorKind::kInterrupted)) {
     run.CheckResumable();
-    LogInfo(StrCat("resume: moka train --resume=", run.path().string()));
+    LogInfo(StrCat("resume: moka ", ShellLine({"train", "--resume=" + run.path().string()})));
   } else {
     LogInfo(StrCat("  curves  ", (run.path() / "plots").string()));
-    if (!setup.nets.tests.empty()) LogInfo(StrCat("  test    moka test ", run.path().string()));
+    if (!setup.nets.tests.empty()) LogInfo(StrCat("  test    moka ", ShellLine({"test", run.path().string()})));
     if (const std::string how = HowToTry(setup, run); !how.empty()) LogInfo(how);
   }
   SetLogFile({});

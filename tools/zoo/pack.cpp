@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
+#include "core/size.h"
 #include "core/text.h"
 #include "data/layer_fields.h"
 #include "data/pipeline/text_layers.h"
@@ -241,7 +242,7 @@ WeightsTest TestWeights(const ZooEntry& entry, const ZooRecipe& recipe, const fs
   LoadTrainedWeights(weights.string(), net.blobs(), store);
   const int64_t records = net.feed().epoch_size();
   const int64_t batch = std::max<int64_t>(1, net.feed().batch_size());
-  const int64_t batches = records > 0 ? (records + batch - 1) / batch : nets.solver.test_iter(0);
+  const int64_t batches = records > 0 ? CeilDiv(records, batch).value() : nets.solver.test_iter(0);
   const Metrics metrics = MetricsOf(net.Run(batches));
   std::vector<std::string> names;
   for (const auto& [name, value] : metrics) {

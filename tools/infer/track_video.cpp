@@ -179,14 +179,15 @@ void CheckVideos(const std::vector<std::string>& inputs, const Arguments& argume
   }
 }
 
-double RateOf(const std::string& input, const Arguments& arguments) {
+// The rate of a video's pictures: as it is given, else the file's own.
+double RateOf(const std::string& input, std::optional<double> given) {
   constexpr double kUsual = 25;
+  if (given) return *given;
   const double own = FrameRateOfAvi(input);
-  if (own == 0 && !arguments.Has("fps")) {
-    LogInfo(StrCat(Printable(input), " does not say its rate here: the drawn video has ", kUsual,
-                   " pictures a second (--fps)"));
-  }
-  return arguments.Number("fps", own > 0 ? own : kUsual, 0.001, 10000);
+  if (own > 0) return own;
+  LogInfo(StrCat(Printable(input), " does not say its rate here: the drawn video has ", kUsual,
+                 " pictures a second (--fps)"));
+  return kUsual;
 }
 
 }  // namespace
@@ -196,9 +197,10 @@ int TrackVideos(const InferSource& source, const std::vector<std::string>& input
   TrackerOptions options;
   options.high = arguments.Number("score", options.high, 0, 1);
   options.low = std::min(options.low, options.high);
+  std::optional<double> rate;
+  if (arguments.Has("fps")) rate = arguments.Number("fps", 0, 0.001, 10000);
   PictureNet net(source, arguments.Int("batch", 1, 1, 65536));
   const Tensor rows = net.output(RowsOutput(net));
-  arguments.WillRead({"fps"});
   RefuseUnreadBeforeLook(arguments, {"out", "json", "trace"});
   if (LookInside(arguments, "infer", net.program())) return 0;
   OutFolder out(arguments.Get("out", "tracks"));
@@ -208,7 +210,7 @@ int TrackVideos(const InferSource& source, const std::vector<std::string>& input
   for (const std::string& input : inputs) {
     const std::vector<fs::path> files = PicturesOf({input});
     const fs::path named = fs::path(input).has_filename() ? fs::path(input) : fs::path(input).parent_path();
-    TrackedVideo video(source, input, out.NameFor(named), options, RateOf(input, arguments));
+    TrackedVideo video(source, input, out.NameFor(named), options, RateOf(input, rate));
     std::map<fs::path, int64_t> numbers;
     for (const fs::path& file : files) numbers.emplace(file, std::ssize(numbers));
     const FilesSeen done = ForEachPicture(net, files, [&](const fs::path& file, const Image& picture, int64_t slot) {

@@ -107,6 +107,9 @@ TEST_F(NewCliTest, ARunIsFineTuned) {
   const Outcome trained = Moka("train second max_iter=4 test_interval=4 snapshot=4 display=2 warmup_iter=1");
   ASSERT_EQ(trained.code, 0) << trained.err;
   EXPECT_TRUE(fs::exists(folder_ / "runs/second_head-0001"));
+  // A page of a training that another goes on from would cost a whole test.
+  EXPECT_FALSE(fs::exists(folder_ / "runs/second_head-0001/report.html"));
+  EXPECT_TRUE(fs::exists(folder_ / "runs/second-0001/report.html"));
   EXPECT_THAT(trained.err, Not(HasSubstr("old spelling")));
   const Outcome seen = Moka("infer runs/second-0001 three/red/21.png --json");
   EXPECT_EQ(seen.code, 0) << seen.err;

@@ -252,7 +252,7 @@ TrainerOptions TrainerOptionsOf(const Arguments& arguments, const Training& trai
   options.compile.device = DeviceOf(arguments, &setup.solver, world == nullptr ? 0 : LocalRank(*world));
   options.weights = setup.weights;
   options.from = setup.from;
-  options.caffe_snapshot = arguments.Get("snapshot");
+  options.caffe_snapshot = setup.caffe_snapshot;
   options.data_threads = arguments.Int("data-threads", 0, 0, 1024);
   options.max_time_s = AskedTime(arguments, setup.solver);
   options.baseline = training.baseline();
@@ -364,7 +364,7 @@ int TrainOnce(const Arguments& arguments, Communicator* world, TrainedRun* train
   Training training(arguments);
   if (world != nullptr) {
     training.KeepThreads(arguments, 1);
-    RequireSameFields(*world, FieldsOfSetup(training.setup(), arguments));
+    RequireSameFields(*world, FieldsOfSetup(training.setup()));
     (void)WithRanksOfRun(arguments, training.setup(), world->size());
     const int code = TrainRank(arguments, training, world);
     *trained = training.trained();

@@ -177,30 +177,23 @@ std::string ClassRows(const NewData& data, const std::vector<std::string>& names
   return rows;
 }
 
-// The sections between the data and the losses.
-std::vector<std::string> NetSections(const Sides& sides, const std::optional<StartNet>& start) {
-  if (start) return {"started"};
-  return {sides.is_small ? "small_pictures" : "photographs", "body"};
+// Widths of the four stages, and what is said of them.
+void SetWidth(int64_t width, Values& values) {
+  AddWidths(width, 4, values);
+  if (!values.at("layers").empty()) return;
+  values["net_words"] = fmt::format(
+      "A residual net: a 3x3 convolution, four stages of one basic block ({} to {} channels), the mean over all\n"
+      "# places, a product.",
+      width, width * 8);
 }
 
-std::string TrainNet(const Values& values, const NewData& data, const std::vector<std::string>& net) {
-  std::vector<std::string> sections = {"head", "blocks", "data"};
-  if (net.front() == "started") std::erase(sections, "blocks");
-  if (data.parts.size() > 2) sections.emplace_back("held_out");
-  sections.insert(sections.end(), net.begin(), net.end());
-  sections.emplace_back("losses");
-  return Filled(SectionsOf(ClassifyTemplate(), sections), values);
-}
-
-Values WithWidth(Values values, int64_t width) {
-  for (const int64_t stage : {1, 2, 3, 4}) values[StrCat("w", stage)] = StrCat(width << (stage - 1));
-  if (values.at("layers").empty()) {
-    values["net_words"] = fmt::format(
-        "A residual net: a 3x3 convolution, four stages of one basic block ({} to {} channels), the mean over all\n"
-        "# places, a product.",
-        width, width * 8);
-  }
-  return values;
+Recipe RecipeOf(const Sides& sides, const std::optional<StartNet>& start) {
+  Recipe recipe{
+      .text = ClassifyTemplate(), .front = {"head"}, .net = {"started"}, .behind = {"scores"}, .set_width = SetWidth};
+  if (start) return recipe;
+  recipe.front.emplace_back("blocks");
+  recipe.net = {sides.is_small ? "small_pictures" : "photographs", "body"};
+  return recipe;
 }
 
 // Widths of the first stage that are tried. Wide nets learn few pictures by heart.
@@ -257,18 +250,18 @@ void AddStart(const StartNet& start, bool has_gray, bool has_color, Values& valu
   values["augment_words"] = "What the first net's training changes, too.";
 }
 
-// Trains the classifier alone first, where pictures are few.
-void AddHead(int64_t pictures, const Choice& choice, NewModel& model, Values& values) {
+// Returns the solver that trains the classifier alone first, where pictures are few.
+std::optional<std::string> AddHead(int64_t pictures, const Choice& choice, Values& values) {
   constexpr int64_t kFew = 2000;
   constexpr int64_t kHeadEpochs = 5;
   if (pictures >= kFew) {
     values["start"] = StrCat("weights: ", Quoted(values.at("start_file")), "  # what training starts from\n");
-    return;
+    return std::nullopt;
   }
   values["start"] = "first_solver: \"solver_head.prototxt\"  # trains the classifier alone first: few pictures\n";
   values["head_epochs"] = StrCat(kHeadEpochs);
   values["head_iter"] = StrCat(std::max<int64_t>(1, kHeadEpochs * pictures / choice.length.batch));
-  model.files["solver_head.prototxt"] = Filled(SectionOf(ClassifyTemplate(), "head_solver"), values);
+  return Filled(SectionOf(ClassifyTemplate(), "head_solver"), values);
 }
 
 Search SearchOf(const NewData& data, const NewOptions& options, bool has_start) {
@@ -307,30 +300,22 @@ NewModel DeriveClassifier(const NewData& data, const NewOptions& options) {
   const int64_t side = start ? start->train_side : sides.train;
   const int64_t channels = start ? start->channels : std::ssize(colors.mean);
   search.shapes = {{values.at("input"), Shape{search.batch, channels, side, side}}, {"label", Shape{search.batch}}};
-  const std::vector<std::string> net = NetSections(sides, start);
-  search.train_net = [&](int64_t width) { return TrainNet(WithWidth(values, width), data, net); };
-  const Choice choice = Choose(search, options);
-  values = WithWidth(values, choice.width);
-  AddLength(choice, search, values);
+  const Recipe recipe = RecipeOf(sides, start);
+  const Choice choice = ChooseNet(recipe, data, options, search, values);
   values["net_choice"] =
       start ? StrCat("That of ", Printable(start->word)) : StrCat("Width ", choice.width, ", ", choice.remark);
   values["summary"] =
       fmt::format("SGD with momentum 0.9, batch {}, decay {}, a line to {} and a cosine to 0 over {} epochs",
                   search.batch, values.at("decay"), values.at("base_lr"), choice.length.epochs);
-  NewModel model;
-  if (start) AddHead(train.size(), choice, model, values);
-  std::vector<std::string> deploy = {"head", "blocks", "input"};
-  if (start) std::erase(deploy, "blocks");
-  deploy.insert(deploy.end(), net.begin(), net.end());
-  deploy.emplace_back("scores");
-  model.files.merge(ModelFiles(ClassifyTemplate(), deploy, values));
-  model.files["train_val.prototxt"] = TrainNet(values, data, net);
+  std::optional<std::string> head;
+  if (start) head = AddHead(train.size(), choice, values);
+  NewModel model =
+      MakeModel(recipe, data, choice,
+                fmt::format("{} classes: {}", names.size(), CountsText(names, train.facts->labels())), values);
+  if (head) model.files["solver_head.prototxt"] = *head;
   model.files["labels.txt"] = Join(names, "\n") + "\n";
   if (start) model.copies.emplace_back(start->weights, values.at("start_file"));
   model.storage = PixelStorage(data, sides.stored);
-  model.lines = {fmt::format("{} classes: {}", names.size(), CountsText(names, train.facts->labels())),
-                 PartsText(data)};
-  AddChoiceLines(choice, search, model);
   return model;
 }
 

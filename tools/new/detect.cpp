@@ -180,17 +180,9 @@ std::string ClassRows(const NewData& data, const std::vector<std::string>& class
   return rows;
 }
 
-std::string TrainNet(const Values& values, const NewData& data) {
-  std::vector<std::string> sections = {"head", "blocks", "data"};
-  if (data.parts.size() > 2) sections.emplace_back("held_out");
-  sections.insert(sections.end(), {"body", "losses"});
-  return Filled(SectionsOf(DetectTemplate(), sections), values);
-}
-
-Values WithWidth(Values values, int64_t width) {
+void SetWidth(int64_t width, Values& values) {
+  AddWidths(width, 3, values);
   values["w0"] = StrCat(width * 3 / 4);
-  for (const int64_t stage : {1, 2, 3}) values[StrCat("w", stage)] = StrCat(width << (stage - 1));
-  return values;
 }
 
 NewModel DeriveDetector(const NewData& data, const NewOptions& options) {
@@ -221,19 +213,13 @@ NewModel DeriveDetector(const NewData& data, const NewOptions& options) {
   search.least_epochs = 12;
   search.most_epochs = 250;
   search.shapes = {{"data", Shape{batch, std::ssize(colors.mean), input.height, input.width}}};
-  search.train_net = [&](int64_t width) { return TrainNet(WithWidth(values, width), data); };
-  const Choice choice = Choose(search, options);
-  values = WithWidth(values, choice.width);
-  AddLength(choice, search, values);
-  NewModel model;
-  model.files = ModelFiles(DetectTemplate(), {"head", "blocks", "input", "body"}, values);
-  model.files["train_val.prototxt"] = TrainNet(values, data);
+  const Recipe recipe{.text = DetectTemplate(), .front = {"head", "blocks"}, .net = {"body"}, .set_width = SetWidth};
+  const Choice choice = ChooseNet(recipe, data, options, search, values);
+  NewModel model = MakeModel(
+      recipe, data, choice,
+      fmt::format("{} classes, boxes: {}", things.size(), CountsText(things, Shifted(train.facts->boxes()))), values);
   model.files["labels.txt"] = Join(classes, "\n") + "\n";
   model.storage = PixelStorage(data, std::max(input.width, input.height));
-  model.lines = {fmt::format("{} classes, boxes: {}", things.size(),
-                             CountsText({classes.begin() + 1, classes.end()}, Shifted(train.facts->boxes()))),
-                 PartsText(data)};
-  AddChoiceLines(choice, search, model);
   return model;
 }
 

@@ -35,6 +35,7 @@ struct NewData {
   std::filesystem::path classes;          // the file or database that numbers the classes of all parts; empty: none
   std::string source = {};                // as it was typed: those of parts may name files that were made
   bool has_made_names = false;            // the sources' names of classes stand in a file that was made for them
+  std::string items = "pictures";         // as a person calls them
   std::vector<std::string> remarks = {};  // for whoever reads the result
 
   const NewPart& train() const { return parts.at(0); }

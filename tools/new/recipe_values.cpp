@@ -86,27 +86,17 @@ void AddLength(const Choice& choice, const Search& search, Values& values) {
   values["snapshot"] = StrCat(std::max<int64_t>(1, iterations / 4));
   values["ema"] = Rounded(1 - 1 / window, 4);
   values["ema_epochs"] = fmt::format("{:.0f} steps, a sixteenth of the training", window);
-  values["step_ms"] = fmt::format("{:.0f}", choice.step_ms);
+  values["step_words"] = fmt::format(
+      "{} ms{} (the fastest of {} in {} short trials)", Rounded(choice.step.ms, choice.step.ms < 10 ? 1 : 0),
+      choice.step.is_of_cpus ? " of its own processor time" : "", choice.step.steps, choice.step.trials);
   values["minutes"] = fmt::format("{:.0f}", std::max(1.0, choice.minutes));
   values["choice"] = choice.remark;
-  values["length_why"] = fmt::format("about {} pictures are shown, {} to {} epochs", search.samples,
+  values["length_why"] = fmt::format("about {} {} are shown, {} to {} epochs", search.samples, search.items,
                                      search.least_epochs, search.most_epochs);
 }
 
-std::map<std::string, std::string> ModelFiles(std::string_view text, const std::vector<std::string>& deploy,
-                                              const Values& values) {
-  return {{"deploy.prototxt", Filled(SectionsOf(text, deploy), values)},
-          {"solver.prototxt", Filled(SectionOf(text, "solver"), values)},
-          {"model.prototxt", Filled(SectionOf(text, "card"), values)},
-          {"README.md", Filled(SectionOf(text, "readme"), values)}};
-}
-
-void AddChoiceLines(const Choice& choice, const Search& search, NewModel& model) {
-  const std::string width = choice.width > 0 ? fmt::format("width {}", choice.width) : "the given one";
-  model.lines.push_back(fmt::format("net: {}, {:.0f} ms a step of {} pictures here ({})", width, choice.step_ms,
-                                    search.batch, choice.remark));
-  model.lines.push_back(fmt::format("training: {} epochs, {} steps, about {} here", choice.length.epochs,
-                                    choice.length.iterations, MinutesText(choice.minutes)));
+void AddWidths(int64_t width, int stages, Values& values) {
+  for (int stage = 0; stage < stages; ++stage) values[StrCat("w", stage + 1)] = StrCat(width << stage);
 }
 
 InputSize InputSizeOf(const NewPart& train, int64_t most, int64_t step) {
@@ -177,7 +167,7 @@ std::map<int64_t, int64_t> Shifted(const std::map<int64_t, int64_t>& counts) {
 
 std::string PartsText(const NewData& data) {
   std::vector<std::string> texts;
-  for (const NewPart& part : data.parts) texts.push_back(StrCat(part.name, " ", part.size(), " pictures"));
+  for (const NewPart& part : data.parts) texts.push_back(StrCat(part.name, " ", part.size(), " ", data.items));
   return StrCat("parts: ", Join(texts, ", "),
                 data.train().chosen.empty() ? " (as the source has them)" : " (by a hash of their bytes)");
 }

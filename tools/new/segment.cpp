@@ -138,17 +138,9 @@ void AddClasses(const Pixels& pixels, Values& values) {
   values["ignore"] = StrCat(pixels.ignored);
 }
 
-std::string TrainNet(const Values& values, const NewData& data) {
-  std::vector<std::string> sections = {"head", "blocks", "data"};
-  if (data.parts.size() > 2) sections.emplace_back("held_out");
-  sections.insert(sections.end(), {"body", "losses"});
-  return Filled(SectionsOf(SegmentTemplate(), sections), values);
-}
-
-Values WithWidth(Values values, int64_t width) {
-  for (const int64_t stage : {1, 2, 3, 4}) values[StrCat("w", stage)] = StrCat(width << (stage - 1));
+void SetWidth(int64_t width, Values& values) {
+  AddWidths(width, 4, values);
   values["w5"] = StrCat(width * 12);
-  return values;
 }
 
 NewModel DeriveSegmenter(const NewData& data, const NewOptions& options) {
@@ -182,18 +174,17 @@ NewModel DeriveSegmenter(const NewData& data, const NewOptions& options) {
   search.most_epochs = 300;
   search.shapes = {{"data", Shape{kBatch, std::ssize(colors.mean), input.height, input.width}},
                    {"label", Shape{kBatch, 1, input.height, input.width}}};
-  search.train_net = [&](int64_t width) { return TrainNet(WithWidth(values, width), data); };
-  const Choice choice = Choose(search, options);
-  values = WithWidth(values, choice.width);
-  AddLength(choice, search, values);
-  NewModel model;
-  model.files = ModelFiles(SegmentTemplate(), {"head", "blocks", "input", "body", "scores"}, values);
-  model.files["train_val.prototxt"] = TrainNet(values, data);
+  const Recipe recipe{.text = SegmentTemplate(),
+                      .front = {"head", "blocks"},
+                      .net = {"body"},
+                      .behind = {"scores"},
+                      .set_width = SetWidth};
+  const Choice choice = ChooseNet(recipe, data, options, search, values);
+  NewModel model = MakeModel(
+      recipe, data, choice,
+      fmt::format("{} classes of pixels: {}", ClassesOf(pixels), Printable(Join(pixels.names, ", "))), values);
   model.files["labels.txt"] = Join(pixels.names, "\n") + "\n";
   model.storage = PixelStorage(data, 2 * std::max(input.width, input.height));
-  model.lines = {fmt::format("{} classes of pixels: {}", ClassesOf(pixels), Printable(Join(pixels.names, ", "))),
-                 PartsText(data)};
-  AddChoiceLines(choice, search, model);
   return model;
 }
 

@@ -120,6 +120,7 @@ TEST_F(NewCliTest, ARunIsFineTuned) {
   const Outcome bare = Moka("new classify three --out fourth --from zoo:first");
   EXPECT_EQ(bare.code, 66) << bare.err;
   EXPECT_THAT(bare.err, HasSubstr("zoo:first carries no trained weights"));
+  PlaceFile(folder_ / "models/first/README.md", "<!-- zoo -->\n<!-- /zoo -->\n");
   const Outcome packed = Moka("zoo pack first-0001 first --untested");
   ASSERT_EQ(packed.code, 0) << packed.err;
   const Outcome from_zoo = Moka("new classify three --out fourth --from zoo:first");

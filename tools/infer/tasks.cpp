@@ -10,8 +10,9 @@
 namespace moka {
 
 const std::vector<InferTask>& AllInferTasks() {
-  static const std::vector<InferTask> tasks = {AnswerTask(),   ClassifyTask(),  DetectTask(),  EmbedTask(),
-                                               GenerateTask(), InstancesTask(), SegmentTask(), TranslateTask()};
+  static const std::vector<InferTask> tasks = {AnswerTask(),  ClassifyTask(), DetectTask(),
+                                               EmbedTask(),   GenerateTask(), InstancesTask(),
+                                               RegressTask(), SegmentTask(),  TranslateTask()};
   return tasks;
 }
 

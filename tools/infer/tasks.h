@@ -24,6 +24,7 @@ InferTask DetectTask();
 InferTask EmbedTask();
 InferTask GenerateTask();
 InferTask InstancesTask();
+InferTask RegressTask();
 InferTask SegmentTask();
 InferTask TranslateTask();
 

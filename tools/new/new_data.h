@@ -31,12 +31,13 @@ struct NewPart {
 };
 
 struct NewData {
-  std::vector<NewPart> parts;             // train, val and, where the source has one, test
-  std::filesystem::path classes;          // the file or database that numbers the classes of all parts; empty: none
-  std::string source = {};                // as it was typed: those of parts may name files that were made
-  bool has_made_names = false;            // the sources' names of classes stand in a file that was made for them
-  std::string items = "pictures";         // as a person calls them
-  std::vector<std::string> remarks = {};  // for whoever reads the result
+  std::vector<NewPart> parts;               // train, val and, where the source has one, test
+  std::filesystem::path classes;            // the file or database that numbers the classes of all parts; empty: none
+  std::string source = {};                  // as it was typed: those of parts may name files that were made
+  bool has_made_names = false;              // the sources' names of classes stand in a file that was made for them
+  std::string items = "pictures";           // as a person calls them
+  std::string hashed = "its file's bytes";  // what the part of each follows from
+  std::vector<std::string> remarks = {};    // for whoever reads the result
 
   const NewPart& train() const { return parts.at(0); }
   const NewPart& val() const { return parts.at(1); }

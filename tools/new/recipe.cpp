@@ -99,7 +99,7 @@ std::string SectionsOf(std::string_view text, const std::vector<std::string>& na
   std::string joined;
   for (const std::string& name : names) {
     joined += SectionOf(text, name);
-    if (name == "head" || name == "data" || name == "held_out" || name == "input") joined += "\n";
+    if (name == "head" || name == "data" || name == "held_out" || name == "columns" || name == "input") joined += "\n";
   }
   return joined;
 }
@@ -161,8 +161,8 @@ Choice Choose(const Search& search, const NewOptions& options) {
     choice.step = StepTimeOf(search.train_net(width), search, options);
     const double epoch_ms = choice.step.ms * static_cast<double>(search.pictures) / static_cast<double>(search.batch);
     const auto fitting = static_cast<int64_t>(options.budget.minutes * kMsPerMinute / std::max(1e-3, epoch_ms));
-    LogInfo(fmt::format("{}: {:.0f} ms a step of {} here, {:.1f} minutes for {} epochs",
-                        width > 0 ? StrCat("width ", width) : "the net", choice.step.ms, search.batch,
+    LogInfo(fmt::format("{}: {} ms a step of {} here, {:.1f} minutes for {} epochs",
+                        width > 0 ? StrCat("width ", width) : "the net", MsText(choice.step.ms), search.batch,
                         epoch_ms * static_cast<double>(wanted) / kMsPerMinute, wanted));
     const bool fits = fitting >= wanted;
     const bool nearly_fits = 2 * fitting >= wanted;
@@ -171,7 +171,7 @@ Choice Choose(const Search& search, const NewOptions& options) {
     choice.length = LengthOf(epochs, search);
     choice.minutes = choice.step.ms * static_cast<double>(choice.length.iterations) / kMsPerMinute;
     const std::string which = search.widths.size() == 1        ? "the one to start from"
-                              : width == search.widths.front() ? "the widest for so many pictures"
+                              : width == search.widths.front() ? StrCat("the widest for so many ", search.items)
                               : nearly_fits                    ? "the widest that fits"
                                                                : "the narrowest";
     choice.remark = StrCat(which, fits ? "" : fmt::format(", for {} epochs in place of {}", epochs, wanted),
@@ -186,6 +186,7 @@ std::string TrainNetText(const Recipe& recipe, const NewData& data, Values value
   std::vector<std::string> sections = recipe.front;
   sections.emplace_back("data");
   if (data.parts.size() > 2) sections.emplace_back("held_out");
+  sections.insert(sections.end(), recipe.columns.begin(), recipe.columns.end());
   sections.insert(sections.end(), recipe.net.begin(), recipe.net.end());
   sections.emplace_back("losses");
   return Filled(SectionsOf(recipe.text, sections), values);
@@ -207,14 +208,14 @@ NewModel MakeModel(const Recipe& recipe, const NewData& data, const Choice& choi
   deploy.insert(deploy.end(), recipe.behind.begin(), recipe.behind.end());
   NewModel model;
   model.files = {{"train_val.prototxt", TrainNetText(recipe, data, values, choice.width)},
-                 {"deploy.prototxt", Filled(SectionsOf(recipe.text, deploy), values)},
                  {"solver.prototxt", Filled(SectionOf(recipe.text, "solver"), values)},
                  {"model.prototxt", Filled(SectionOf(recipe.text, "card"), values)},
                  {"README.md", Filled(SectionOf(recipe.text, "readme"), values)}};
+  if (recipe.has_deploy) model.files["deploy.prototxt"] = Filled(SectionsOf(recipe.text, deploy), values);
   const std::string width = choice.width > 0 ? fmt::format("width {}", choice.width) : "the given one";
   model.lines = {what, PartsText(data),
-                 fmt::format("net: {}, {:.0f} ms a step of {} {} here ({})", width, choice.step.ms, choice.length.batch,
-                             data.items, choice.remark),
+                 fmt::format("net: {}, {} ms a step of {} {} here ({})", width, MsText(choice.step.ms),
+                             choice.length.batch, data.items, choice.remark),
                  fmt::format("training: {} epochs, {} steps, about {} here", choice.length.epochs,
                              choice.length.iterations, MinutesText(choice.minutes))};
   return model;

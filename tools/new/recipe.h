@@ -79,9 +79,11 @@ Choice Choose(const Search& search, const NewOptions& options);
 struct Recipe {
   std::string_view text;                             // the template
   std::vector<std::string> front = {};               // before the data
+  std::vector<std::string> columns = {};             // of train_val.prototxt alone, behind the data
   std::vector<std::string> net = {};                 // between the data and the losses
   std::vector<std::string> behind = {};              // of deploy.prototxt, behind the net
   void (*set_width)(int64_t width, Values& values);  // the values that a width gives
+  bool has_deploy = true;                            // a deploy.prototxt of "input" and the net
 };
 // train_val.prototxt: the front, the data (and that of the part "test", where there is one), the net and "losses".
 std::string TrainNetText(const Recipe& recipe, const NewData& data, Values values, int64_t width);
@@ -121,6 +123,7 @@ std::string CountsText(const std::vector<std::string>& names, const std::map<int
 // Counts of classes from 1 as those of classes from 0.
 std::map<int64_t, int64_t> Shifted(const std::map<int64_t, int64_t>& counts);
 std::string PartsText(const NewData& data);
+std::string MsText(double ms);  // "0.21", "4.5", "120"
 std::string MinutesText(double minutes);
 
 }  // namespace moka

@@ -13,9 +13,8 @@ namespace {
 
 std::string SplitWords(const NewData& data) {
   if (data.train().chosen.empty()) return "They are the source's own.";
-  return "A picture's part follows from a hash of its file's bytes: copies of a picture are in one part, and pictures "
-         "that "
-         "are added later move no others.";
+  return StrCat("The part of each of the ", data.items, " follows from a hash of ", data.hashed,
+                ": copies are in one part, and ", data.items, " that are added later move no others.");
 }
 
 }  // namespace
@@ -86,9 +85,9 @@ void AddLength(const Choice& choice, const Search& search, Values& values) {
   values["snapshot"] = StrCat(std::max<int64_t>(1, iterations / 4));
   values["ema"] = Rounded(1 - 1 / window, 4);
   values["ema_epochs"] = fmt::format("{:.0f} steps, a sixteenth of the training", window);
-  values["step_words"] = fmt::format(
-      "{} ms{} (the fastest of {} in {} short trials)", Rounded(choice.step.ms, choice.step.ms < 10 ? 1 : 0),
-      choice.step.is_of_cpus ? " of its own processor time" : "", choice.step.steps, choice.step.trials);
+  values["step_words"] =
+      fmt::format("{} ms{} (the fastest of {} in {} short trials)", MsText(choice.step.ms),
+                  choice.step.is_of_cpus ? " of its own processor time" : "", choice.step.steps, choice.step.trials);
   values["minutes"] = fmt::format("{:.0f}", std::max(1.0, choice.minutes));
   values["choice"] = choice.remark;
   values["length_why"] = fmt::format("about {} {} are shown, {} to {} epochs", search.samples, search.items,
@@ -171,6 +170,8 @@ std::string PartsText(const NewData& data) {
   return StrCat("parts: ", Join(texts, ", "),
                 data.train().chosen.empty() ? " (as the source has them)" : " (by a hash of their bytes)");
 }
+
+std::string MsText(double ms) { return Rounded(ms, ms < 1 ? 2 : ms < 10 ? 1 : 0); }
 
 std::string MinutesText(double minutes) {
   if (minutes < 1) return "a minute";

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/size.h"
 #include "core/text.h"
+#include "tools/new/boxes.h"
 #include "tools/new/layouts.h"
 #include "tools/new/recipe.h"
 #include "tools/new/templates.h"
@@ -19,60 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kBatch = 16;
-constexpr int64_t kFewestBoxes = 5;      // of a class
-constexpr int64_t kFewestPictures = 10;  // of the training
 constexpr std::array<int64_t, 4> kStrides = {8, 16, 32, 64};
-
-// Classes by number from 0, which stands for no object.
-std::vector<std::string> BoxClasses(const NewData& data) {
-  const auto& names = data.train().facts->schema().box_class();
-  std::vector<std::string> classes(names.begin(), names.end());
-  for (const NewPart& part : data.parts) {
-    const auto& others = part.facts->schema().box_class();
-    if (std::ranges::equal(others, names)) continue;
-    throw Error(ErrorKind::kBadData, {},
-                StrCat("the parts train and ", part.name, " number their classes differently: ",
-                       Printable(Join(classes, ", ")), " and ", Printable(Join({others.begin(), others.end()}, ", "))),
-                "name the same classes in the same order in both");
-  }
-  return classes;
-}
-
-// How many boxes each class has in a part.
-std::map<int64_t, int64_t> BoxesByClass(const NewPart& part) {
-  const std::set<int64_t> pictures(part.pictures.begin(), part.pictures.end());
-  std::map<int64_t, int64_t> counts;
-  for (const BoxFacts& box : part.facts->sizes_of_boxes()) {
-    if (pictures.contains(box.picture)) ++counts[box.label];
-  }
-  return counts;
-}
-
-// Errors: kBadData. Boxes of the training count alone: what the other parts have, nothing learns from.
-void RefuseFewBoxes(const NewData& data, const std::vector<std::string>& classes) {
-  std::map<int64_t, int64_t> boxes = BoxesByClass(data.train());
-  const bool is_split = !data.train().chosen.empty();
-  std::map<int64_t, int64_t> all = data.train().facts->boxes();
-  std::vector<std::string> few;
-  for (size_t i = 1; i < classes.size(); ++i) {
-    const auto label = static_cast<int64_t>(i);
-    if (boxes[label] >= kFewestBoxes) continue;
-    few.push_back(StrCat("\"", Printable(classes[i]), "\" has ", boxes[label],
-                         is_split ? StrCat(" of ", all[label], " in all") : ""));
-  }
-  if (classes.size() < 2) few.emplace_back("there is no class at all");
-  if (!few.empty()) {
-    throw Error(
-        ErrorKind::kBadData, {},
-        StrCat("classes with too few boxes to train on: ", Join(few, ", "), "; each needs ", kFewestBoxes, " or more"),
-        "add pictures, or take the class out of the annotations");
-  }
-  if (data.train().size() < kFewestPictures) {
-    throw Error(ErrorKind::kBadData, {},
-                StrCat("only ", data.train().size(), " pictures to train on, expected ", kFewestPictures, " or more"),
-                "add pictures");
-  }
-}
 
 // Boxes of the training in pixels of the net's input.
 struct Box {
@@ -158,28 +106,6 @@ void AddDefaultBoxes(const std::vector<Box>& boxes, const InputSize& input, Valu
                   longest, kinds == 2 ? "2 and 3" : "2", cells * a_cell));
 }
 
-int64_t MostBoxes(const NewData& data) {
-  std::map<std::pair<const PictureFacts*, int64_t>, int64_t> counts;
-  std::set<const PictureFacts*> met;  // parts that were split share theirs, and a test may have its own
-  int64_t most = 8;
-  for (const NewPart& part : data.parts) {
-    if (!met.insert(part.facts.get()).second) continue;
-    for (const BoxFacts& box : part.facts->sizes_of_boxes()) ++counts[{part.facts.get(), box.picture}];
-  }
-  for (const auto& [picture, count] : counts) most = std::max(most, count);
-  return RoundUp(most, 8).value();
-}
-
-std::string ClassRows(const NewData& data, const std::vector<std::string>& classes) {
-  std::string rows;
-  for (size_t label = 1; label < classes.size(); ++label) {
-    rows += StrCat("| ", Printable(classes[label]), " |");
-    for (const NewPart& part : data.parts) rows += StrCat(" ", BoxesByClass(part)[static_cast<int64_t>(label)], " |");
-    rows += "\n";
-  }
-  return rows;
-}
-
 void SetWidth(int64_t width, Values& values) {
   AddWidths(width, 3, values);
   values["w0"] = StrCat(width * 3 / 4);
@@ -197,13 +123,8 @@ NewModel DeriveDetector(const NewData& data, const NewOptions& options) {
   AddDefaultBoxes(BoxesOf(train, input), input, values);
   AddTestBatches(data, 32, values);
   const int64_t batch = std::clamp<int64_t>(train.size() / 4, 4, kBatch);
-  const std::vector<std::string> things(classes.begin() + 1, classes.end());
-  values["things"] = Printable(Join(things, ", "));
-  values["classes"] = StrCat(things.size());
-  values["all_classes"] = StrCat(classes.size());
-  values["class_rows"] = ClassRows(data, classes);
+  AddBoxClasses(data, classes, values);
   values["batch"] = StrCat(batch);
-  values["max_boxes"] = StrCat(MostBoxes(data));
   Search search;
   search.widths =
       options.budget.size == NewSize::kLarge ? std::vector<int64_t>{48, 32, 24, 16} : std::vector<int64_t>{32, 24, 16};
@@ -215,9 +136,7 @@ NewModel DeriveDetector(const NewData& data, const NewOptions& options) {
   search.shapes = {{"data", Shape{batch, std::ssize(colors.mean), input.height, input.width}}};
   const Recipe recipe{.text = DetectTemplate(), .front = {"head", "blocks"}, .net = {"body"}, .set_width = SetWidth};
   const Choice choice = ChooseNet(recipe, data, options, search, values);
-  NewModel model = MakeModel(
-      recipe, data, choice,
-      fmt::format("{} classes, boxes: {}", things.size(), CountsText(things, Shifted(train.facts->boxes()))), values);
+  NewModel model = MakeModel(recipe, data, choice, BoxesText(data, classes), values);
   model.files["labels.txt"] = Join(classes, "\n") + "\n";
   model.storage = PixelStorage(data, std::max(input.width, input.height));
   return model;

@@ -16,6 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kNumbers = "instances";  // a folder of masks with a number an object
+
 // "kind:parts" of an import, and not a path.
 bool IsImportWord(const std::string& source) {
   std::error_code ignored;
@@ -122,7 +124,7 @@ bool IsAnyPart(const fs::path& /*folder*/) { return true; }
 
 // The folder of the masks that belong to a folder of pictures beside it, by its name; empty: none.
 fs::path MasksBeside(const fs::path& folder) {
-  return FolderOf(folder, {"masks", "mask", "labels", "label", "annotations", "annots", "SegmentationClass"});
+  return FolderOf(folder, {"masks", "mask", "labels", "label", "annotations", "annots", "SegmentationClass", kNumbers});
 }
 fs::path PicturesBeside(const fs::path& folder) {
   return FolderOf(folder, {"images", "image", "pictures", "img", "imgs", "JPEGImages"});
@@ -137,10 +139,11 @@ fs::path MaskNames(const fs::path& folder) {
   return {};
 }
 
-std::vector<PartSource> MaskParts(const fs::path& folder) {
-  const std::string names = MaskNames(folder).string();
+// `kind`: "masks" or "instances", of which the first has names of classes.
+std::vector<PartSource> MaskParts(const fs::path& folder, std::string_view kind) {
+  const std::string names = kind == "masks" ? MaskNames(folder).string() : std::string();
   const auto source = [&](const fs::path& pictures, const fs::path& masks) {
-    return StrCat("masks:", pictures.string(), ",", masks.string(), names.empty() ? "" : ",,", names);
+    return StrCat(kind, ":", pictures.string(), ",", masks.string(), names.empty() ? "" : ",,", names);
   };
   std::vector<PartSource> parts;
   for (const PartSource& part : PartFolders(folder, HoldsMasks)) {
@@ -203,7 +206,27 @@ std::vector<PartSource> FindMasks(const std::string& source, const fs::path& /*f
   const std::string expected =
       "images and masks (PNGs of the same names, a class a pixel), or train and val with both, or train and trainannot";
   if (!IsFolder(source)) throw NoLayout(source, expected);
-  std::vector<PartSource> parts = MaskParts(source);
+  std::vector<PartSource> parts = MaskParts(source, "masks");
+  if (parts.empty()) throw NoLayout(source, expected);
+  if (parts.front().source.find(StrCat("/", kNumbers, "/")) != std::string::npos ||
+      parts.front().source.ends_with(StrCat("/", kNumbers))) {
+    throw Error(
+        ErrorKind::kBadData, {},
+        StrCat(Printable(source), ": a folder \"", kNumbers, "\" has numbers of objects, not classes of pixels"),
+        "moka new instances takes them");
+  }
+  return parts;
+}
+
+std::vector<PartSource> FindInstances(const std::string& source, const fs::path& /*folder*/) {
+  if (IsImportWord(source)) return {{"train", source}};
+  const std::string expected =
+      "COCO's JSON with outlines (annotations/instances_train.json, or _annotations.coco.json in train and valid), or "
+      "images and masks (PNGs of the same names, a number an object), or train and val with both";
+  if (!IsFolder(source)) throw NoLayout(source, expected);
+  const AnnotatedLayout layout = AnnotatedLayoutOf(source);
+  if (layout.name == "COCO" && !layout.parts.empty() && layout.parts.front().part == "train") return layout.parts;
+  std::vector<PartSource> parts = MaskParts(source, "instances");
   if (parts.empty()) throw NoLayout(source, expected);
   return parts;
 }

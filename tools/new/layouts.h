@@ -22,6 +22,9 @@ std::filesystem::path NumberBoxClasses(const PictureFacts& first, const std::fil
 // Pictures and masks in folders beside each other (images and masks, train and trainannot, ...), or such words
 // themselves. Errors: as above.
 std::vector<PartSource> FindMasks(const std::string& source, const std::filesystem::path& folder);
+// COCO's JSON with outlines, or pictures and PNGs of objects' numbers in folders beside each other, or such words
+// themselves. Errors: as above.
+std::vector<PartSource> FindInstances(const std::string& source, const std::filesystem::path& folder);
 // Names the values of masks that are no classes from 0 on (0 and 255, say) in a file, for all parts.
 std::filesystem::path NumberMaskValues(const PictureFacts& first, const std::filesystem::path& folder,
                                        std::vector<PartSource>& sources);

@@ -7,6 +7,7 @@ namespace moka {
 
 std::string_view ClassifyTemplate();
 std::string_view DetectTemplate();
+std::string_view InstancesTemplate();
 std::string_view RegressTemplate();
 std::string_view SegmentTemplate();
 

@@ -185,6 +185,106 @@ TEST_F(NewCliTest, MasksBecomeASegmenter) {
   EXPECT_THAT(seen.out, HasSubstr("object"));
 }
 
+// Masks of objects' numbers: one object a picture, of number 255.
+TEST_F(NewCliTest, NumberedMasksBecomeInstances) {
+  MakeObjects(folder_ / "single", 30);
+  const Outcome made = Moka("new instances single --out cut --size small");
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("1 classes, boxes: object 30\n"));
+  const std::string net = Text("cut/train_val.prototxt");
+  EXPECT_THAT(net, HasSubstr("crop_size: 64 "));
+  EXPECT_THAT(net, HasSubstr("canvas_height: 80 canvas_width: 112"));
+  EXPECT_FALSE(fs::exists(folder_ / "cut/deploy.prototxt"));
+  const Outcome seen = TrainAndTry("cut", "single/images/1.png", "base_lr=0.002");
+  ASSERT_EQ(seen.code, 0) << seen.err;
+  EXPECT_TRUE(Json::accept(seen.out)) << seen.out;
+  fs::rename(folder_ / "single/masks", folder_ / "single/instances");
+  const Outcome numbers = Moka("new segment single --out again");
+  EXPECT_EQ(numbers.code, 65) << numbers.err;
+  EXPECT_THAT(numbers.err, HasSubstr("moka new instances takes them"));
+  const Outcome none = Moka("new instances cut --out again");
+  EXPECT_EQ(none.code, 65) << none.err;
+  EXPECT_THAT(none.err, HasSubstr("a number an object"));
+}
+
+class NewTableCliTest : public NewCliTest {
+ protected:
+  // price = 100 + 3 size - 20 (kind old), of rows in a fixed order.
+  static std::string Rows(int rows, bool has_price) {
+    std::string text = has_price ? "size,kind,name,price\n" : "kind,size\n";
+    for (int i = 0; i < rows; ++i) {
+      const int size = i * 37 % 101;
+      const bool is_old = i % 3 == 0;
+      const char* kind = is_old ? "old" : "new";
+      text += has_price ? StrCat(size, ",", kind, ",house ", i, ",", 100 + 3 * size - (is_old ? 20 : 0), "\n")
+                        : StrCat(kind, ",", size, "\n");
+    }
+    return text;
+  }
+};
+
+TEST_F(NewTableCliTest, ATableBecomesARegressor) {
+  PlaceFile(folder_ / "houses.csv", Rows(300, true) + "5,?,house,100\n");
+  const Outcome made = Moka("new regress houses.csv --out prices --size small");
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("\"price\" (the last column; SOURCE,COLUMN names another) from 3 columns\n"));
+  EXPECT_THAT(made.err, HasSubstr("column \"name\" is left out: it has 301 different texts"));
+  EXPECT_THAT(made.err, HasSubstr("1 of 301 rows are left out"));
+  EXPECT_EQ(Text("prices/labels.txt"), "size\nkind=new\nkind=old\nprice\n");
+  const Outcome trained = Moka("train prices max_iter=1500 test_interval=500 base_lr=0.01 display=500");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_THAT(trained.err, HasSubstr("moka infer runs/prices-0001 TABLE"));
+  const Json tested = Json::parse(Moka("test runs/prices-0001 --json").out);
+  EXPECT_LT(tested.at("outputs").at("mean_error").get<double>(), 10);  // prices from 80 to 400
+  PlaceFile(folder_ / "asked.csv", Rows(9, false));
+  const Outcome asked = Moka("infer runs/prices-0001 asked.csv --json --batch 4");
+  ASSERT_EQ(asked.code, 0) << asked.err;
+  const Json rows = Json::parse(asked.out);
+  ASSERT_EQ(rows.size(), 9U);
+  for (int i = 0; i < 9; ++i) {
+    const int size = i * 37 % 101;
+    EXPECT_EQ(rows[static_cast<size_t>(i)].at("line"), i + 2);
+    EXPECT_NEAR(rows[static_cast<size_t>(i)].at("value").get<double>(), 100 + 3 * size - (i % 3 == 0 ? 20 : 0), 40);
+  }
+  const Outcome known = Moka("infer runs/prices-0001 houses.csv");
+  EXPECT_EQ(known.code, 65) << "a \"?\" is no kind";
+  EXPECT_THAT(known.err, HasSubstr("houses.csv:302: \"kind\" is \"?\", which the net has not met"));
+  PlaceFile(folder_ / "other.csv", "kinds,size\nold,3\n");
+  const Outcome other = Moka("infer runs/prices-0001 other.csv");
+  EXPECT_EQ(other.code, 65);
+  EXPECT_THAT(other.err, HasSubstr("the table has no column \"kind\", which the net takes"));
+  EXPECT_THAT(other.err, HasSubstr("did you mean \"kinds\"?"));
+  const Outcome deployed = Moka("infer prices --weights runs/prices-0001/checkpoints/best asked.csv --json");
+  EXPECT_EQ(deployed.code, 0) << deployed.err;
+}
+
+TEST_F(NewTableCliTest, TablesThatTeachNothingAreRefused) {
+  PlaceFile(folder_ / "few.csv", Rows(15, true));
+  PlaceFile(
+      folder_ / "same.csv", "a,b\n" + [] {
+        std::string rows;
+        for (int i = 0; i < 60; ++i) rows += StrCat(i, ",7\n");
+        return rows;
+      }());
+  PlaceFile(folder_ / "names.csv", "name,b\nx,1\ny,2\nz,3\n");
+  const std::vector<std::tuple<const char*, int, const char*>> lines = {
+      {"new regress few.csv --out a", 65, "the part train has"},
+      {"new regress same.csv --out a", 65, "the target \"b\" is 7 in all rows"},
+      {"new regress names.csv --out a", 65, "no column is there to learn from"},
+      {"new regress few.csv,prise --out a", 64, "did you mean \"price\"?"},
+      {"new regress few.csv,kind --out a", 65, "the target is a number; SOURCE,COLUMN names another column"},
+      {"new regress few.csv --out a --skip-bad", 64, "--skip-bad is of pictures"},
+      {"new regress none.csv --out a", 66, "none.csv does not exist"},
+  };
+  for (const auto& [line, code, text] : lines) {
+    const Outcome outcome = Moka(line);
+    EXPECT_EQ(outcome.code, code) << line << "\n" << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(text)) << line;
+    EXPECT_FALSE(fs::exists(folder_ / "a")) << line;
+    EXPECT_FALSE(fs::exists(folder_ / "a.partial")) << line;
+  }
+}
+
 TEST_F(NewCliTest, TooLittleIsRefused) {
   MakeClassFolders(folder_ / "few", 2, 12);
   MakeClassFolders(folder_ / "few", 3, 1, 50);
@@ -258,7 +358,7 @@ TEST_F(NewCliTest, WrongWordsAndPlacesAreRefused) {
   fs::copy_file(folder_ / "plain/blue/1.png", folder_ / "flat/1.png");
   const std::vector<std::tuple<const char*, int, const char*>> lines = {
       {"new clasify plain --out a", 64, "did you mean \"classify\"?"},
-      {"new paint plain --out a", 64, "the tasks are classify, detect, segment"},
+      {"new paint plain --out a", 64, "the tasks are classify, detect, instances, regress, segment"},
       {"new classify plain", 64, "--out is missing"},
       {"new classify", 64, "the source"},
       {"new classify plain --out a --size huge", 64, "--size wants small, medium or large, found \"huge\""},

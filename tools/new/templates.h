@@ -5,10 +5,12 @@
 
 namespace moka {
 
+std::string_view AnswerTemplate();
 std::string_view ClassifyTemplate();
 std::string_view DetectTemplate();
 std::string_view InstancesTemplate();
 std::string_view RegressTemplate();
 std::string_view SegmentTemplate();
+std::string_view TranslateTemplate();
 
 }  // namespace moka

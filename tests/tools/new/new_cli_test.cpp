@@ -199,6 +199,7 @@ TEST_F(NewCliTest, NumberedMasksBecomeInstances) {
   ASSERT_EQ(seen.code, 0) << seen.err;
   EXPECT_TRUE(Json::accept(seen.out)) << seen.out;
   fs::rename(folder_ / "single/masks", folder_ / "single/instances");
+  fs::remove_all(folder_ / "single/labels");
   const Outcome numbers = Moka("new segment single --out again");
   EXPECT_EQ(numbers.code, 65) << numbers.err;
   EXPECT_THAT(numbers.err, HasSubstr("moka new instances takes them"));
@@ -358,7 +359,7 @@ TEST_F(NewCliTest, WrongWordsAndPlacesAreRefused) {
   fs::copy_file(folder_ / "plain/blue/1.png", folder_ / "flat/1.png");
   const std::vector<std::tuple<const char*, int, const char*>> lines = {
       {"new clasify plain --out a", 64, "did you mean \"classify\"?"},
-      {"new paint plain --out a", 64, "the tasks are classify, detect, instances, regress, segment"},
+      {"new paint plain --out a", 64, "the tasks are answer, classify, detect, instances, regress, segment, translate"},
       {"new classify plain", 64, "--out is missing"},
       {"new classify", 64, "the source"},
       {"new classify plain --out a --size huge", 64, "--size wants small, medium or large, found \"huge\""},

@@ -26,7 +26,7 @@ constexpr int64_t kFewestQuestions = 50;  // of the training
 constexpr int64_t kBatch = 32;
 constexpr int64_t kMostSentences = 50;  // of a memory
 
-// What the files hold, as a layer needs it.
+// The counts of all stories that the layer has to know.
 struct StoryFacts {
   std::vector<double> sentences;  // before each question
   int64_t words = 1;              // of the longest sentence or question

@@ -208,8 +208,8 @@ std::vector<PartSource> FindMasks(const std::string& source, const fs::path& /*f
   if (!IsFolder(source)) throw NoLayout(source, expected);
   std::vector<PartSource> parts = MaskParts(source, "masks");
   if (parts.empty()) throw NoLayout(source, expected);
-  if (parts.front().source.find(StrCat("/", kNumbers, "/")) != std::string::npos ||
-      parts.front().source.ends_with(StrCat("/", kNumbers))) {
+  const fs::path masks = Split(parts.front().source, ',').at(1);
+  if (masks.filename() == kNumbers || masks.parent_path().filename() == kNumbers) {
     throw Error(
         ErrorKind::kBadData, {},
         StrCat(Printable(source), ": a folder \"", kNumbers, "\" has numbers of objects, not classes of pixels"),

@@ -36,17 +36,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The pictures below a folder in order. As for an import, hidden entries are none of it: what notebooks and macOS leave
-// there are copies and no pictures.
-std::vector<fs::path> PicturesBelow(const fs::path& folder) {
-  LeftOut left_out;
-  PictureWalk walk(folder, left_out);
-  std::vector<fs::path> pictures = walk.PicturesIn(folder);
-  for (const std::string& sentence : left_out.Sentences()) LogWarning(sentence);
-  if (pictures.empty()) throw Error(ErrorKind::kNoInput, StrCat("no pictures in ", Printable(folder.string())));
-  return pictures;
-}
-
 // A line as a training's list has it, PATH LABEL, of a picture that is there.
 void RefuseLabelBehind(const std::string& line) {
   std::error_code code;
@@ -173,6 +162,15 @@ std::string NameOf(const InferSource& source, int64_t label) {
   const bool is_named = label >= 0 && label < static_cast<int64_t>(source.names.size());
   const std::string name = is_named ? source.names[static_cast<size_t>(label)] : std::string();
   return name.empty() ? std::to_string(label) : name;
+}
+
+std::vector<fs::path> PicturesBelow(const fs::path& folder) {
+  LeftOut left_out;
+  PictureWalk walk(folder, left_out);
+  std::vector<fs::path> pictures = walk.PicturesIn(folder);
+  for (const std::string& sentence : left_out.Sentences()) LogWarning(sentence);
+  if (pictures.empty()) throw Error(ErrorKind::kNoInput, StrCat("no pictures in ", Printable(folder.string())));
+  return pictures;
 }
 
 std::vector<fs::path> PicturesOf(const std::vector<std::string>& arguments, const fs::path& frames) {

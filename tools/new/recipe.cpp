@@ -46,10 +46,19 @@ StepTime StepTimeOf(const std::string& text, const Search& search, const NewOpti
   constexpr double kWaiting = 1.1;
   constexpr double kNothingNew = 0.98;
   const QuietScope quiet;  // its data is not there yet
-  const NetParameter net = FilterNet(NetFromText(text, "train_val.prototxt"), TRAIN);
+  const NetParameter whole = NetFromText(text, "train_val.prototxt");
+  std::vector<NetParameter> nets;
+  if (search.turns.empty()) nets.push_back(FilterNet(whole, TRAIN));
+  for (const TrainTurn& turn : search.turns) {
+    NetState state;
+    state.set_phase(TRAIN);
+    *state.mutable_stage() = turn.stage();
+    nets.push_back(FilterNet(whole, state));
+  }
   TimedOptions timed;
   timed.shapes = search.shapes;
-  const std::unique_ptr<TimedNet> program = MakeTimedNet(net, TRAIN, options.compile, timed);
+  timed.turns = search.turns;
+  const std::unique_ptr<TimedNet> program = MakeTimedNet(nets, TRAIN, options.compile, timed);
   RunSteps(*program, kWarmUpSteps);
   StepTime fastest{.ms = std::numeric_limits<double>::infinity()};
   while (fastest.trials < kMostTrials) {

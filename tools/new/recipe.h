@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/types.h"
+#include "proto/moka.pb.h"
 #include "tools/new/new_task.h"
 
 namespace moka {
@@ -68,6 +69,7 @@ struct Search {
   int64_t samples = 0;  // shown in the whole training
   int64_t least_epochs = 0;
   int64_t most_epochs = 0;
+  std::vector<TrainTurn> turns = {};  // of the solver; each is a net of its stages
 };
 
 // The widest net whose training fits the budget here, if need be by up to half of the epochs less: width is worth more

@@ -8,6 +8,7 @@ namespace moka {
 std::string_view AnswerTemplate();
 std::string_view ClassifyTemplate();
 std::string_view DetectTemplate();
+std::string_view GenerateTemplate();
 std::string_view InstancesTemplate();
 std::string_view RegressTemplate();
 std::string_view SegmentTemplate();

@@ -208,6 +208,21 @@ TEST_F(NewCliTest, NumberedMasksBecomeInstances) {
   EXPECT_THAT(none.err, HasSubstr("a number an object"));
 }
 
+TEST_F(NewCliTest, AFolderOfPicturesBecomesAGenerator) {
+  MakeClassFolders(folder_ / "drawn", 3, 40);
+  const Outcome made = Moka("new generate drawn --out painter --size small");
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("pictures of 32x32 pixels\n"));
+  EXPECT_THAT(Text("painter/README.md"), HasSubstr("from drawn."));
+  const Outcome trained = Moka("train painter max_iter=2 test_interval=2 snapshot=2 display=1");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const Outcome seen = Moka("generate runs/painter-0001 --count 4 --out sheet.png");
+  ASSERT_EQ(seen.code, 0) << seen.err;
+  EXPECT_TRUE(fs::exists(folder_ / "sheet.png"));
+  fs::create_directories(folder_ / "empty");
+  EXPECT_EQ(Moka("new generate empty --out none").code, 66);
+}
+
 class NewTableCliTest : public NewCliTest {
  protected:
   // price = 100 + 3 size - 20 (kind old), of rows in a fixed order.
@@ -359,7 +374,8 @@ TEST_F(NewCliTest, WrongWordsAndPlacesAreRefused) {
   fs::copy_file(folder_ / "plain/blue/1.png", folder_ / "flat/1.png");
   const std::vector<std::tuple<const char*, int, const char*>> lines = {
       {"new clasify plain --out a", 64, "did you mean \"classify\"?"},
-      {"new paint plain --out a", 64, "the tasks are answer, classify, detect, instances, regress, segment, translate"},
+      {"new paint plain --out a", 64,
+       "the tasks are answer, classify, detect, generate, instances, regress, segment, translate"},
       {"new classify plain", 64, "--out is missing"},
       {"new classify", 64, "the source"},
       {"new classify plain --out a --size huge", 64, "--size wants small, medium or large, found \"huge\""},

@@ -23,6 +23,7 @@
 #include "tools/infer/tasks.h"
 #include "tools/nets/deploy_net.h"
 #include "tools/train/program_options.h"
+#include "tools/train/record_sizes.h"
 
 namespace moka {
 namespace {
@@ -128,15 +129,15 @@ class RowNet {
  public:
   RowNet(const InferSource& source, int64_t batch) : store_(source.compile.device) {
     const NetParameter net = InferNet(source);
-    const LayerParameter& input = ImageInput(net);
+    const LayerParameter& input = InputOf(net);
     scales_ = input.transform_param();
-    const Shape one = ShapeOf(input);
-    inputs_ = one.Count(1, one.rank());
-    std::vector<int64_t> dims(one.dims().begin(), one.dims().end());
+    std::vector<int64_t> dims = DimsOf(input, source);
+    inputs_ = 1;
+    for (size_t i = 1; i < dims.size(); ++i) inputs_ *= dims[i];
     dims[0] = batch;
     const NetParameter deploy = DeployNet(net, Shape(std::span<const int64_t>(dims)));
     made_ = CompileForInference(source, deploy, {}, store_);
-    top_ = input.top(0);
+    top_ = ImageInput(deploy).top(0);
     made_.outputs = FilledOutputs(program(), deploy, {top_}, made_.outputs);
     const Shape out = output().shape();
     if (out.rank() < 1 || out[0] != batch || out.Count() != batch) {
@@ -167,14 +168,25 @@ class RowNet {
   float At(int64_t slot) const { return output().as<const float>()[static_cast<size_t>(slot)]; }
 
  private:
-  static Shape ShapeOf(const LayerParameter& input) {
+  // The first layer that nothing feeds: an Input, or what reads the database of features.
+  static const LayerParameter& InputOf(const NetParameter& net) {
+    const auto found =
+        std::ranges::find_if(net.layer(), [](const LayerParameter& layer) { return layer.bottom_size() == 0; });
+    if (found != net.layer().end() && found->top_size() > 0) return *found;
+    throw Error(ErrorKind::kConfig, StrCat("net \"", net.name(), "\" has no input"));
+  }
+  // [rows,columns,..] of an Input; of a layer that reads a database those of the records that it was trained with.
+  static std::vector<int64_t> DimsOf(const LayerParameter& input, const InferSource& source) {
     std::vector<int64_t> dims;
     if (input.input_param().shape_size() > 0) {
       const auto& given = input.input_param().shape(0).dim();
       dims.assign(given.begin(), given.end());
+    } else if (const auto kept = KeptRecordSize(source.folder, input.name())) {
+      dims = {1, kept->channels, kept->height, kept->width};
     }
-    if (dims.size() >= 2 && dims.size() <= 4) return Shape(std::span<const int64_t>(dims));
-    throw Error(ErrorKind::kConfig, PlaceOf(input, "input_param"), "the net's input has no shape [rows,columns]");
+    if (dims.size() >= 2 && dims.size() <= 4) return dims;
+    throw Error(ErrorKind::kConfig, PlaceOf(input, "input_param"), "the net's input has no shape [rows,columns]",
+                "deploy.prototxt of the model has an Input with one");
   }
   Tensor output() const { return program().output(made_.outputs.back()); }
 

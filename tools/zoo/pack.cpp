@@ -149,7 +149,7 @@ std::string WithRow(const std::string& text, const ZooWeights& row, const std::s
   }
   ModelCard added;
   *added.add_weights() = row;
-  const std::string changed = StrCat(Join(lines, "\n"), "\n", ToText(added));
+  std::string changed = StrCat(Join(lines, "\n"), "\n", ToText(added));
   ModelCard card;
   ParseText(changed, file, card);
   const auto is_own = [](const ZooWeights& each) { return each.file() == kZooWeightsFile; };

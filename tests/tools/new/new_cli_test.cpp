@@ -60,6 +60,8 @@ TEST_F(NewCliTest, FoldersOfClassesBecomeAClassifier) {
   EXPECT_THAT(net, HasSubstr("num_output: 3 "));
   EXPECT_THAT(net, HasSubstr("crop_size: 64 mirror: true"));  // 80 pixels: tested whole, trained on 6/7 of it
   EXPECT_THAT(net, HasSubstr("resize_short: 80 crop_size: 80"));
+  EXPECT_THAT(Text("colours/README.md"), HasSubstr("(the fastest of "));
+  EXPECT_THAT(Text("colours/README.md"), HasSubstr("tested on 80 (1.25 times as many;"));
   for (const char* file : {"train_val", "deploy"}) {
     const Outcome checked = Moka(StrCat("model check colours/", file, ".prototxt"));
     EXPECT_EQ(checked.code, 0) << checked.out << checked.err;

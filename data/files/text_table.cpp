@@ -104,12 +104,28 @@ bool ToNumber(std::string_view text, double& value) {
   return !text.empty() && read.ec == std::errc() && read.ptr == text.data() + text.size() && std::isfinite(value);
 }
 
+}  // namespace
+
 bool IsNumber(const std::string& text) {
   double ignored = 0;
   return ToNumber(text, ignored);
 }
 
-}  // namespace
+size_t ColumnNamed(const Table& table, const std::string& name) {
+  std::vector<size_t> called;
+  for (size_t c = 0; c < table.header.size(); ++c) {
+    if (table.header[c] == name) called.push_back(c);
+  }
+  CheckColumnNames(table, called);
+  if (!called.empty()) return called.front();
+  size_t number = 0;
+  const auto read = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (read.ec == std::errc() && read.ptr == name.data() + name.size() && number < table.columns()) return number;
+  throw Error(
+      ErrorKind::kUsage, {},
+      StrCat(table.path, " has no column \"", Printable(name), "\" (", table.columns(), " columns, numbered from 0)"),
+      DidYouMean(name, table.header));
+}
 
 Table ReadTable(const std::filesystem::path& path) {
   Table table;

@@ -26,10 +26,14 @@ Table ReadTable(const std::filesystem::path& path);
 // Checks the names of columns that are used, as the names say which is which; columns without a name do not. Errors:
 // kBadData at the header's line where two have one name.
 void CheckColumnNames(const Table& table, std::span<const size_t> columns);
+// The column that a word names: its name in the header, or its number from 0. Errors: kUsage with the nearest name.
+size_t ColumnNamed(const Table& table, const std::string& name);
 // The name of a column by the header, or "column 2".
 std::string NameOf(const Table& table, size_t column);
 // Whether a float keeps fewer digits of a number than its text gives, or lies so near to 0 that it cannot keep them.
 bool IsRoundedToFloat(const std::string& text, double value);
+// Whether a text is a finite number.
+bool IsNumber(const std::string& text);
 // A finite number. Errors: kBadData at "file:line", with the hint.
 double NumberAt(const Table& table, size_t row, size_t column, const std::string& hint = {});
 

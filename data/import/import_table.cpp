@@ -1,6 +1,5 @@
 // Importer of text tables: rows of numbers and categories to databases of float Datums.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -23,26 +22,11 @@ namespace fs = std::filesystem;
 
 constexpr const char* kNumberHint = "leave the column out of the features, or make it one-hot";
 
-size_t ColumnOf(const Table& table, const std::string& name) {
-  std::vector<size_t> called;
-  for (size_t c = 0; c < table.header.size(); ++c) {
-    if (table.header[c] == name) called.push_back(c);
-  }
-  CheckColumnNames(table, called);
-  if (!called.empty()) return called.front();
-  size_t number = 0;
-  const auto read = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (read.ec == std::errc() && read.ptr == name.data() + name.size() && number < table.columns()) return number;
-  throw Error(ErrorKind::kUsage, {},
-              StrCat(table.path, " has no column \"", name, "\" (", table.columns(), " columns, numbered from 0)"),
-              DidYouMean(name, table.header));
-}
-
 // The columns that an option names. Errors: kUsage; so for one that is named twice.
 std::vector<size_t> ColumnsOf(const Table& table, const std::vector<std::string>& names, std::string_view option) {
   std::vector<size_t> columns;
   for (const std::string& name : names) {
-    const size_t column = ColumnOf(table, name);
+    const size_t column = ColumnNamed(table, name);
     if (std::ranges::find(columns, column) != columns.end()) {
       throw Error(ErrorKind::kUsage, StrCat(option, " names the column \"", Printable(name), "\" twice"));
     }
@@ -167,7 +151,7 @@ void WriteReport(const fs::path& out, const TableReport& report, const std::stri
 
 TableReport ImportTable(const fs::path& path, const fs::path& out, const TableOptions& options) {
   Table table = ReadTable(path);
-  const size_t target = ColumnOf(table, options.target);
+  const size_t target = ColumnNamed(table, options.target);
   std::vector<size_t> columns = ColumnsOf(table, options.features, "--features");
   if (std::ranges::find(columns, target) != columns.end()) {
     throw Error(ErrorKind::kUsage, StrCat("the target \"", Printable(options.target), "\" is one of --features, too"));

@@ -107,27 +107,25 @@ void WarnOfNearNames(const WeightsLoaded& met, const Weights& weights, const std
 
 }  // namespace
 
-StartLoaded LoadStartWeights(const Weights& weights, const std::string& file, std::span<const NetBlob> blobs,
+StartLoaded LoadStartWeights(Weights weights, const std::string& file, std::span<const NetBlob> blobs,
                              ParameterStore& store) {
-  const std::map<std::string, MetLayer> layers = MetLayers(weights, blobs);
-  const std::map<std::string, std::string> heads = HeadsOf(layers);
+  const std::map<std::string, std::string> heads = HeadsOf(MetLayers(weights, blobs));
   StartLoaded result;
   for (const auto& [name, text] : heads) result.heads.push_back(text);
   const auto is_head = [&](const std::string& layer) { return heads.contains(layer); };
-  Weights rest = weights;
-  std::erase_if(rest.blobs, [&](const NamedBlob& blob) { return is_head(blob.layer); });
+  std::erase_if(weights.blobs, [&](const NamedBlob& blob) { return is_head(blob.layer); });
   google::protobuf::RepeatedPtrField<LayerParameter> listed;
-  listed.Swap(rest.net.mutable_layer());
-  for (const LayerParameter& layer : listed) {
-    if (!is_head(layer.name())) *rest.net.add_layer() = layer;
+  listed.Swap(weights.net.mutable_layer());
+  for (LayerParameter& layer : listed) {
+    if (!is_head(layer.name())) weights.net.add_layer()->Swap(&layer);
   }
-  if (rest.blobs.empty()) {
+  if (weights.blobs.empty()) {
     throw Error(
         ErrorKind::kBadData, {},
         StrCat(file, ": all of its layers have other numbers of outputs than the net's: ", Join(result.heads, ", ")),
         "a training from new values needs no --from");
   }
-  const WeightsLoaded met = LoadWeights(rest, file, blobs, store);
+  const WeightsLoaded met = LoadWeights(weights, file, blobs, store);
   result.loaded = met.loaded;
   for (const std::string& layer : met.missing) {
     if (!is_head(layer)) result.missing.push_back(layer);

@@ -23,7 +23,7 @@ struct StartLoaded {
 // Copies blobs by layer name. A layer of which nothing but the number of outputs (the first dimension) differs keeps
 // the values that it has, and so does one behind it whose other dimensions differ by the same pair of numbers. Errors:
 // those of LoadWeights for layers that differ in another way; kBadData where nothing is left to load.
-StartLoaded LoadStartWeights(const Weights& weights, const std::string& file, std::span<const NetBlob> blobs,
+StartLoaded LoadStartWeights(Weights weights, const std::string& file, std::span<const NetBlob> blobs,
                              ParameterStore& store);
 // Reads the file and does that; one warning names the heads, others the layers that the file has under a name nearly
 // theirs.

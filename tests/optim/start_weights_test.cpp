@@ -17,7 +17,7 @@ class StartWeights : public FolderTest {
   StartLoaded Load(std::vector<NamedBlob> blobs) {
     Weights weights;
     weights.blobs = std::move(blobs);
-    return LoadStartWeights(weights, "w", blobs_, store_);
+    return LoadStartWeights(std::move(weights), "w", blobs_, store_);
   }
   static NamedBlob Ones(const std::string& layer, int index, const Shape& shape) {
     return {layer, index, shape, std::vector<float>(static_cast<size_t>(shape.Count()), 1)};
@@ -45,7 +45,7 @@ TEST_F(StartWeights, LayersBehindOtherOutputsStartFreshWithThem) {
   AddBlobs(blobs, 1, store);
   Weights weights;
   weights.blobs = {Ones("stem", 0, {2}), Ones("a", 0, {8, 2}), Ones("b", 0, {5, 8})};
-  const StartLoaded met = LoadStartWeights(weights, "w", blobs, store);
+  const StartLoaded met = LoadStartWeights(std::move(weights), "w", blobs, store);
   EXPECT_THAT(met.heads, ElementsAre("a (8 there, 4 here)", "b (8 there, 4 here)"));
   EXPECT_THAT(met.loaded, ElementsAre("stem"));
 }

@@ -42,6 +42,11 @@ std::string CsvField(const std::string& text) {
   return quoted + "\"";
 }
 
+// The ending of a picture's copy: its own, or that of its format.
+std::string EndingOf(const fs::path& file, const std::string& bytes) {
+  return IsImageName(file.filename().string()) ? file.extension().string() : std::string(PictureEndingOf(bytes));
+}
+
 std::string CsvLine(const std::vector<std::string>& fields) {
   std::vector<std::string> quoted;
   for (const std::string& field : fields) quoted.push_back(CsvField(field));
@@ -120,8 +125,7 @@ std::string AnnotationFolder::StemFor(const fs::path& file) {
 
 std::string AnnotationFolder::CopyPicture(const fs::path& file, const std::string& stem, const std::string& folder) {
   const std::string bytes = ReadFile(file);
-  const std::string ending =
-      IsImageName(file.filename().string()) ? file.extension().string() : std::string(PictureEndingOf(bytes));
+  const std::string ending = EndingOf(file, bytes);
   std::string name = StrCat(folder, "/", stem, ending);
   CreateFolders(folder_ / folder);
   PlaceFile(folder_ / name, bytes);
@@ -169,7 +173,7 @@ std::string AnnotationFolder::AddClass(const fs::path& file, const FoundClass& f
   const std::string& name = NamesTo(found.label)[static_cast<size_t>(found.label)];
   const std::string folder = found.is_sure ? StrCat("images/", name) : std::string("unsure");
   const std::string stem = StemFor(file);
-  const std::string ending = file.extension().string();
+  const std::string ending = EndingOf(file, ReadFile(file));
   std::vector<std::string> others{"unsure"};
   for (const std::string& other : names_) others.push_back(StrCat("images/", other));
   for (const std::string& other : others) {

@@ -36,17 +36,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The pictures below a folder in order. As for an import, hidden entries are none of it: what notebooks and macOS leave
-// there are copies and no pictures.
-std::vector<fs::path> PicturesBelow(const fs::path& folder) {
-  LeftOut left_out;
-  PictureWalk walk(folder, left_out);
-  std::vector<fs::path> pictures = walk.PicturesIn(folder);
-  for (const std::string& sentence : left_out.Sentences()) LogWarning(sentence);
-  if (pictures.empty()) throw Error(ErrorKind::kNoInput, StrCat("no pictures in ", Printable(folder.string())));
-  return pictures;
-}
-
 // A line as a training's list has it, PATH LABEL, of a picture that is there.
 void RefuseLabelBehind(const std::string& line) {
   std::error_code code;
@@ -101,12 +90,6 @@ NetState StateOf(const std::optional<NamedRun>& run) {
   state.set_phase(TEST);
   state.add_stage("deploy");
   return state;
-}
-
-// The weights that a model's folder carries; none where the word is no such folder, as a file of one.
-std::optional<fs::path> ZooWeightsOfWord(const std::string& word) {
-  const std::optional<fs::path> folder = ModelFolderOf(word);
-  return folder ? ZooWeightsOf(*folder) : std::nullopt;
 }
 
 }  // namespace
@@ -187,6 +170,15 @@ VideoPictures VideoPicturesOf(const std::string& argument, const fs::path& frame
     return ReadVideo(argument, frames / fs::path(argument).stem());
   }
   return {.files = PicturesOf({argument}, frames)};
+}
+
+std::vector<fs::path> PicturesBelow(const fs::path& folder) {
+  LeftOut left_out;
+  PictureWalk walk(folder, left_out);
+  std::vector<fs::path> pictures = walk.PicturesIn(folder);
+  for (const std::string& sentence : left_out.Sentences()) LogWarning(sentence);
+  if (pictures.empty()) throw Error(ErrorKind::kNoInput, StrCat("no pictures in ", Printable(folder.string())));
+  return pictures;
 }
 
 std::vector<fs::path> PicturesOf(const std::vector<std::string>& arguments, const fs::path& frames) {

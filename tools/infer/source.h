@@ -45,6 +45,10 @@ std::filesystem::path TextFileOf(const std::string& name);
 // A class's name, or its number.
 std::string NameOf(const InferSource& source, int64_t label);
 
+// The pictures below a folder in order. As for an import, hidden entries are none of it: what notebooks and macOS leave
+// there are copies and no pictures. Errors: kNoInput for a folder without any.
+std::vector<std::filesystem::path> PicturesBelow(const std::filesystem::path& folder);
+
 // Files as given; the pictures of folders, sorted; those of videos (tools/infer/frames.h), which are written to
 // `frames`;
 // "-": the picture that standard input holds, else the files that it names, one a line. Errors: kNoInput for a folder

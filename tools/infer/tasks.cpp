@@ -5,12 +5,14 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "tools/launch/command.h"
 
 namespace moka {
 
 const std::vector<InferTask>& AllInferTasks() {
-  static const std::vector<InferTask> tasks = {AnswerTask(),   ClassifyTask(),  DetectTask(),  EmbedTask(),
-                                               GenerateTask(), InstancesTask(), SegmentTask(), TranslateTask()};
+  static const std::vector<InferTask> tasks = {AnswerTask(),  ClassifyTask(), DetectTask(),
+                                               EmbedTask(),   GenerateTask(), InstancesTask(),
+                                               RegressTask(), SegmentTask(),  TranslateTask()};
   return tasks;
 }
 
@@ -18,6 +20,10 @@ const InferTask* FindInferTask(ModelCard::Task task) {
   const std::vector<InferTask>& tasks = AllInferTasks();
   const auto found = std::ranges::find(tasks, task, &InferTask::task);
   return found == tasks.end() ? nullptr : &*found;
+}
+
+std::string TryLine(const InferTask& task, const std::string& run) {
+  return StrCat("  try     moka ", ShellLine({"infer", run}), task.input.empty() ? "" : " ", task.input);
 }
 
 const InferTask& InferTaskFor(const InferSource& source) {

@@ -28,12 +28,15 @@ InferTask DetectTask();
 InferTask EmbedTask();
 InferTask GenerateTask();
 InferTask InstancesTask();
+InferTask RegressTask();
 InferTask SegmentTask();
 InferTask TranslateTask();
 
 const std::vector<InferTask>& AllInferTasks();
 // Null for a task that has no inference.
 const InferTask* FindInferTask(ModelCard::Task task);
+// "  try     moka infer RUN PICTURE": the command that shows what a run has learned.
+std::string TryLine(const InferTask& task, const std::string& run);
 // Errors: kUsage for a task that has no inference.
 const InferTask& InferTaskFor(const InferSource& source);
 

@@ -46,6 +46,7 @@ struct TrackSettings {
   std::vector<CountLine> lines;
   std::vector<CountZone> zones;
   DrawnFormat drawn = DrawnFormat::kNone;
+  std::optional<double> fps = {};  // nothing: as the videos say
 };
 
 // The pictures of an input and their times.
@@ -216,6 +217,7 @@ TrackSettings SettingsOf(const Arguments& arguments) {
   TrackerOptions& tracker = settings.tracker;
   tracker.high = arguments.Number("score", tracker.high, 0, 1);
   tracker.low = std::min(tracker.low, tracker.high);
+  if (arguments.Has("fps")) settings.fps = arguments.Number("fps", 0, 0.001, 10000);
   if (arguments.Has("line")) settings.lines = LinesOfText(arguments.Get("line"));
   if (arguments.Has("zone")) settings.zones = ZonesOfText(arguments.Get("zone"));
   settings.drawn = arguments.Has("drawn") ? DrawnFormatNamed(arguments.Get("drawn")) : UsualDrawnFormat();
@@ -227,19 +229,18 @@ double MeanRate(const std::vector<double>& times_s) {
   return static_cast<double>(times_s.size() - 1) / (times_s.back() - times_s.front());
 }
 
-TrackInput InputOf(const std::string& input, const Arguments& arguments) {
+TrackInput InputOf(const std::string& input, const std::optional<double>& fps) {
   constexpr double kUsual = 25;
   TrackInput read{.input = input, .pictures = VideoPicturesOf(input)};
   VideoPictures& pictures = read.pictures;
   const bool has_times = pictures.times_s.size() > 1;
-  if (!has_times && !arguments.Has("fps")) {
+  if (!has_times && !fps) {
     LogInfo(StrCat(Printable(input), " does not say its rate here: it is taken to have ", kUsual,
                    " pictures a second (--fps)"));
   }
-  const double asked = arguments.Number("fps", kUsual, 0.001, 10000);
-  if (!has_times || arguments.Has("fps")) {
-    pictures = AtRate(pictures, asked);
-    read.fps = asked;
+  if (!has_times || fps) {
+    read.fps = fps.value_or(kUsual);
+    pictures = AtRate(pictures, read.fps);
   } else {
     read.fps = MeanRate(pictures.times_s);
   }
@@ -253,7 +254,6 @@ int TrackVideos(const InferSource& source, const std::vector<std::string>& input
   const TrackSettings settings = SettingsOf(arguments);
   PictureNet net(source, arguments.Int("batch", 1, 1, 65536));
   const Tensor rows = net.output(RowsOutput(net));
-  arguments.WillRead({"fps"});
   RefuseUnreadBeforeLook(arguments, {"out", "json", "trace"});
   if (LookInside(arguments, "infer", net.program())) return 0;
   OutFolder out(arguments.Get("out", "tracks"));
@@ -261,7 +261,7 @@ int TrackVideos(const InferSource& source, const std::vector<std::string>& input
   int code = 0;
   size_t pictures = 0;
   for (const std::string& input : inputs) {
-    const TrackInput read = InputOf(input, arguments);
+    const TrackInput read = InputOf(input, settings.fps);
     const std::vector<fs::path>& files = read.pictures.files;
     const fs::path named = fs::path(input).has_filename() ? fs::path(input) : fs::path(input).parent_path();
     TrackedVideo video(source, read, out.NameFor(named), settings);

@@ -20,17 +20,22 @@ namespace fs = std::filesystem;
 
 constexpr const char* kMakeAnew = "moka zoo pack RUN NAME writes weights and card; a clone has both as they were";
 
-// The models of the folder that carry weights.
+}  // namespace
+
 std::vector<std::string> ModelsWithWeights(const fs::path& models) {
   std::vector<std::string> names = ModelNames(models);
   std::erase_if(names, [&](const std::string& name) {
     std::error_code code;
-    return !fs::is_regular_file(models / name / kZooWeightsFile, code);
+    try {
+      const ModelCard card = ModelCardOf(models / name);
+      const ZooWeights* own = OwnWeightsOf(card);
+      return own == nullptr || !fs::is_regular_file(models / name / own->file(), code);
+    } catch (const Error&) {
+      return true;  // a card that cannot be read offers nothing; whoever takes that model is told why
+    }
   });
   return names;
 }
-
-}  // namespace
 
 Error NoWeightsError(const fs::path& net) {
   if (const Content content = RecognizeFile(net); content == Content::kOnnx)
@@ -84,11 +89,14 @@ std::optional<fs::path> ModelFolderOf(const std::string& word) {
   return path;
 }
 
-fs::path ZooWeightsNamed(const std::string& word) {
+std::optional<fs::path> ZooWeightsOfWord(const std::string& word) {
   const std::optional<fs::path> folder = ModelFolderOf(word);
-  if (folder) {
-    if (const std::optional<fs::path> weights = ZooWeightsOf(*folder)) return *weights;
-  }
+  return folder ? ZooWeightsOf(*folder) : std::nullopt;
+}
+
+fs::path ZooWeightsNamed(const std::string& word) {
+  if (const std::optional<fs::path> weights = ZooWeightsOfWord(word)) return *weights;
+  const std::optional<fs::path> folder = ModelFolderOf(word);
   const std::vector<std::string> names = folder ? ModelsWithWeights(folder->parent_path()) : std::vector<std::string>{};
   throw Error(ErrorKind::kNoInput, {}, StrCat(Printable(word), " carries no trained weights"),
               names.empty() ? "no model here does" : StrCat("these do: ", Join(names, ", ")));

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/error.h"
 #include "proto/zoo.pb.h"
@@ -35,6 +36,12 @@ std::optional<std::filesystem::path> ZooWeightsOf(const std::filesystem::path& f
 // The folder of the model that a word names: itself where it is a folder with a card, "zoo:NAME", or a model's name.
 // None for anything else, as a file or a run. Errors: kNoInput for a "zoo:NAME" that is no model.
 std::optional<std::filesystem::path> ModelFolderOf(const std::string& word);
+
+// The weights that the model's folder of a word carries, as ZooWeightsOf; none where the word is no such folder.
+std::optional<std::filesystem::path> ZooWeightsOfWord(const std::string& word);
+
+// The models of a folder that carry weights, sorted.
+std::vector<std::string> ModelsWithWeights(const std::filesystem::path& models);
 
 // The weights of "zoo:NAME". Errors: as ModelFolderOf and ZooWeightsOf; kNoInput where that model has none, with those
 // that have some.

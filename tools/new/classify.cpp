@@ -54,12 +54,11 @@ std::vector<std::string> ClassNames(const NewData& data) {
   std::vector<std::string> names = data.train().facts->report().labels;
   const std::map<int64_t, int64_t> labels = data.train().facts->labels();
   if (labels.empty()) {
-    throw Error(ErrorKind::kBadData, {}, StrCat(Printable(data.train().source), ": its pictures have no classes"),
+    throw Error(ErrorKind::kBadData, {}, StrCat(Printable(data.source), ": its pictures have no classes"),
                 "expected FOLDER/CLASS/PICTURE, a list of lines \"path label\", or another source with a label");
   }
   if (labels.begin()->first < 0) {
-    throw Error(ErrorKind::kBadData,
-                StrCat(Printable(data.train().source), ": class ", labels.begin()->first, " is below 0"));
+    throw Error(ErrorKind::kBadData, StrCat(Printable(data.source), ": class ", labels.begin()->first, " is below 0"));
   }
   for (int64_t label = std::ssize(names); label <= labels.rbegin()->first; ++label) names.push_back(StrCat(label));
   return names;
@@ -67,10 +66,9 @@ std::vector<std::string> ClassNames(const NewData& data) {
 
 void RefuseFewPictures(const NewData& data, const std::vector<std::string>& names) {
   if (names.size() < 2) {
-    throw Error(
-        ErrorKind::kBadData, {},
-        StrCat(Printable(data.train().source), ": all pictures are of one class, \"", Printable(names.at(0)), "\""),
-        "a net tells two classes or more apart");
+    throw Error(ErrorKind::kBadData, {},
+                StrCat(Printable(data.source), ": all pictures are of one class, \"", Printable(names.at(0)), "\""),
+                "a net tells two classes or more apart");
   }
   const std::map<int64_t, int64_t> all = data.train().facts->labels();
   const std::map<int64_t, int64_t> trained = data.train().Labels();
@@ -97,7 +95,7 @@ struct Sides {
   int64_t stored = 0;        // the longer side in the database, at most
 };
 
-Sides SidesOf(const NewPart& train, const std::string& size) {
+Sides SidesOf(const NewPart& train, NewSize size) {
   std::vector<double> shorts;
   for (const int64_t i : train.pictures) {
     shorts.push_back(static_cast<double>(std::min(train.row(i).width, train.row(i).height)));
@@ -107,14 +105,14 @@ Sides SidesOf(const NewPart& train, const std::string& size) {
   sides.is_small = sides.median < kSmallSide;
   if (sides.is_small) {
     sides.train = sides.test = std::clamp<int64_t>((sides.median + 2) / 4 * 4, 16, kSmallSide);
-    sides.stored = std::max<int64_t>(sides.train, 2 * sides.train);
+    sides.stored = 2 * sides.train;
     sides.is_one_size = std::ranges::all_of(train.pictures, [&](int64_t i) {
       return train.row(i).width == sides.train && train.row(i).height == sides.train;
     });
     return sides;
   }
   constexpr int64_t kStep = 16;
-  const int64_t wanted = size == "small" ? 80 : size == "large" ? 144 : 112;
+  const int64_t wanted = size == NewSize::kSmall ? 80 : size == NewSize::kLarge ? 144 : 112;
   sides.test = std::clamp<int64_t>(sides.median / kStep * kStep, kSmallSide, wanted);
   sides.train = sides.test * 6 / 7 / kStep * kStep;
   sides.stored = 2 * sides.train;
@@ -149,9 +147,10 @@ void AddSides(const Sides& sides, bool is_mirrored, bool is_mixed, Values& value
       sides.is_small
           ? fmt::format("{0}x{0} pixels: {1}, so the first convolution keeps their size.", sides.train, median)
           : fmt::format(
-                "Trained on crops of {} pixels, tested on {} (7/6 of it; Touvron et al. 2019): {}, and `--size` "
+                "Trained on crops of {} pixels, tested on {} ({} times as many; Touvron et al. 2019): {}, and `--size` "
                 "allows no more. Databases keep {} pixels of the longer side, twice the crop.",
-                sides.train, sides.test, median, sides.stored);
+                sides.train, sides.test, Rounded(static_cast<double>(sides.test) / static_cast<double>(sides.train), 2),
+                median, sides.stored);
   const std::string cut =
       sides.is_one_size ? fmt::format("A shift of up to {} pixels", sides.train / 8)
                         : fmt::format("A rectangle of {} to 100 % of the picture is cut out", sides.is_small ? 50 : 25);
@@ -178,37 +177,30 @@ std::string ClassRows(const NewData& data, const std::vector<std::string>& names
   return rows;
 }
 
-// The sections between the data and the losses.
-std::vector<std::string> NetSections(const Sides& sides, const std::optional<StartNet>& start) {
-  if (start) return {"started"};
-  return {sides.is_small ? "small_pictures" : "photographs", "body"};
+// Widths of the four stages, and what is said of them.
+void SetWidth(int64_t width, Values& values) {
+  AddWidths(width, 4, values);
+  if (!values.at("layers").empty()) return;
+  values["net_words"] = fmt::format(
+      "A residual net: a 3x3 convolution, four stages of one basic block ({} to {} channels), the mean over all\n"
+      "# places, a product.",
+      width, width * 8);
 }
 
-std::string TrainNet(const Values& values, const NewData& data, const std::vector<std::string>& net) {
-  std::vector<std::string> sections = {"head", "blocks", "data"};
-  if (net.front() == "started") std::erase(sections, "blocks");
-  if (data.parts.size() > 2) sections.emplace_back("held_out");
-  sections.insert(sections.end(), net.begin(), net.end());
-  sections.emplace_back("losses");
-  return Filled(SectionsOf(ClassifyTemplate(), sections), values);
-}
-
-Values WithWidth(Values values, int64_t width) {
-  for (const int64_t stage : {1, 2, 3, 4}) values[StrCat("w", stage)] = StrCat(width << (stage - 1));
-  if (values.at("layers").empty()) {
-    values["net_words"] = fmt::format(
-        "A residual net: a 3x3 convolution, four stages of one basic block ({} to {} channels), the mean over all\n"
-        "# places, a product.",
-        width, width * 8);
-  }
-  return values;
+Recipe RecipeOf(const Sides& sides, const std::optional<StartNet>& start) {
+  Recipe recipe{
+      .text = ClassifyTemplate(), .front = {"head"}, .net = {"started"}, .behind = {"scores"}, .set_width = SetWidth};
+  if (start) return recipe;
+  recipe.front.emplace_back("blocks");
+  recipe.net = {sides.is_small ? "small_pictures" : "photographs", "body"};
+  return recipe;
 }
 
 // Widths of the first stage that are tried. Wide nets learn few pictures by heart.
-std::vector<int64_t> WidthsFor(int64_t pictures, const std::string& size) {
+std::vector<int64_t> WidthsFor(int64_t pictures, NewSize size) {
   constexpr int64_t kFew = 200;
   constexpr int64_t kMany = 5000;
-  if (size == "small" || pictures < kFew) return {24, 16};
+  if (size == NewSize::kSmall || pictures < kFew) return {24, 16};
   if (pictures < kMany) return {32, 24, 16};
   return {64, 48, 32, 24, 16};
 }
@@ -258,24 +250,24 @@ void AddStart(const StartNet& start, bool has_gray, bool has_color, Values& valu
   values["augment_words"] = "What the first net's training changes, too.";
 }
 
-// Trains the classifier alone first, where pictures are few.
-void AddHead(int64_t pictures, const Choice& choice, NewModel& model, Values& values) {
+// Returns the solver that trains the classifier alone first, where pictures are few.
+std::optional<std::string> AddHead(int64_t pictures, const Choice& choice, Values& values) {
   constexpr int64_t kFew = 2000;
   constexpr int64_t kHeadEpochs = 5;
   if (pictures >= kFew) {
     values["start"] = StrCat("weights: ", Quoted(values.at("start_file")), "  # what training starts from\n");
-    return;
+    return std::nullopt;
   }
   values["start"] = "first_solver: \"solver_head.prototxt\"  # trains the classifier alone first: few pictures\n";
   values["head_epochs"] = StrCat(kHeadEpochs);
   values["head_iter"] = StrCat(std::max<int64_t>(1, kHeadEpochs * pictures / choice.length.batch));
-  model.files["solver_head.prototxt"] = Filled(SectionOf(ClassifyTemplate(), "head_solver"), values);
+  return Filled(SectionOf(ClassifyTemplate(), "head_solver"), values);
 }
 
 Search SearchOf(const NewData& data, const NewOptions& options, bool has_start) {
   const int64_t pictures = data.train().size();
   Search search;
-  search.widths = has_start ? std::vector<int64_t>{0} : WidthsFor(pictures, options.budget.name);
+  search.widths = has_start ? std::vector<int64_t>{0} : WidthsFor(pictures, options.budget.size);
   search.pictures = pictures;
   search.batch = std::clamp<int64_t>(pictures / 4, 4, kBatch);
   search.samples = has_start ? 30'000 : 250'000;
@@ -290,7 +282,7 @@ NewModel DeriveClassifier(const NewData& data, const NewOptions& options) {
   const NewPart& train = data.train();
   std::optional<StartNet> start;
   if (options.from) start = MakeStart(*options.from, options.from_word, options.name, std::ssize(names));
-  Sides sides = SidesOf(train, options.budget.name);
+  Sides sides = SidesOf(train, options.budget.size);
   if (start) sides.stored = 2 * start->train_side;
   const ColorFacts colors = train.facts->ColorsOf(train.pictures);
   const bool is_gray = colors.mean.size() == 1;
@@ -308,30 +300,22 @@ NewModel DeriveClassifier(const NewData& data, const NewOptions& options) {
   const int64_t side = start ? start->train_side : sides.train;
   const int64_t channels = start ? start->channels : std::ssize(colors.mean);
   search.shapes = {{values.at("input"), Shape{search.batch, channels, side, side}}, {"label", Shape{search.batch}}};
-  const std::vector<std::string> net = NetSections(sides, start);
-  search.train_net = [&](int64_t width) { return TrainNet(WithWidth(values, width), data, net); };
-  const Choice choice = Choose(search, options);
-  values = WithWidth(values, choice.width);
-  AddLength(choice, search, values);
+  const Recipe recipe = RecipeOf(sides, start);
+  const Choice choice = ChooseNet(recipe, data, options, search, values);
   values["net_choice"] =
       start ? StrCat("That of ", Printable(start->word)) : StrCat("Width ", choice.width, ", ", choice.remark);
   values["summary"] =
       fmt::format("SGD with momentum 0.9, batch {}, decay {}, a line to {} and a cosine to 0 over {} epochs",
                   search.batch, values.at("decay"), values.at("base_lr"), choice.length.epochs);
-  NewModel model;
-  if (start) AddHead(train.size(), choice, model, values);
-  std::vector<std::string> deploy = {"head", "blocks", "input"};
-  if (start) std::erase(deploy, "blocks");
-  deploy.insert(deploy.end(), net.begin(), net.end());
-  deploy.emplace_back("scores");
-  model.files.merge(ModelFiles(ClassifyTemplate(), deploy, values));
-  model.files["train_val.prototxt"] = TrainNet(values, data, net);
+  std::optional<std::string> head;
+  if (start) head = AddHead(train.size(), choice, values);
+  NewModel model =
+      MakeModel(recipe, data, choice,
+                fmt::format("{} classes: {}", names.size(), CountsText(names, train.facts->labels())), values);
+  if (head) model.files["solver_head.prototxt"] = *head;
   model.files["labels.txt"] = Join(names, "\n") + "\n";
   if (start) model.copies.emplace_back(start->weights, values.at("start_file"));
   model.storage = PixelStorage(data, sides.stored);
-  model.lines = {fmt::format("{} classes: {}", names.size(), CountsText(names, train.facts->labels())),
-                 PartsText(data)};
-  AddChoiceLines(choice, search, model);
   return model;
 }
 

@@ -7,7 +7,9 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/size.h"
 #include "core/text.h"
+#include "tools/new/boxes.h"
 #include "tools/new/layouts.h"
 #include "tools/new/recipe.h"
 #include "tools/new/templates.h"
@@ -18,45 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kBatch = 16;
-constexpr int64_t kFewestBoxes = 5;      // of a class
-constexpr int64_t kFewestPictures = 10;  // of the training
 constexpr std::array<int64_t, 4> kStrides = {8, 16, 32, 64};
-
-// Classes by number from 0, which stands for no object.
-std::vector<std::string> BoxClasses(const NewData& data) {
-  const auto& names = data.train().facts->schema().box_class();
-  std::vector<std::string> classes(names.begin(), names.end());
-  for (const NewPart& part : data.parts) {
-    const auto& others = part.facts->schema().box_class();
-    if (std::ranges::equal(others, names)) continue;
-    throw Error(ErrorKind::kBadData, {},
-                StrCat("the parts train and ", part.name, " number their classes differently: ",
-                       Printable(Join(classes, ", ")), " and ", Printable(Join({others.begin(), others.end()}, ", "))),
-                "name the same classes in the same order in both");
-  }
-  return classes;
-}
-
-void RefuseFewBoxes(const NewData& data, const std::vector<std::string>& classes) {
-  const std::map<int64_t, int64_t>& boxes = data.train().facts->boxes();
-  std::vector<std::string> few;
-  for (size_t i = 1; i < classes.size(); ++i) {
-    const auto found = boxes.find(static_cast<int64_t>(i));
-    const int64_t count = found == boxes.end() ? 0 : found->second;
-    if (count < kFewestBoxes) few.push_back(StrCat("\"", Printable(classes[i]), "\" has ", count));
-  }
-  if (classes.size() < 2) few.emplace_back("there is no class at all");
-  if (!few.empty()) {
-    throw Error(ErrorKind::kBadData, {},
-                StrCat("classes with too few boxes: ", Join(few, ", "), "; each needs ", kFewestBoxes, " or more"),
-                "add pictures, or take the class out of the annotations");
-  }
-  if (data.train().size() < kFewestPictures) {
-    throw Error(ErrorKind::kBadData, {},
-                StrCat("only ", data.train().size(), " pictures to train on, expected ", kFewestPictures, " or more"),
-                "add pictures");
-  }
-}
 
 // Boxes of the training in pixels of the net's input.
 struct Box {
@@ -80,8 +44,8 @@ std::vector<Box> BoxesOf(const NewPart& train, const InputSize& input) {
 
 // The longer side of the input: 320 pixels, or more where a tenth of all boxes would be smaller than a cell of the
 // finest map and a quarter.
-int64_t LongerSideOf(const NewPart& train, const std::string& size) {
-  const int64_t wanted = size == "small" ? 256 : size == "large" ? 416 : 320;
+int64_t LongerSideOf(const NewPart& train, NewSize size) {
+  const int64_t wanted = size == NewSize::kSmall ? 256 : size == NewSize::kLarge ? 416 : 320;
   constexpr double kSmallestBox = 10;
   constexpr int64_t kMostSide = 512;
   const std::vector<Box> boxes = BoxesOf(train, InputSizeOf(train, wanted, 16));
@@ -128,8 +92,8 @@ void AddDefaultBoxes(const std::vector<Box>& boxes, const InputSize& input, Valu
   int64_t width = input.width;
   int64_t height = input.height;
   for (int64_t stride = 2; stride <= kStrides.back(); stride *= 2) {
-    width = CeilOf(width, 2);
-    height = CeilOf(height, 2);
+    width = CeilDiv(width, 2).value();
+    height = CeilDiv(height, 2).value();
     if (stride >= kStrides.front()) cells += width * height;
   }
   values["a_cell"] = StrCat(a_cell);
@@ -142,51 +106,16 @@ void AddDefaultBoxes(const std::vector<Box>& boxes, const InputSize& input, Valu
                   longest, kinds == 2 ? "2 and 3" : "2", cells * a_cell));
 }
 
-int64_t MostBoxes(const NewData& data) {
-  std::map<std::pair<const PictureFacts*, int64_t>, int64_t> counts;
-  int64_t most = 8;
-  for (const NewPart& part : data.parts) {
-    for (const BoxFacts& box : part.facts->sizes_of_boxes()) ++counts[{part.facts.get(), box.picture}];
-    if (!part.chosen.empty()) break;  // all parts are of one source
-  }
-  for (const auto& [picture, count] : counts) most = std::max(most, count);
-  return CeilOf(most, 8) * 8;
-}
-
-std::string ClassRows(const NewData& data, const std::vector<std::string>& classes) {
-  std::string rows;
-  for (size_t label = 1; label < classes.size(); ++label) {
-    rows += StrCat("| ", Printable(classes[label]), " |");
-    for (const NewPart& part : data.parts) {
-      const std::set<int64_t> pictures(part.pictures.begin(), part.pictures.end());
-      const auto boxes = std::ranges::count_if(part.facts->sizes_of_boxes(), [&](const BoxFacts& box) {
-        return box.label == static_cast<int64_t>(label) && pictures.contains(box.picture);
-      });
-      rows += StrCat(" ", boxes, " |");
-    }
-    rows += "\n";
-  }
-  return rows;
-}
-
-std::string TrainNet(const Values& values, const NewData& data) {
-  std::vector<std::string> sections = {"head", "blocks", "data"};
-  if (data.parts.size() > 2) sections.emplace_back("held_out");
-  sections.insert(sections.end(), {"body", "losses"});
-  return Filled(SectionsOf(DetectTemplate(), sections), values);
-}
-
-Values WithWidth(Values values, int64_t width) {
+void SetWidth(int64_t width, Values& values) {
+  AddWidths(width, 3, values);
   values["w0"] = StrCat(width * 3 / 4);
-  for (const int64_t stage : {1, 2, 3}) values[StrCat("w", stage)] = StrCat(width << (stage - 1));
-  return values;
 }
 
 NewModel DeriveDetector(const NewData& data, const NewOptions& options) {
   const std::vector<std::string> classes = BoxClasses(data);
   RefuseFewBoxes(data, classes);
   const NewPart& train = data.train();
-  const InputSize input = InputSizeOf(train, LongerSideOf(train, options.budget.name), 16);
+  const InputSize input = InputSizeOf(train, LongerSideOf(train, options.budget.size), 16);
   const ColorFacts colors = train.facts->ColorsOf(train.pictures);
   Values values = CommonValues(data, options);
   AddInputSize(input, train, values);
@@ -194,35 +123,22 @@ NewModel DeriveDetector(const NewData& data, const NewOptions& options) {
   AddDefaultBoxes(BoxesOf(train, input), input, values);
   AddTestBatches(data, 32, values);
   const int64_t batch = std::clamp<int64_t>(train.size() / 4, 4, kBatch);
-  const std::vector<std::string> things(classes.begin() + 1, classes.end());
-  values["things"] = Printable(Join(things, ", "));
-  values["classes"] = StrCat(things.size());
-  values["all_classes"] = StrCat(classes.size());
-  values["class_rows"] = ClassRows(data, classes);
+  AddBoxClasses(data, classes, values);
   values["batch"] = StrCat(batch);
-  values["max_boxes"] = StrCat(MostBoxes(data));
   Search search;
   search.widths =
-      options.budget.name == "large" ? std::vector<int64_t>{48, 32, 24, 16} : std::vector<int64_t>{32, 24, 16};
+      options.budget.size == NewSize::kLarge ? std::vector<int64_t>{48, 32, 24, 16} : std::vector<int64_t>{32, 24, 16};
   search.pictures = train.size();
   search.batch = batch;
   search.samples = 25'600;
   search.least_epochs = 12;
   search.most_epochs = 250;
   search.shapes = {{"data", Shape{batch, std::ssize(colors.mean), input.height, input.width}}};
-  search.train_net = [&](int64_t width) { return TrainNet(WithWidth(values, width), data); };
-  const Choice choice = Choose(search, options);
-  values = WithWidth(values, choice.width);
-  AddLength(choice, search, values);
-  NewModel model;
-  model.files = ModelFiles(DetectTemplate(), {"head", "blocks", "input", "body"}, values);
-  model.files["train_val.prototxt"] = TrainNet(values, data);
+  const Recipe recipe{.text = DetectTemplate(), .front = {"head", "blocks"}, .net = {"body"}, .set_width = SetWidth};
+  const Choice choice = ChooseNet(recipe, data, options, search, values);
+  NewModel model = MakeModel(recipe, data, choice, BoxesText(data, classes), values);
   model.files["labels.txt"] = Join(classes, "\n") + "\n";
   model.storage = PixelStorage(data, std::max(input.width, input.height));
-  model.lines = {fmt::format("{} classes, boxes: {}", things.size(),
-                             CountsText({classes.begin() + 1, classes.end()}, Shifted(train.facts->boxes()))),
-                 PartsText(data)};
-  AddChoiceLines(choice, search, model);
   return model;
 }
 

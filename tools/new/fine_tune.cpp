@@ -11,12 +11,14 @@
 #include "core/text.h"
 #include "layers/net/net.h"
 #include "proto/nets/filter.h"
+#include "proto/nets/model_card.h"
 #include "proto/nets/net_file.h"
 #include "proto/text/text_format.h"
 #include "tools/nets/checkpoint_source.h"
 #include "tools/nets/deploy_net.h"
 #include "tools/nets/models_folder.h"
 #include "tools/nets/net_source.h"
+#include "tools/nets/zoo_weights.h"
 
 namespace moka {
 namespace {
@@ -142,6 +144,11 @@ TestSource FindStartNet(const std::string& word, const fs::path& runs) {
     source.weights = path.string();
     return source;
   }
+  if (const std::optional<fs::path> model = ModelFolderOf(word)) {
+    const ModelCard card = ModelCardOf(*model);
+    if (OwnWeightsOf(card) != nullptr) return SourceOfModel(*model);
+  }
+  if (word.starts_with(kZooWord)) (void)ZooWeightsNamed(word);  // tells which models carry some
   if (!fs::exists(path / "train_val.prototxt", code)) throw NoRunError(word, runs);
   for (const char* ending : {".safetensors", ".caffemodel"}) {
     const std::vector<fs::path> files = ListFiles(path, ending);

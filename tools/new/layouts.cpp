@@ -16,6 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kNumbers = "instances";  // a folder of masks with a number an object
+
 // "kind:parts" of an import, and not a path.
 bool IsImportWord(const std::string& source) {
   std::error_code ignored;
@@ -111,7 +113,7 @@ void NameYoloClasses(const fs::path& root, const fs::path& made, std::vector<Par
                 StrCat(Printable(root.string()), ": no file has the classes' names of YOLO's numbers"),
                 "expected classes.txt with a name a line, or data.yaml with names");
   }
-  const fs::path file = made / "names.txt";
+  const fs::path file = made / kMadeNames;
   PlaceFile(file, Join(names, "\n") + "\n");
   for (PartSource& part : parts) {
     part.source.replace(part.source.size() - kClassesToName.size(), kClassesToName.size(), "," + file.string());
@@ -122,7 +124,7 @@ bool IsAnyPart(const fs::path& /*folder*/) { return true; }
 
 // The folder of the masks that belong to a folder of pictures beside it, by its name; empty: none.
 fs::path MasksBeside(const fs::path& folder) {
-  return FolderOf(folder, {"masks", "mask", "labels", "label", "annotations", "annots", "SegmentationClass"});
+  return FolderOf(folder, {"masks", "mask", "labels", "label", "annotations", "annots", "SegmentationClass", kNumbers});
 }
 fs::path PicturesBeside(const fs::path& folder) {
   return FolderOf(folder, {"images", "image", "pictures", "img", "imgs", "JPEGImages"});
@@ -137,10 +139,11 @@ fs::path MaskNames(const fs::path& folder) {
   return {};
 }
 
-std::vector<PartSource> MaskParts(const fs::path& folder) {
-  const std::string names = MaskNames(folder).string();
+// `kind`: "masks" or "instances", of which the first has names of classes.
+std::vector<PartSource> MaskParts(const fs::path& folder, std::string_view kind) {
+  const std::string names = kind == "masks" ? MaskNames(folder).string() : std::string();
   const auto source = [&](const fs::path& pictures, const fs::path& masks) {
-    return StrCat("masks:", pictures.string(), ",", masks.string(), names.empty() ? "" : ",,", names);
+    return StrCat(kind, ":", pictures.string(), ",", masks.string(), names.empty() ? "" : ",,", names);
   };
   std::vector<PartSource> parts;
   for (const PartSource& part : PartFolders(folder, HoldsMasks)) {
@@ -192,8 +195,8 @@ fs::path NumberBoxClasses(const PictureFacts& first, const fs::path& folder, std
   for (int i = 1; i < names.size(); ++i) lines += names[i] + "\n";
   for (PartSource& part : sources) {
     if (!part.source.starts_with("voc:") || std::ranges::count(part.source, ',') != 1) continue;
-    PlaceFile(folder / "names.txt", lines);
-    part.source += StrCat(",", (folder / "names.txt").string());
+    PlaceFile(folder / kMadeNames, lines);
+    part.source += StrCat(",", (folder / kMadeNames).string());
   }
   return {};
 }
@@ -203,7 +206,27 @@ std::vector<PartSource> FindMasks(const std::string& source, const fs::path& /*f
   const std::string expected =
       "images and masks (PNGs of the same names, a class a pixel), or train and val with both, or train and trainannot";
   if (!IsFolder(source)) throw NoLayout(source, expected);
-  std::vector<PartSource> parts = MaskParts(source);
+  std::vector<PartSource> parts = MaskParts(source, "masks");
+  if (parts.empty()) throw NoLayout(source, expected);
+  const fs::path masks = Split(parts.front().source, ',').at(1);
+  if (masks.filename() == kNumbers || masks.parent_path().filename() == kNumbers) {
+    throw Error(
+        ErrorKind::kBadData, {},
+        StrCat(Printable(source), ": a folder \"", kNumbers, "\" has numbers of objects, not classes of pixels"),
+        "moka new instances takes them");
+  }
+  return parts;
+}
+
+std::vector<PartSource> FindInstances(const std::string& source, const fs::path& /*folder*/) {
+  if (IsImportWord(source)) return {{"train", source}};
+  const std::string expected =
+      "COCO's JSON with outlines (annotations/instances_train.json, or _annotations.coco.json in train and valid), or "
+      "images and masks (PNGs of the same names, a number an object), or train and val with both";
+  if (!IsFolder(source)) throw NoLayout(source, expected);
+  const AnnotatedLayout layout = AnnotatedLayoutOf(source);
+  if (layout.name == "COCO" && !layout.parts.empty() && layout.parts.front().part == "train") return layout.parts;
+  std::vector<PartSource> parts = MaskParts(source, "instances");
   if (parts.empty()) throw NoLayout(source, expected);
   return parts;
 }
@@ -228,7 +251,7 @@ fs::path NumberMaskValues(const PictureFacts& first, const fs::path& folder, std
   for (const auto& [value, count] : pixels) {
     lines += is_two ? StrCat(value, value == 0 ? " background\n" : " object\n") : StrCat(value, " value_", value, "\n");
   }
-  const fs::path file = folder / "names.txt";
+  const fs::path file = folder / kMadeNames;
   PlaceFile(file, lines);
   for (PartSource& part : sources) {
     const auto commas = std::ranges::count(part.source, ',');

@@ -122,6 +122,7 @@ int PartOfContent(uint64_t content, const std::vector<SplitPart>& shares) {
 NewData LookAtParts(std::vector<PartSource> sources, const LookOptions& options) {
   Require(!sources.empty() && sources.front().part == "train", "the first part is that of the training");
   NewData data;
+  data.source = options.source;
   const bool is_split = sources.size() == 1 || sources[1].part != "val";
   for (size_t i = 0; i < sources.size(); ++i) {
     const std::shared_ptr<PictureFacts> facts = LookAt(sources[i], data.classes, options);
@@ -138,8 +139,10 @@ NewData LookAtParts(std::vector<PartSource> sources, const LookOptions& options)
   for (const NewPart& part : data.parts) {
     if (part.size() > 0) continue;
     throw Error(ErrorKind::kBadData, {}, StrCat("the part ", part.name, " has no pictures"),
-                StrCat(data.train().facts->rows().size(), " were found in ", Printable(data.train().facts->source())));
+                StrCat(data.train().facts->rows().size(), " were found in ", Printable(data.source)));
   }
+  std::error_code ignored;
+  data.has_made_names = !options.made_names.empty() && fs::exists(options.made_names, ignored);
   for (std::string& remark : CopiesIn(data)) data.remarks.push_back(std::move(remark));
   return data;
 }

@@ -31,17 +31,23 @@ struct NewPart {
 };
 
 struct NewData {
-  std::vector<NewPart> parts;             // train, val and, where the source has one, test
-  std::filesystem::path classes;          // the file or database that numbers the classes of all parts; empty: none
-  std::vector<std::string> remarks = {};  // for whoever reads the result
+  std::vector<NewPart> parts;               // train, val and, where the source has one, test
+  std::filesystem::path classes;            // the file or database that numbers the classes of all parts; empty: none
+  std::string source = {};                  // as it was typed: those of parts may name files that were made
+  bool has_made_names = false;              // the sources' names of classes stand in a file that was made for them
+  std::string items = "pictures";           // as a person calls them
+  std::string hashed = "its file's bytes";  // what the part of each follows from
+  std::vector<std::string> remarks = {};    // for whoever reads the result
 
   const NewPart& train() const { return parts.at(0); }
   const NewPart& val() const { return parts.at(1); }
 };
 
 struct LookOptions {
-  std::vector<SplitPart> shares;  // of a source that is in one part
-  bool skips_bad = false;         // pictures that cannot be read are left out, not refused
+  std::string source = {};                // NewData::source
+  std::filesystem::path made_names = {};  // where a file of names is made, if one is: NewData::has_made_names
+  std::vector<SplitPart> shares;          // of a source that is in one part
+  bool skips_bad = false;                 // pictures that cannot be read are left out, not refused
   // Called once the first part was seen: may change the sources so that all number their classes alike, or returns
   // ImportOptions::classes for them.
   std::function<std::filesystem::path(const PictureFacts& first, std::vector<PartSource>& sources)> number_classes = {};

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
+#include <utility>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -10,16 +12,15 @@
 namespace moka {
 namespace {
 
-const std::array<NewBudget, 3>& Budgets() {
-  static const std::array<NewBudget, 3> budgets = {{{"small", 5}, {"medium", 15}, {"large", 60}}};
-  return budgets;
-}
+constexpr std::array<std::pair<std::string_view, NewBudget>, 3> kBudgets = {
+    {{"small", {NewSize::kSmall, 5}}, {"medium", {NewSize::kMedium, 15}}, {"large", {NewSize::kLarge, 60}}}};
 
 }  // namespace
 
 NewBudget BudgetNamed(const std::string& name) {
-  const auto found = std::ranges::find(Budgets(), name, &NewBudget::name);
-  if (found != Budgets().end()) return *found;
+  for (const auto& [known, budget] : kBudgets) {
+    if (known == name) return budget;
+  }
   throw Error(ErrorKind::kUsage, StrCat("--size wants small, medium or large, found \"", Printable(name), "\""));
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -17,11 +18,14 @@
 
 namespace moka {
 
+enum class NewSize : uint8_t { kSmall, kMedium, kLarge };
+
 // The time that a training may take here, by --size.
 struct NewBudget {
-  std::string name;
+  NewSize size = NewSize::kMedium;
   double minutes = 0;
 };
+// Errors: kUsage for a name that is none.
 NewBudget BudgetNamed(const std::string& name);
 
 struct NewOptions {
@@ -42,9 +46,21 @@ struct NewModel {
   std::vector<std::string> lines;  // for whoever typed the command: what was chosen, and why
 };
 
+// A source that a task reads by itself.
+struct NewSource {
+  std::string word;                 // as it was typed
+  std::filesystem::path databases;  // where a database of each part is to be written
+  std::vector<SplitPart> shares;    // of its parts
+  bool has_shares = false;          // they were typed
+  std::function<void(const std::vector<std::string>& remarks)> tell = {};
+};
+
 struct NewTask {
   std::string name;    // as it is typed: "classify"
   std::string source;  // what SOURCE is
+  // For sources that are no pictures: reads and parts the source, writes the databases, and derives the model; the
+  // three below are null then. Errors: those of derive and find.
+  NewModel (*make)(const NewSource& source, const NewOptions& options) = nullptr;
   // The parts that the source's words name; `folder` is for files that they need. Errors: kBadData, kNoInput with what
   // was seen and what was expected.
   std::vector<PartSource> (*find)(const std::string& source, const std::filesystem::path& folder) = nullptr;

@@ -4,13 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <ctime>
 #include <limits>
+#include <thread>
 
 #include "core/error.h"
 #include "core/log.h"
 #include "core/quiet_scope.h"
+#include "core/size.h"
 #include "core/text.h"
 #include "core/threads/parallel.h"
 #include "proto/nets/filter.h"
@@ -22,7 +25,10 @@ namespace moka {
 namespace {
 
 constexpr int64_t kWarmUpSteps = 2;
-constexpr int64_t kTimedSteps = 5;
+constexpr int64_t kStepsOfTrial = 3;
+constexpr int64_t kLeastTrials = 3;
+constexpr int64_t kMostTrials = 8;
+constexpr std::chrono::milliseconds kPause(30);
 constexpr double kMsPerMinute = 60'000;
 
 // Milliseconds of processor time that this process has taken.
@@ -32,23 +38,45 @@ double ProcessorMs() {
   return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
 }
 
-// The fastest of some steps of a training on made-up values, after the first ones. What other programs take of the
-// processors meanwhile says little of what they will take then, so a step counts as no more than its own processor time
+// The fastest step of several stretches of a training on made-up values, after the first ones. What other programs take
+// of the processors meanwhile says little of what they will take then: stretches go on, with pauses in which another
+// program may come to its end, until one brings nothing new, and a step counts as no more than its own processor time
 // on all threads, and a tenth for their waiting for each other.
-double StepMsOf(const std::string& text, const Search& search, const NewOptions& options) {
+StepTime StepTimeOf(const std::string& text, const Search& search, const NewOptions& options) {
   constexpr double kWaiting = 1.1;
+  constexpr double kNothingNew = 0.98;
   const QuietScope quiet;  // its data is not there yet
-  const NetParameter net = FilterNet(NetFromText(text, "train_val.prototxt"), TRAIN);
+  const NetParameter whole = NetFromText(text, "train_val.prototxt");
+  std::vector<NetParameter> nets;
+  if (search.turns.empty()) nets.push_back(FilterNet(whole, TRAIN));
+  for (const TrainTurn& turn : search.turns) {
+    NetState state;
+    state.set_phase(TRAIN);
+    *state.mutable_stage() = turn.stage();
+    nets.push_back(FilterNet(whole, state));
+  }
   TimedOptions timed;
   timed.shapes = search.shapes;
-  const std::unique_ptr<TimedNet> program = MakeTimedNet(net, TRAIN, options.compile, timed);
+  timed.turns = search.turns;
+  const std::unique_ptr<TimedNet> program = MakeTimedNet(nets, TRAIN, options.compile, timed);
   RunSteps(*program, kWarmUpSteps);
-  double fastest = std::numeric_limits<double>::infinity();
-  for (int64_t i = 0; i < kTimedSteps; ++i) {
-    const double before = ProcessorMs();
-    const double wall_ms = RunSteps(*program, 1)[0];
-    const double own_ms = (ProcessorMs() - before) / ThreadCount() * kWaiting;
-    fastest = std::min(fastest, options.compile.device.is_cpu() ? std::min(wall_ms, own_ms) : wall_ms);
+  StepTime fastest{.ms = std::numeric_limits<double>::infinity()};
+  while (fastest.trials < kMostTrials) {
+    const double before_trial = fastest.ms;
+    if (fastest.trials > 0) std::this_thread::sleep_for(kPause);
+    for (int64_t i = 0; i < kStepsOfTrial; ++i) {
+      const double before = ProcessorMs();
+      const double wall_ms = RunSteps(*program, 1)[0];
+      const double own_ms = (ProcessorMs() - before) / ThreadCount() * kWaiting;
+      const bool is_of_cpus = options.compile.device.is_cpu() && own_ms < wall_ms;
+      const double ms = is_of_cpus ? own_ms : wall_ms;
+      ++fastest.steps;
+      if (ms >= fastest.ms) continue;
+      fastest.ms = ms;
+      fastest.is_of_cpus = is_of_cpus;
+    }
+    ++fastest.trials;
+    if (fastest.trials >= kLeastTrials && fastest.ms > kNothingNew * before_trial) break;
   }
   return fastest;
 }
@@ -80,7 +108,7 @@ std::string SectionsOf(std::string_view text, const std::vector<std::string>& na
   std::string joined;
   for (const std::string& name : names) {
     joined += SectionOf(text, name);
-    if (name == "head" || name == "data" || name == "held_out" || name == "input") joined += "\n";
+    if (name == "head" || name == "data" || name == "held_out" || name == "columns" || name == "input") joined += "\n";
   }
   return joined;
 }
@@ -127,7 +155,7 @@ int64_t TestBatch(int64_t pictures, int64_t most) {
   if (pictures <= most) return pictures;
   int64_t best = most;
   for (int64_t batch = most; batch >= std::max<int64_t>(1, most / 4); --batch) {
-    const auto twice = [&](int64_t b) { return CeilOf(pictures, b) * b - pictures; };
+    const auto twice = [&](int64_t b) { return (CeilDiv(pictures, b) * b - pictures).value(); };
     if (twice(batch) < twice(best)) best = batch;
   }
   return best;
@@ -139,20 +167,20 @@ Choice Choose(const Search& search, const NewOptions& options) {
   Choice choice;
   for (const int64_t width : search.widths) {
     choice.width = width;
-    choice.step_ms = StepMsOf(search.train_net(width), search, options);
-    const double epoch_ms = choice.step_ms * static_cast<double>(search.pictures) / static_cast<double>(search.batch);
+    choice.step = StepTimeOf(search.train_net(width), search, options);
+    const double epoch_ms = choice.step.ms * static_cast<double>(search.pictures) / static_cast<double>(search.batch);
     const auto fitting = static_cast<int64_t>(options.budget.minutes * kMsPerMinute / std::max(1e-3, epoch_ms));
-    LogInfo(fmt::format("{}: {:.0f} ms a step of {} here, {:.1f} minutes for {} epochs",
-                        width > 0 ? StrCat("width ", width) : "the net", choice.step_ms, search.batch,
+    LogInfo(fmt::format("{}: {} ms a step of {} here, {:.1f} minutes for {} epochs",
+                        width > 0 ? StrCat("width ", width) : "the net", MsText(choice.step.ms), search.batch,
                         epoch_ms * static_cast<double>(wanted) / kMsPerMinute, wanted));
     const bool fits = fitting >= wanted;
     const bool nearly_fits = 2 * fitting >= wanted;
     if (!nearly_fits && width != search.widths.back()) continue;
     const int64_t epochs = std::clamp(fitting, std::max<int64_t>(1, wanted / 4), wanted);
     choice.length = LengthOf(epochs, search);
-    choice.minutes = choice.step_ms * static_cast<double>(choice.length.iterations) / kMsPerMinute;
+    choice.minutes = choice.step.ms * static_cast<double>(choice.length.iterations) / kMsPerMinute;
     const std::string which = search.widths.size() == 1        ? "the one to start from"
-                              : width == search.widths.front() ? "the widest for so many pictures"
+                              : width == search.widths.front() ? StrCat("the widest for so many ", search.items)
                               : nearly_fits                    ? "the widest that fits"
                                                                : "the narrowest";
     choice.remark = StrCat(which, fits ? "" : fmt::format(", for {} epochs in place of {}", epochs, wanted),
@@ -160,6 +188,46 @@ Choice Choose(const Search& search, const NewOptions& options) {
     break;
   }
   return choice;
+}
+
+std::string TrainNetText(const Recipe& recipe, const NewData& data, Values values, int64_t width) {
+  recipe.set_width(width, values);
+  std::vector<std::string> sections = recipe.front;
+  sections.emplace_back("data");
+  if (data.parts.size() > 2) sections.emplace_back("held_out");
+  sections.insert(sections.end(), recipe.columns.begin(), recipe.columns.end());
+  sections.insert(sections.end(), recipe.net.begin(), recipe.net.end());
+  sections.emplace_back("losses");
+  return Filled(SectionsOf(recipe.text, sections), values);
+}
+
+Choice ChooseNet(const Recipe& recipe, const NewData& data, const NewOptions& options, Search search, Values& values) {
+  search.train_net = [&](int64_t width) { return TrainNetText(recipe, data, values, width); };
+  const Choice choice = Choose(search, options);
+  recipe.set_width(choice.width, values);
+  AddLength(choice, search, values);
+  return choice;
+}
+
+NewModel MakeModel(const Recipe& recipe, const NewData& data, const Choice& choice, const std::string& what,
+                   const Values& values) {
+  std::vector<std::string> deploy = recipe.front;
+  deploy.emplace_back("input");
+  deploy.insert(deploy.end(), recipe.net.begin(), recipe.net.end());
+  deploy.insert(deploy.end(), recipe.behind.begin(), recipe.behind.end());
+  NewModel model;
+  model.files = {{"train_val.prototxt", TrainNetText(recipe, data, values, choice.width)},
+                 {"solver.prototxt", Filled(SectionOf(recipe.text, "solver"), values)},
+                 {"model.prototxt", Filled(SectionOf(recipe.text, "card"), values)},
+                 {"README.md", Filled(SectionOf(recipe.text, "readme"), values)}};
+  if (recipe.has_deploy) model.files["deploy.prototxt"] = Filled(SectionsOf(recipe.text, deploy), values);
+  const std::string width = choice.width > 0 ? fmt::format("width {}", choice.width) : "the given one";
+  model.lines = {what, PartsText(data),
+                 fmt::format("net: {}, {} ms a step of {} {} here ({})", width, MsText(choice.step.ms),
+                             choice.length.batch, data.items, choice.remark),
+                 fmt::format("training: {} epochs, {} steps, about {} here", choice.length.epochs,
+                             choice.length.iterations, MinutesText(choice.minutes))};
+  return model;
 }
 
 }  // namespace moka

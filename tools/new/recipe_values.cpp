@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/size.h"
 #include "core/text.h"
 #include "tools/new/recipe.h"
 
@@ -12,9 +13,8 @@ namespace {
 
 std::string SplitWords(const NewData& data) {
   if (data.train().chosen.empty()) return "They are the source's own.";
-  return "A picture's part follows from a hash of its file's bytes: copies of a picture are in one part, and pictures "
-         "that "
-         "are added later move no others.";
+  return StrCat("The part of each of the ", data.items, " follows from a hash of ", data.hashed,
+                ": copies are in one part, and ", data.items, " that are added later move no others.");
 }
 
 }  // namespace
@@ -26,7 +26,7 @@ Values CommonValues(const NewData& data, const NewOptions& options) {
   values["net_name"] = Quoted(options.name);
   values["quoted_title"] = Quoted(options.name);
   values["folder"] = Printable(options.folder);
-  values["source"] = Printable(data.train().source);
+  values["source"] = Printable(data.source);
   values["split_words"] = SplitWords(data);
   values["remark"] = PartsText(data) + ".";
   std::string names;
@@ -63,7 +63,7 @@ void AddColors(const ColorFacts& colors, Values& values) {
 void AddTestBatches(const NewData& data, int64_t most, Values& values) {
   const int64_t batch = TestBatch(data.val().size(), most);
   values["test_batch"] = StrCat(batch);
-  values["test_iter"] = StrCat(CeilOf(data.val().size(), batch));
+  values["test_iter"] = StrCat(CeilDiv(data.val().size(), batch).value());
   if (data.parts.size() > 2) values["held_out_batch"] = StrCat(TestBatch(data.parts[2].size(), most));
 }
 
@@ -80,32 +80,22 @@ void AddLength(const Choice& choice, const Search& search, Values& values) {
   values["batch"] = StrCat(search.batch);
   values["warmup"] = StrCat(std::max<int64_t>(1, iterations / 12));
   values["test_interval"] = StrCat(test_interval);
-  values["test_epochs"] = fmt::format("{} tests in all", CeilOf(iterations, test_interval));
+  values["test_epochs"] = fmt::format("{} tests in all", CeilDiv(iterations, test_interval).value());
   values["display"] = StrCat(std::clamp<int64_t>(an_epoch, 1, kMostDisplay));
   values["snapshot"] = StrCat(std::max<int64_t>(1, iterations / 4));
   values["ema"] = Rounded(1 - 1 / window, 4);
   values["ema_epochs"] = fmt::format("{:.0f} steps, a sixteenth of the training", window);
-  values["step_ms"] = fmt::format("{:.0f}", choice.step_ms);
+  values["step_words"] =
+      fmt::format("{} ms{} (the fastest of {} in {} short trials)", MsText(choice.step.ms),
+                  choice.step.is_of_cpus ? " of its own processor time" : "", choice.step.steps, choice.step.trials);
   values["minutes"] = fmt::format("{:.0f}", std::max(1.0, choice.minutes));
   values["choice"] = choice.remark;
-  values["length_why"] = fmt::format("about {} pictures are shown, {} to {} epochs", search.samples,
+  values["length_why"] = fmt::format("about {} {} are shown, {} to {} epochs", search.samples, search.items,
                                      search.least_epochs, search.most_epochs);
 }
 
-std::map<std::string, std::string> ModelFiles(std::string_view text, const std::vector<std::string>& deploy,
-                                              const Values& values) {
-  return {{"deploy.prototxt", Filled(SectionsOf(text, deploy), values)},
-          {"solver.prototxt", Filled(SectionOf(text, "solver"), values)},
-          {"model.prototxt", Filled(SectionOf(text, "card"), values)},
-          {"README.md", Filled(SectionOf(text, "readme"), values)}};
-}
-
-void AddChoiceLines(const Choice& choice, const Search& search, NewModel& model) {
-  const std::string width = choice.width > 0 ? fmt::format("width {}", choice.width) : "the given one";
-  model.lines.push_back(fmt::format("net: {}, {:.0f} ms a step of {} pictures here ({})", width, choice.step_ms,
-                                    search.batch, choice.remark));
-  model.lines.push_back(fmt::format("training: {} epochs, {} steps, about {} here", choice.length.epochs,
-                                    choice.length.iterations, MinutesText(choice.minutes)));
+void AddWidths(int64_t width, int stages, Values& values) {
+  for (int stage = 0; stage < stages; ++stage) values[StrCat("w", stage + 1)] = StrCat(width << stage);
 }
 
 InputSize InputSizeOf(const NewPart& train, int64_t most, int64_t step) {
@@ -176,10 +166,12 @@ std::map<int64_t, int64_t> Shifted(const std::map<int64_t, int64_t>& counts) {
 
 std::string PartsText(const NewData& data) {
   std::vector<std::string> texts;
-  for (const NewPart& part : data.parts) texts.push_back(StrCat(part.name, " ", part.size(), " pictures"));
+  for (const NewPart& part : data.parts) texts.push_back(StrCat(part.name, " ", part.size(), " ", data.items));
   return StrCat("parts: ", Join(texts, ", "),
                 data.train().chosen.empty() ? " (as the source has them)" : " (by a hash of their bytes)");
 }
+
+std::string MsText(double ms) { return Rounded(ms, ms < 1 ? 2 : ms < 10 ? 1 : 0); }
 
 std::string MinutesText(double minutes) {
   if (minutes < 1) return "a minute";

@@ -33,7 +33,7 @@ Pixels PixelsOf(const NewData& data) {
   const PictureFacts& facts = *data.train().facts;
   const std::map<int64_t, int64_t>& seen = facts.mask_pixels();
   if (seen.empty()) {
-    throw Error(ErrorKind::kBadData, {}, StrCat(Printable(data.train().source), ": its pictures have no masks"),
+    throw Error(ErrorKind::kBadData, {}, StrCat(Printable(data.source), ": its pictures have no masks"),
                 "moka new detect is for boxes, moka new classify for classes of whole pictures");
   }
   Pixels pixels;
@@ -47,7 +47,7 @@ Pixels PixelsOf(const NewData& data) {
   if (is_two) {
     return {{"background", "object"}, {seen.at(0), seen.at(kIgnored)}, kIgnored};
   }
-  if (facts.schema().mask_class_size() == 0 && data.train().source.ends_with("names.txt")) {
+  if (facts.schema().mask_class_size() == 0 && data.has_made_names) {
     Pixels named;
     for (const auto& [value, count] : seen) {
       named.names.push_back(StrCat("value_", value));
@@ -80,15 +80,15 @@ int64_t ClassesOf(const Pixels& pixels) {
 
 void RefuseTooLittle(const NewData& data, const Pixels& pixels) {
   std::vector<std::string> met;
-  std::vector<std::string> missing;
   for (int64_t i = 0; i < ClassesOf(pixels); ++i) {
     if (i == pixels.ignored) continue;
     const auto at = static_cast<size_t>(i);
-    (pixels.counts[at] > 0 ? met : missing).push_back(StrCat("\"", Printable(pixels.names[at]), "\""));
+    if (pixels.counts[at] > 0) met.push_back(StrCat("\"", Printable(pixels.names[at]), "\""));
   }
   if (met.size() < 2) {
     throw Error(ErrorKind::kBadData, {},
-                StrCat(Printable(data.train().source), ": all pixels are of one class, ", Join(met, "")),
+                StrCat(Printable(data.source),
+                       met.empty() ? ": no pixel has a class" : ": all pixels are of one class, ", Join(met, "")),
                 "a net tells two classes or more apart");
   }
   if (data.train().size() >= kFewestPictures) return;
@@ -138,24 +138,18 @@ void AddClasses(const Pixels& pixels, Values& values) {
   values["ignore"] = StrCat(pixels.ignored);
 }
 
-std::string TrainNet(const Values& values, const NewData& data) {
-  std::vector<std::string> sections = {"head", "blocks", "data"};
-  if (data.parts.size() > 2) sections.emplace_back("held_out");
-  sections.insert(sections.end(), {"body", "losses"});
-  return Filled(SectionsOf(SegmentTemplate(), sections), values);
-}
-
-Values WithWidth(Values values, int64_t width) {
-  for (const int64_t stage : {1, 2, 3, 4}) values[StrCat("w", stage)] = StrCat(width << (stage - 1));
+void SetWidth(int64_t width, Values& values) {
+  AddWidths(width, 4, values);
   values["w5"] = StrCat(width * 12);
-  return values;
 }
 
 NewModel DeriveSegmenter(const NewData& data, const NewOptions& options) {
   const Pixels pixels = PixelsOf(data);
   RefuseTooLittle(data, pixels);
   const NewPart& train = data.train();
-  const int64_t side = options.budget.name == "small" ? 160 : options.budget.name == "large" ? 320 : 240;
+  const int64_t side = options.budget.size == NewSize::kSmall   ? 160
+                       : options.budget.size == NewSize::kLarge ? 320
+                                                                : 240;
   const InputSize input = InputSizeOf(train, side, 4);
   const ColorFacts colors = train.facts->ColorsOf(train.pictures);
   Values values = CommonValues(data, options);
@@ -172,7 +166,7 @@ NewModel DeriveSegmenter(const NewData& data, const NewOptions& options) {
   values["batch"] = StrCat(kBatch);
   Search search;
   search.widths =
-      options.budget.name == "large" ? std::vector<int64_t>{24, 16, 12, 8} : std::vector<int64_t>{16, 12, 8};
+      options.budget.size == NewSize::kLarge ? std::vector<int64_t>{24, 16, 12, 8} : std::vector<int64_t>{16, 12, 8};
   search.pictures = train.size();
   search.batch = kBatch;
   search.samples = 24'000;
@@ -180,18 +174,17 @@ NewModel DeriveSegmenter(const NewData& data, const NewOptions& options) {
   search.most_epochs = 300;
   search.shapes = {{"data", Shape{kBatch, std::ssize(colors.mean), input.height, input.width}},
                    {"label", Shape{kBatch, 1, input.height, input.width}}};
-  search.train_net = [&](int64_t width) { return TrainNet(WithWidth(values, width), data); };
-  const Choice choice = Choose(search, options);
-  values = WithWidth(values, choice.width);
-  AddLength(choice, search, values);
-  NewModel model;
-  model.files = ModelFiles(SegmentTemplate(), {"head", "blocks", "input", "body", "scores"}, values);
-  model.files["train_val.prototxt"] = TrainNet(values, data);
+  const Recipe recipe{.text = SegmentTemplate(),
+                      .front = {"head", "blocks"},
+                      .net = {"body"},
+                      .behind = {"scores"},
+                      .set_width = SetWidth};
+  const Choice choice = ChooseNet(recipe, data, options, search, values);
+  NewModel model = MakeModel(
+      recipe, data, choice,
+      fmt::format("{} classes of pixels: {}", ClassesOf(pixels), Printable(Join(pixels.names, ", "))), values);
   model.files["labels.txt"] = Join(pixels.names, "\n") + "\n";
   model.storage = PixelStorage(data, 2 * std::max(input.width, input.height));
-  model.lines = {fmt::format("{} classes of pixels: {}", ClassesOf(pixels), Printable(Join(pixels.names, ", "))),
-                 PartsText(data)};
-  AddChoiceLines(choice, search, model);
   return model;
 }
 

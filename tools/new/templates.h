@@ -5,8 +5,13 @@
 
 namespace moka {
 
+std::string_view AnswerTemplate();
 std::string_view ClassifyTemplate();
 std::string_view DetectTemplate();
+std::string_view GenerateTemplate();
+std::string_view InstancesTemplate();
+std::string_view RegressTemplate();
 std::string_view SegmentTemplate();
+std::string_view TranslateTemplate();
 
 }  // namespace moka

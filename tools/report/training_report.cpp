@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "optim/signals.h"
+#include "tools/launch/command.h"
 #include "tools/report/run_report.h"
 
 namespace moka {
@@ -21,7 +22,7 @@ void TrainedRun::Set(const SolverParameter& solver, bool is_wanted, ProgressMode
 void ReportTraining(const TrainedRun& trained, int exit_code) {
   const bool has_ended = exit_code == 0 || exit_code == static_cast<int>(ErrorKind::kTargetMissed);
   if (!has_ended || !trained.is_reported || trained.path.empty()) return;
-  const std::string again = StrCat("moka report ", trained.path.string());
+  const std::string again = StrCat("moka ", ShellLine({"report", trained.path.string()}));
   try {
     const SignalRequests signals(SignalEffect::kStop, SignalEffect::kNone);
     RunReportOptions options{.compile = trained.compile, .batches = trained.batches};

@@ -4,18 +4,13 @@
 
 #include <algorithm>
 
+#include "layers/ops/boxes.h"
 #include "tools/track/assignment.h"
 
 namespace moka {
 
 double OverlapOf(const PixelBox& a, const PixelBox& b) {
-  const double width = std::min(a.xmax, b.xmax) - std::max(a.xmin, b.xmin);
-  const double height = std::min(a.ymax, b.ymax) - std::max(a.ymin, b.ymin);
-  const double area_a = (a.xmax - a.xmin) * (a.ymax - a.ymin);
-  const double area_b = (b.xmax - b.xmin) * (b.ymax - b.ymin);
-  if (!(width > 0 && height > 0 && area_a > 0 && area_b > 0)) return 0;
-  const double both = width * height;
-  return both / (area_a + area_b - both);
+  return Overlap(Box<double>{a.xmin, a.ymin, a.xmax, a.ymax}, Box<double>{b.xmin, b.ymin, b.xmax, b.ymax}, kUnitSide);
 }
 
 void BoxTracker::Match(std::vector<size_t>& tracks, std::vector<DetectedBox>& detections, double least_overlap,

@@ -185,7 +185,7 @@ std::vector<RankField> FieldsOfStart(const Arguments& arguments) {
   return fields.Take();
 }
 
-std::vector<RankField> FieldsOfSetup(const TrainSetup& setup, const Arguments& arguments) {
+std::vector<RankField> FieldsOfSetup(const TrainSetup& setup) {
   Fields fields(&setup.data);
   fields.AddMessage(setup.solver, "solver", OwnSolverFields());
   const std::string& prefix = setup.solver.snapshot_prefix();
@@ -212,7 +212,7 @@ std::vector<RankField> FieldsOfSetup(const TrainSetup& setup, const Arguments& a
   for (const std::string& list : setup.solver.weights()) add_files(list);
   for (const std::string& list : setup.weights) add_files(list);
   if (!setup.from.empty()) add_files(setup.from);
-  if (arguments.Has("snapshot")) fields.Add("snapshot", ContentOf(arguments.Get("snapshot")));
+  if (!setup.caffe_snapshot.empty()) fields.Add("snapshot", ContentOf(setup.caffe_snapshot));
   if (setup.resume) {
     fields.Add("resumed iteration", std::to_string(setup.resume->trainer.iteration));
     fields.Add("resumed checkpoint", ContentOf(setup.resume->path.string() + ".sha256"));

@@ -16,6 +16,6 @@ std::vector<RankField> FieldsOfStart(const Arguments& arguments);
 
 // Returns the fields of what the words name: the solver, the nets as resolved, layer by layer, what data and weights
 // hold, and the checkpoint that the training goes on from.
-std::vector<RankField> FieldsOfSetup(const TrainSetup& setup, const Arguments& arguments);
+std::vector<RankField> FieldsOfSetup(const TrainSetup& setup);
 
 }  // namespace moka

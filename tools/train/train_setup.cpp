@@ -342,8 +342,19 @@ void ReadNetsOf(const Arguments& arguments, const fs::path& folder, const std::v
   CollectVocabularies(setup);
 }
 
-// Where the training starts from: --weights, --from. Errors: kUsage where several say it.
+// Where the training starts from: --weights, --from, --snapshot. A job that is started again by the same words
+// (--resume=auto) goes on from its own checkpoint, and these were read when it began. Errors: kUsage where several say
+// it.
 void ReadStart(const Arguments& arguments, TrainSetup& setup) {
+  if (setup.resume && arguments.Get("resume") == "auto") {
+    for (const char* start : {"weights", "from", "snapshot"}) {
+      if (!arguments.Has(start)) continue;
+      LogInfo(StrCat("--", start, "=", Printable(arguments.Get(start)), " began ", setup.run_folder.string(),
+                     ", which goes on from its own checkpoint"));
+    }
+    return;
+  }
+  setup.caffe_snapshot = arguments.Get("snapshot");
   if (arguments.Has("weights"))
     setup.weights.push_back(ResolveWeights(arguments.Get("weights"), RunsFolder(arguments)));
   if (arguments.Has("from")) {

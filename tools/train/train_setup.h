@@ -24,6 +24,7 @@ struct TrainSetup {
   std::vector<std::string> overrides;
   std::vector<std::string> weights;
   std::string from;                  // the file of --from; its layers of other numbers of outputs start fresh
+  std::string caffe_snapshot;        // the file of --snapshot
   std::filesystem::path run_folder;  // not empty: resume there
   std::optional<Checkpoint> resume;
   RunIdentity before;  // of the run that is resumed, as its run.json stood; empty for a new run

@@ -13,6 +13,7 @@
 #include "tools/nets/checkpoint_source.h"
 #include "tools/nets/models_folder.h"
 #include "tools/nets/net_source.h"
+#include "tools/nets/zoo_weights.h"
 #include "tools/zoo/entry.h"
 
 namespace moka {
@@ -78,6 +79,15 @@ bool Mentions(std::string_view usage, std::string_view what) { return usage.find
 std::vector<std::string> RunWords() {
   std::vector<std::string> words;
   for (const std::string& name : RunNames("runs")) words.push_back(StrCat("runs/", name));
+  return words;
+}
+
+// The models that carry weights, where a run or a file of weights may stand.
+std::vector<std::string> ZooWords() {
+  const std::optional<fs::path> models = FindModelsFolder();
+  if (!models) return {};
+  std::vector<std::string> words = ModelsWithWeights(*models);
+  for (std::string& word : words) word.insert(0, kZooWord);
   return words;
 }
 
@@ -172,9 +182,14 @@ void AddOverrides(TakenFields takes, const std::string& current, const std::vect
 
 void AddFlagValues(const Verb& verb, const std::string& current, std::vector<std::string>& words) {
   const size_t equals = current.find('=');
+  const auto add = [&](const std::vector<std::string>& values) {
+    for (const std::string& value : values) words.push_back(StrCat(current.substr(0, equals + 1), value));
+  };
   for (const OptionSpec& option : verb.options) {
-    if (current.substr(0, equals) != "--" + option.name || !Mentions(option.value, "RUN")) continue;
-    for (const std::string& run : RunWords()) words.push_back(StrCat(current.substr(0, equals + 1), run));
+    if (current.substr(0, equals) != "--" + option.name) continue;
+    const bool is_start = option.value == "START";
+    if (Mentions(option.value, "RUN") || is_start) add(RunWords());
+    if (option.name == "weights" || is_start) add(ZooWords());
   }
 }
 
@@ -216,6 +231,7 @@ std::vector<std::string> AllCandidates(const std::vector<Verb>& verbs, const Typ
   const bool has_config = !typed.rest.empty() && !typed.rest.front().starts_with("-");
   if (!has_config && Mentions(verb.usage, "RUN")) add(RunWords());
   if (!has_config && (Mentions(verb.usage, "MODEL") || Mentions(verb.usage, "SOLVER"))) add(ModelWords());
+  if (!has_config && Mentions(verb.usage, "RUN") && Mentions(verb.usage, "MODEL")) add(ZooWords());
   if (has_config && verb.takes_fields != TakenFields::kNone)
     AddOverrides(verb.takes_fields, line.current, typed.rest, words);
   if (line.current.empty()) AddFlags(verb, words);

@@ -40,7 +40,7 @@ int RunInfer(const Arguments& arguments) {
 Verb InferVerb() {
   Verb verb;
   verb.name = "infer";
-  verb.summary = "what a trained net makes of pictures, texts and stories";
+  verb.summary = "what a trained net makes of pictures, texts, stories and tables";
   verb.usage = "RUN|MODEL|DEPLOY.prototxt PICTURE|FOLDER|VIDEO... [--flags]";
   verb.examples = {"moka infer runs/latest digit.png",
                    "moka infer --model=deploy.prototxt --weights=net.caffemodel pictures/ --top 3",

@@ -1,4 +1,4 @@
-// moka new: from a source of pictures to the folder of a model that `moka train` takes as it is. All is made in
+// moka new: from a source of data to the folder of a model that `moka train` takes as it is. All is made in
 // OUT.partial, which becomes OUT in the end.
 #include <filesystem>
 #include <optional>
@@ -17,6 +17,7 @@
 #include "tools/cli/progress.h"
 #include "tools/launch/command.h"
 #include "tools/new/fine_tune.h"
+#include "tools/new/layouts.h"
 #include "tools/new/new_data.h"
 #include "tools/new/new_task.h"
 #include "tools/train/program_options.h"
@@ -134,42 +135,77 @@ void RefuseShares(const std::string& source, const std::vector<PartSource>& sour
               "leave the test out of --parts");
 }
 
-// Looks at the source, derives the model and writes it. Returns what is to be said of it.
-std::vector<std::string> Make(const NewTask& task, const std::string& source, const NewOptions& options,
-                              LookOptions look, bool has_shares) {
-  Partial partial(options.folder);
-  const std::vector<PartSource> sources = task.find(source, partial.path());
-  RefuseShares(source, sources, has_shares, look.shares.size());
+// Errors: kIo, as for a full disk or weights that were removed meanwhile.
+void CopyTo(const fs::path& from, const fs::path& to) {
+  std::error_code code;
+  fs::copy_file(from, to, code);
+  if (code) {
+    throw Error(ErrorKind::kIo,
+                StrCat("cannot copy ", Printable(from.string()), " to ", Printable(to.string()), ": ", code.message()));
+  }
+}
+
+// Looks at the pictures of the source and derives the model; their databases lie in `partial` then.
+NewModel MakeOfPictures(const NewTask& task, const NewSource& source, const NewOptions& options, LookOptions look,
+                        const fs::path& partial) {
+  const std::vector<PartSource> sources = task.find(source.word, partial);
+  RefuseShares(source.word, sources, source.has_shares, source.shares.size());
   const SignalRequests requests;
   Bars bars;
   look.progress = [&](int64_t done, int64_t total) { bars.Update(done, total); };
   look.wants_stop = SignalRequests::WantsStop;
   if (task.number != nullptr) {
     look.number_classes = [&](const PictureFacts& first, std::vector<PartSource>& all) {
-      return task.number(first, partial.path(), all);
+      return task.number(first, partial, all);
     };
   }
-  LogInfo(StrCat("looking at ", Printable(source)));
-  const NewData data = LookAtParts(sources, look);
+  look.source = source.word;
+  look.shares = source.shares;
+  look.made_names = partial / kMadeNames;
+  const NewData data = [&] {
+    try {
+      return LookAtParts(sources, look);
+    } catch (Error& error) {
+      // The file that it names is gone with this call.
+      if (std::string_view(error.what()).find(look.made_names.string()) != std::string_view::npos)
+        error.AddNote(StrCat(kMadeNames, " was made of the names that ", Printable(source.word), " has"));
+      throw;
+    }
+  }();
   bars.Finish();
-  for (const std::string& remark : data.remarks) LogWarning(remark);
+  source.tell(data.remarks);
   NewModel model = task.derive(data, options);
   model.storage.progress = look.progress;
   model.storage.wants_stop = look.wants_stop;
   if (look.skips_bad) model.storage.on_bad_record = ImportOptions::OnBadRecord::kSkip;
-  ImportParts(data, partial.path() / kDatabases, model.storage);
+  ImportParts(data, source.databases, model.storage);
   bars.Finish();
-  for (const auto& [name, text] : model.files) PlaceFile(partial.path() / name, text);
-  for (const auto& [from, name] : model.copies) fs::copy_file(from, partial.path() / name);
   std::error_code ignored;
-  fs::remove(partial.path() / "names.txt", ignored);  // the databases have them
+  fs::remove(look.made_names, ignored);  // the databases have them
+  return model;
+}
+
+// Derives the model from its source and writes it. Returns what is to be said of it.
+std::vector<std::string> Make(const NewTask& task, NewSource source, const NewOptions& options,
+                              const LookOptions& look) {
+  Partial partial(options.folder);
+  source.databases = partial.path() / kDatabases;
+  source.tell = [](const std::vector<std::string>& remarks) {
+    for (const std::string& remark : remarks) LogWarning(remark);
+  };
+  LogInfo(StrCat("looking at ", Printable(source.word)));
+  const NewModel model =
+      task.make != nullptr ? task.make(source, options) : MakeOfPictures(task, source, options, look, partial.path());
+  for (const auto& [name, text] : model.files) PlaceFile(partial.path() / name, text);
+  for (const auto& [from, name] : model.copies) CopyTo(from, partial.path() / name);
   partial.Finish();
   return model.lines;
 }
 
 int RunNew(const Arguments& arguments) {
   const NewTask& task = NewTaskNamed(arguments.Word(0, "the task"));
-  const std::string& source = arguments.Word(1, "the source of the pictures");
+  NewSource source;
+  source.word = arguments.Word(1, "the source of the data");
   if (!arguments.Has("out")) throw Error(ErrorKind::kUsage, {}, "--out is missing", "it names the model's new folder");
   fs::path out = arguments.Get("out");
   if (!out.has_filename()) out = out.parent_path();
@@ -181,11 +217,14 @@ int RunNew(const Arguments& arguments) {
   }
   const NewOptions options = OptionsOf(arguments, task, out);
   LookOptions look;
-  const bool has_shares = arguments.Has("parts");
-  look.shares = SharesOf(arguments);
+  source.has_shares = arguments.Has("parts");
+  source.shares = SharesOf(arguments);
   look.skips_bad = arguments.Has("skip-bad");
+  if (look.skips_bad && task.make != nullptr) {
+    throw Error(ErrorKind::kUsage, StrCat("--skip-bad is of pictures, and moka new ", task.name, " takes none"));
+  }
   arguments.RefuseUnread();
-  for (const std::string& line : Make(task, source, options, look, has_shares)) Print("{}\n", line);
+  for (const std::string& line : Make(task, std::move(source), options, look)) Print("{}\n", line);
   Print("wrote {}: train_val.prototxt, solver.prototxt, README.md\n", out.string());
   Print("next: moka {}\n", ShellLine({"train", out.string()}));
   return 0;
@@ -196,17 +235,18 @@ int RunNew(const Arguments& arguments) {
 Verb NewVerb() {
   Verb verb;
   verb.name = "new";
-  verb.summary = "a model's folder for your own pictures: data, net and training, ready for moka train";
+  verb.summary = "a model's folder for your own data: databases, net and training, ready for moka train";
   verb.usage = "TASK SOURCE --out FOLDER [--flags]";
   verb.examples = {"moka new classify photos --out flowers",
                    "moka new classify photos --out flowers --from runs/clothes-0001",
-                   "moka new detect BCCD --out cells", "moka new segment streets --out roads --size small"};
+                   "moka new detect BCCD --out cells", "moka new segment streets --out roads --size small",
+                   "moka new regress wine.csv,quality --out wine"};
   for (const NewTask& task : AllNewTasks()) verb.operands.emplace_back(task.name, task.source);
   verb.options = {
       {"out", "FOLDER", "the model's new folder"},
       {"size", "NAME", "small, medium (default) or large: 5, 15 or 60 minutes of training on this machine"},
       {"parts", "LIST", "shares of a source in one part (default train=0.85,val=0.15; test=SHARE may follow)"},
-      {"from", "RUN", "fine-tune: a run, RUN@WHICH, or weights beside their train_val.prototxt"},
+      {"from", "START", "fine-tune: a run, RUN@WHICH, zoo:NAME, or weights beside their train_val.prototxt"},
       {"runs", "FOLDER", "where runs lie (default runs)"},
       {"skip-bad", "", "leave pictures out that cannot be read, and list them"}};
   verb.run = RunNew;

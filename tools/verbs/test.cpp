@@ -136,8 +136,7 @@ std::string HowToTry(const Arguments& arguments, const TestSource& source) {
   if (!source.has_solver || !std::filesystem::exists(config / kModelCardFile, code)) return {};
   const InferTask* task = FindInferTask(ModelCardOf(config).task());
   if (task == nullptr) return {};
-  return StrCat("  try     moka infer ", Printable(arguments.Word(0, "the run")), task->input.empty() ? "" : " ",
-                task->input);
+  return TryLine(*task, arguments.Word(0, "the run"));
 }
 
 int RunTest(const Arguments& arguments) {

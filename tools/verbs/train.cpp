@@ -33,6 +33,7 @@
 #include "tools/cli/version.h"
 #include "tools/faults/silence.h"
 #include "tools/infer/tasks.h"
+#include "tools/launch/command.h"
 #include "tools/measure/trace_files.h"
 #include "tools/report/training_report.h"
 #include "tools/train/first_training.h"
@@ -97,7 +98,7 @@ std::string HowToTry(const TrainSetup& setup, const RunFolder& run) {
   const auto learns = [&](const NetParameter& net) { return std::ranges::any_of(net.layer(), reads); };
   if (task == nullptr || (!learns(setup.nets.train) && std::ranges::none_of(setup.nets.turns, learns))) return {};
   if (ListFiles(run.checkpoints(), ".safetensors").empty()) return {};
-  return StrCat("  try     moka infer ", run.path().string(), task->input.empty() ? "" : " ", task->input);
+  return TryLine(*task, run.path().string());
 }
 
 int FinishTraining(const TrainResult& result, const TrainSetup& setup, const RunFolder& run) {
@@ -108,10 +109,10 @@ int FinishTraining(const TrainResult& result, const TrainSetup& setup, const Run
   LogInfo(line);
   if (result.exit_code() == static_cast<int>(ErrorKind::kInterrupted)) {
     run.CheckResumable();
-    LogInfo(StrCat("resume: moka train --resume=", run.path().string()));
+    LogInfo(StrCat("resume: moka ", ShellLine({"train", "--resume=" + run.path().string()})));
   } else {
     LogInfo(StrCat("  curves  ", (run.path() / "plots").string()));
-    if (!setup.nets.tests.empty()) LogInfo(StrCat("  test    moka test ", run.path().string()));
+    if (!setup.nets.tests.empty()) LogInfo(StrCat("  test    moka ", ShellLine({"test", run.path().string()})));
     if (const std::string how = HowToTry(setup, run); !how.empty()) LogInfo(how);
   }
   SetLogFile({});
@@ -251,7 +252,7 @@ TrainerOptions TrainerOptionsOf(const Arguments& arguments, const Training& trai
   options.compile.device = DeviceOf(arguments, &setup.solver, world == nullptr ? 0 : LocalRank(*world));
   options.weights = setup.weights;
   options.from = setup.from;
-  options.caffe_snapshot = arguments.Get("snapshot");
+  options.caffe_snapshot = setup.caffe_snapshot;
   options.data_threads = arguments.Int("data-threads", 0, 0, 1024);
   options.max_time_s = AskedTime(arguments, setup.solver);
   options.baseline = training.baseline();
@@ -363,7 +364,7 @@ int TrainOnce(const Arguments& arguments, Communicator* world, TrainedRun* train
   Training training(arguments);
   if (world != nullptr) {
     training.KeepThreads(arguments, 1);
-    RequireSameFields(*world, FieldsOfSetup(training.setup(), arguments));
+    RequireSameFields(*world, FieldsOfSetup(training.setup()));
     (void)WithRanksOfRun(arguments, training.setup(), world->size());
     const int code = TrainRank(arguments, training, world);
     *trained = training.trained();
@@ -394,10 +395,7 @@ int Train(const Arguments& arguments, Communicator* world, TrainedRun* trained) 
   const std::string last = StrCat(trained->path.string(), "@last");
   Arguments second = arguments;
   second.options["from"] = last;
-  if (code == 0) {
-    ReportTraining(*trained, code);
-    return TrainOnce(second, nullptr, trained);
-  }
+  if (code == 0) return TrainOnce(second, nullptr, trained);  // a page of what is not ready would cost a whole test
   LogInfo(StrCat("then: --from ", last, " in place of this first training"));
   return code;
 }

@@ -1,5 +1,5 @@
-// The union of the blobs of all nets that the entry has (trained, tested, deployed) is written once, tested from the
-// file as others will read it, and only then given its name and its row in the card.
+// The union of the blobs of all nets that the entry has (trained, tested, deployed) is written once into a copy of the
+// entry, tested from there as others will read it, and only then put into the entry with its row in the card.
 #include "tools/zoo/pack.h"
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
+#include "core/size.h"
 #include "core/text.h"
 #include "data/layer_fields.h"
 #include "data/pipeline/text_layers.h"
@@ -37,6 +38,7 @@
 #include "tools/zoo/checks.h"
 #include "tools/zoo/net_values.h"
 #include "tools/zoo/rows.h"
+#include "tools/zoo/tables.h"
 
 namespace moka {
 namespace {
@@ -45,20 +47,30 @@ namespace fs = std::filesystem;
 
 constexpr const char* kLabels = "labels.txt";
 
-// A file that goes with its scope unless it was renamed.
-class PassingFile {
+// The entry as it will be, in a hidden folder of it that goes with this scope: tested before the entry changes.
+class StagedEntry {
  public:
-  explicit PassingFile(fs::path path) : path_(std::move(path)) {}
-  PassingFile(const PassingFile&) = delete;
-  PassingFile& operator=(const PassingFile&) = delete;
-  ~PassingFile() {
+  explicit StagedEntry(const ZooEntry& entry) : entry_(entry) {
+    entry_.folder = entry.folder / ".pack";
     std::error_code code;
-    fs::remove(path_, code);
+    fs::remove_all(entry_.folder, code);
+    CreateFolders(entry_.folder);
+    for (const fs::directory_entry& each : fs::directory_iterator(entry.folder)) {
+      if (!each.is_regular_file(code) || each.path().filename() == kZooWeightsFile) continue;
+      WriteFileAtomically(entry_.folder / each.path().filename(), ReadFile(each.path()));
+    }
   }
-  const fs::path& path() const { return path_; }
+  StagedEntry(const StagedEntry&) = delete;
+  StagedEntry& operator=(const StagedEntry&) = delete;
+  ~StagedEntry() {
+    std::error_code code;
+    fs::remove_all(entry_.folder, code);
+  }
+  const ZooEntry& entry() const { return entry_; }
+  fs::path path(const std::string& file) const { return entry_.folder / file; }
 
  private:
-  fs::path path_;
+  ZooEntry entry_;
 };
 
 const ZooRecipe& RecipeOf(const ZooEntry& entry, const std::string& solver) {
@@ -137,7 +149,7 @@ std::string WithRow(const std::string& text, const ZooWeights& row, const std::s
   }
   ModelCard added;
   *added.add_weights() = row;
-  const std::string changed = StrCat(Join(lines, "\n"), "\n", ToText(added));
+  std::string changed = StrCat(Join(lines, "\n"), "\n", ToText(added));
   ModelCard card;
   ParseText(changed, file, card);
   const auto is_own = [](const ZooWeights& each) { return each.file() == kZooWeightsFile; };
@@ -281,27 +293,32 @@ Packed PackWeights(const std::string& run, const std::string& name, const PackOp
   const std::vector<NamedBlob> blobs = TrainedBlobs(BlobsOf(entry, nets), checkpoint);
   std::map<std::string, std::string> metadata = {{"model", entry.name}};
   AddNetToMetadata(nets.nets.tests[0], metadata);
-  const PassingFile full(entry.folder / StrCat(kZooWeightsFile, ".float32"));
-  const PassingFile half(entry.folder / StrCat(kZooWeightsFile, ".float16"));
-  WriteSafetensors(full.path(), blobs, metadata);
-  WriteSafetensors(half.path(), blobs, metadata, StoredNumbers::kFloat16);
-  // Words and names lie there before the test, which may read them.
-  const Trial trial = TryNumbers(entry, recipe, nets.nets.tests[0], options, full.path(), half.path());
-  const fs::path& chosen = trial.is_half ? half.path() : full.path();
+  const StagedEntry staged(entry);
+  const fs::path full = staged.path(StrCat(kZooWeightsFile, ".float32"));
+  const fs::path half = staged.path(StrCat(kZooWeightsFile, ".float16"));
+  WriteSafetensors(full, blobs, metadata);
+  WriteSafetensors(half, blobs, metadata, StoredNumbers::kFloat16);
+  // The test reads the words and names that the weights were trained with, which the entry may have of another run.
+  const std::vector<std::string> beside = FilesBeside(nets, folder / "config");
+  for (const std::string& file : beside) WriteFileAtomically(staged.path(file), ReadFile(folder / "config" / file));
+  const Trial trial = TryNumbers(staged.entry(), recipe, nets.nets.tests[0], options, full, half);
+  const fs::path& chosen = trial.is_half ? half : full;
   Packed packed{.model = entry.name, .row = RowOf(entry, recipe, trial, chosen, SourceText(folder))};
   CheckTotal(options.models, entry.name, packed.row.bytes());
   if (trial.float32) packed.float32 = trial.float32->value;
   if (trial.float16) packed.float16 = trial.float16->value;
-  for (const std::string& beside : FilesBeside(nets, folder / "config")) {
-    const std::string content = ReadFile(folder / "config" / beside);
-    WriteFileAtomically(entry.folder / beside, content);
+  for (const std::string& name_beside : beside) {
     ZooFile& file = *packed.row.add_beside();
-    file.set_file(beside);
-    file.set_sha256(Sha256(content));
-    packed.files.push_back(beside);
+    file.set_file(name_beside);
+    file.set_sha256(Sha256OfFile(staged.path(name_beside)));
+    packed.files.push_back(name_beside);
   }
   const fs::path card = entry.folder / kModelCardFile;
   const std::string text = WithRow(ReadTextFile(card, "a model's card"), packed.row, card.string());
+  for (const fs::path& readme : {entry.folder / "README.md", options.models / "README.md"})
+    (void)WithTable(ReadTextFile(readme, "a README"), "", readme.string());
+  // Nothing is refused from here on.
+  for (const std::string& file : beside) fs::rename(staged.path(file), entry.folder / file);
   fs::rename(chosen, entry.folder / kZooWeightsFile);
   WriteFileAtomically(card, text);
   packed.files.insert(packed.files.begin(), {kZooWeightsFile, std::string(kModelCardFile)});

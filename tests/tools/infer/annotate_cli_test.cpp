@@ -86,6 +86,18 @@ TEST_F(AnnotateCliTest, ClassFoldersAreImportedAsTheClassesFound) {
   EXPECT_EQ(labels, (std::vector<int>{0, 0, 2}));
 }
 
+// A file without an ending gets that of its format, by which an earlier copy is found.
+TEST_F(AnnotateCliTest, AFileWithoutAnEndingHasOneClass) {
+  fs::copy_file(folder_ / "pictures/mixed.png", folder_ / "mixed");
+  const std::string line = "infer colours --weights colours/net.caffemodel mixed --annotate folders --out found";
+  ASSERT_EQ(Moka(line + " --score 0.9").code, 0);
+  EXPECT_TRUE(fs::exists(folder_ / "found/unsure/mixed.png"));
+  const Outcome again = Moka(line);
+  EXPECT_EQ(again.code, 73) << again.err;
+  EXPECT_NE(again.err.find("found/unsure/mixed.png is there from an earlier run"), std::string::npos) << again.err;
+  EXPECT_FALSE(fs::exists(folder_ / "found/images/blue/mixed.png"));
+}
+
 TEST_F(AnnotateCliTest, PicturesBelowTheScoreAreUnsure) {
   ASSERT_EQ(Annotate("--annotate folders --out found --score 0.9").code, 0);
   EXPECT_TRUE(fs::exists(folder_ / "found/unsure/mixed.png"));

@@ -180,6 +180,10 @@ TEST_F(DetectCliTest, TracksOfAVideoAreFilesThatComeBack) {
   const Json all = Json::parse(ReadFile(folder_ / "tracks/clip.json"));
   EXPECT_EQ(all.at("tracks")[0].at("boxes")[5].at("frame"), 6);
 
+  const Outcome rate = Moka(infer + "clip --track --fps 0 --out rated");
+  EXPECT_EQ(rate.code, 64) << rate.err;
+  EXPECT_FALSE(fs::exists(folder_ / "rated"));
+
   // The drawn video is one that can be followed again, at its rate.
   const Outcome again = Moka(infer + "tracks/clip.avi --track --out again --json --drawn none");
   ASSERT_EQ(again.code, 0) << again.err;

@@ -60,6 +60,8 @@ TEST_F(NewCliTest, FoldersOfClassesBecomeAClassifier) {
   EXPECT_THAT(net, HasSubstr("num_output: 3 "));
   EXPECT_THAT(net, HasSubstr("crop_size: 64 mirror: true"));  // 80 pixels: tested whole, trained on 6/7 of it
   EXPECT_THAT(net, HasSubstr("resize_short: 80 crop_size: 80"));
+  EXPECT_THAT(Text("colours/README.md"), HasSubstr("(the fastest of "));
+  EXPECT_THAT(Text("colours/README.md"), HasSubstr("tested on 80 (1.25 times as many;"));
   for (const char* file : {"train_val", "deploy"}) {
     const Outcome checked = Moka(StrCat("model check colours/", file, ".prototxt"));
     EXPECT_EQ(checked.code, 0) << checked.out << checked.err;
@@ -107,9 +109,25 @@ TEST_F(NewCliTest, ARunIsFineTuned) {
   const Outcome trained = Moka("train second max_iter=4 test_interval=4 snapshot=4 display=2 warmup_iter=1");
   ASSERT_EQ(trained.code, 0) << trained.err;
   EXPECT_TRUE(fs::exists(folder_ / "runs/second_head-0001"));
+  // A page of a training that another goes on from would cost a whole test.
+  EXPECT_FALSE(fs::exists(folder_ / "runs/second_head-0001/report.html"));
+  EXPECT_TRUE(fs::exists(folder_ / "runs/second-0001/report.html"));
   EXPECT_THAT(trained.err, Not(HasSubstr("old spelling")));
   const Outcome seen = Moka("infer runs/second-0001 three/red/21.png --json");
   EXPECT_EQ(seen.code, 0) << seen.err;
+  // A model that carries its weights is a start, too, by its name.
+  fs::create_directories(folder_ / "models");
+  fs::copy(folder_ / "first", folder_ / "models/first");
+  PlaceFile(folder_ / "models/README.md", "<!-- zoo -->\n<!-- /zoo -->\n");
+  const Outcome bare = Moka("new classify three --out fourth --from zoo:first");
+  EXPECT_EQ(bare.code, 66) << bare.err;
+  EXPECT_THAT(bare.err, HasSubstr("zoo:first carries no trained weights"));
+  PlaceFile(folder_ / "models/first/README.md", "<!-- zoo -->\n<!-- /zoo -->\n");
+  const Outcome packed = Moka("zoo pack first-0001 first --untested");
+  ASSERT_EQ(packed.code, 0) << packed.err;
+  const Outcome from_zoo = Moka("new classify three --out fourth --from zoo:first");
+  ASSERT_EQ(from_zoo.code, 0) << from_zoo.err;
+  EXPECT_EQ(ReadFile(folder_ / "fourth/start.safetensors"), ReadFile(folder_ / "models/first/weights.safetensors"));
   const Outcome none = Moka("new classify three --out third --from fisrt-0001");
   EXPECT_EQ(none.code, 66);
   EXPECT_THAT(none.err, HasSubstr("first-0001"));
@@ -134,6 +152,25 @@ TEST_F(NewCliTest, BoxesBecomeADetector) {
   EXPECT_TRUE(Json::accept(seen.out)) << seen.out;
 }
 
+// A test set has a source of its own: its crowded pictures count for the places of boxes that the layers have.
+TEST_F(NewCliTest, BoxesOfASeparateTestHaveRoom) {
+  MakeObjects(folder_ / "many/train", 45);
+  MakeObjects(folder_ / "many/test", 3);
+  for (const char* kind : {"images", "labels"}) {
+    for (const char* part : {"train", "test"}) {
+      fs::create_directories(folder_ / "yolo" / kind);
+      fs::rename(folder_ / "many" / part / kind, folder_ / "yolo" / kind / part);
+    }
+  }
+  fs::copy_file(folder_ / "many/train/classes.txt", folder_ / "yolo/classes.txt");
+  std::string crowd;
+  for (int i = 0; i < 19; ++i) crowd += "0 0.5 0.5 0.2 0.2\n";
+  PlaceFile(folder_ / "yolo/labels/test/1.txt", crowd);
+  const Outcome made = Moka("new detect yolo --out crowded --size small");
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(Text("crowded/train_val.prototxt"), HasSubstr("max_boxes: 24 "));
+}
+
 TEST_F(NewCliTest, MasksBecomeASegmenter) {
   MakeObjects(folder_ / "masked", 30);
   fs::remove(folder_ / "masked/classes.txt");
@@ -143,10 +180,127 @@ TEST_F(NewCliTest, MasksBecomeASegmenter) {
   EXPECT_THAT(made.out, HasSubstr("2 classes of pixels: background, object\n"));
   EXPECT_EQ(Text("pixels/labels.txt"), "background\nobject\n");
   EXPECT_FALSE(fs::exists(folder_ / "pixels/names.txt"));
+  EXPECT_THAT(Text("pixels/README.md"), HasSubstr("Written by `moka new segment` from masked."));
   EXPECT_THAT(Text("pixels/train_val.prototxt"), HasSubstr("crop_w: 96 crop_h: 64"));
   const Outcome seen = TrainAndTry("pixels", "masked/images/1.png");
   ASSERT_EQ(seen.code, 0) << seen.err;
   EXPECT_THAT(seen.out, HasSubstr("object"));
+}
+
+// Masks of objects' numbers: one object a picture, of number 255.
+TEST_F(NewCliTest, NumberedMasksBecomeInstances) {
+  MakeObjects(folder_ / "single", 30);
+  const Outcome made = Moka("new instances single --out cut --size small");
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("1 classes, boxes: object 30\n"));
+  const std::string net = Text("cut/train_val.prototxt");
+  EXPECT_THAT(net, HasSubstr("crop_size: 64 "));
+  EXPECT_THAT(net, HasSubstr("canvas_height: 80 canvas_width: 112"));
+  EXPECT_FALSE(fs::exists(folder_ / "cut/deploy.prototxt"));
+  const Outcome seen = TrainAndTry("cut", "single/images/1.png", "base_lr=0.002");
+  ASSERT_EQ(seen.code, 0) << seen.err;
+  EXPECT_TRUE(Json::accept(seen.out)) << seen.out;
+  fs::rename(folder_ / "single/masks", folder_ / "single/instances");
+  fs::remove_all(folder_ / "single/labels");
+  const Outcome numbers = Moka("new segment single --out again");
+  EXPECT_EQ(numbers.code, 65) << numbers.err;
+  EXPECT_THAT(numbers.err, HasSubstr("moka new instances takes them"));
+  const Outcome none = Moka("new instances cut --out again");
+  EXPECT_EQ(none.code, 65) << none.err;
+  EXPECT_THAT(none.err, HasSubstr("a number an object"));
+}
+
+TEST_F(NewCliTest, AFolderOfPicturesBecomesAGenerator) {
+  MakeClassFolders(folder_ / "drawn", 3, 40);
+  const Outcome made = Moka("new generate drawn --out painter --size small");
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("pictures of 32x32 pixels\n"));
+  EXPECT_THAT(Text("painter/README.md"), HasSubstr("from drawn."));
+  const Outcome trained = Moka("train painter max_iter=2 test_interval=2 snapshot=2 display=1");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const Outcome seen = Moka("generate runs/painter-0001 --count 4 --out sheet.png");
+  ASSERT_EQ(seen.code, 0) << seen.err;
+  EXPECT_TRUE(fs::exists(folder_ / "sheet.png"));
+  fs::create_directories(folder_ / "empty");
+  EXPECT_EQ(Moka("new generate empty --out none").code, 66);
+}
+
+class NewTableCliTest : public NewCliTest {
+ protected:
+  // price = 100 + 3 size - 20 (kind old), of rows in a fixed order.
+  static std::string Rows(int rows, bool has_price) {
+    std::string text = has_price ? "size,kind,name,price\n" : "kind,size\n";
+    for (int i = 0; i < rows; ++i) {
+      const int size = i * 37 % 101;
+      const bool is_old = i % 3 == 0;
+      const char* kind = is_old ? "old" : "new";
+      text += has_price ? StrCat(size, ",", kind, ",house ", i, ",", 100 + 3 * size - (is_old ? 20 : 0), "\n")
+                        : StrCat(kind, ",", size, "\n");
+    }
+    return text;
+  }
+};
+
+TEST_F(NewTableCliTest, ATableBecomesARegressor) {
+  PlaceFile(folder_ / "houses.csv", Rows(300, true) + "5,?,house,100\n");
+  const Outcome made = Moka("new regress houses.csv --out prices --size small");
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("\"price\" (the last column; SOURCE,COLUMN names another) from 3 columns\n"));
+  EXPECT_THAT(made.err, HasSubstr("column \"name\" is left out: it has 301 different texts"));
+  EXPECT_THAT(made.err, HasSubstr("1 of 301 rows are left out"));
+  EXPECT_EQ(Text("prices/labels.txt"), "size\nkind=new\nkind=old\nprice\n");
+  const Outcome trained = Moka("train prices max_iter=1500 test_interval=500 base_lr=0.01 display=500");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_THAT(trained.err, HasSubstr("moka infer runs/prices-0001 TABLE"));
+  const Json tested = Json::parse(Moka("test runs/prices-0001 --json").out);
+  EXPECT_LT(tested.at("outputs").at("mean_error").get<double>(), 10);  // prices from 80 to 400
+  PlaceFile(folder_ / "asked.csv", Rows(9, false));
+  const Outcome asked = Moka("infer runs/prices-0001 asked.csv --json --batch 4");
+  ASSERT_EQ(asked.code, 0) << asked.err;
+  const Json rows = Json::parse(asked.out);
+  ASSERT_EQ(rows.size(), 9U);
+  for (int i = 0; i < 9; ++i) {
+    const int size = i * 37 % 101;
+    EXPECT_EQ(rows[static_cast<size_t>(i)].at("line"), i + 2);
+    EXPECT_NEAR(rows[static_cast<size_t>(i)].at("value").get<double>(), 100 + 3 * size - (i % 3 == 0 ? 20 : 0), 40);
+  }
+  const Outcome known = Moka("infer runs/prices-0001 houses.csv");
+  EXPECT_EQ(known.code, 65) << "a \"?\" is no kind";
+  EXPECT_THAT(known.err, HasSubstr("houses.csv:302: \"kind\" is \"?\", which the net has not met"));
+  PlaceFile(folder_ / "other.csv", "kinds,size\nold,3\n");
+  const Outcome other = Moka("infer runs/prices-0001 other.csv");
+  EXPECT_EQ(other.code, 65);
+  EXPECT_THAT(other.err, HasSubstr("the table has no column \"kind\", which the net takes"));
+  EXPECT_THAT(other.err, HasSubstr("did you mean \"kinds\"?"));
+  const Outcome deployed = Moka("infer prices --weights runs/prices-0001/checkpoints/best asked.csv --json");
+  EXPECT_EQ(deployed.code, 0) << deployed.err;
+}
+
+TEST_F(NewTableCliTest, TablesThatTeachNothingAreRefused) {
+  PlaceFile(folder_ / "few.csv", Rows(15, true));
+  PlaceFile(
+      folder_ / "same.csv", "a,b\n" + [] {
+        std::string rows;
+        for (int i = 0; i < 60; ++i) rows += StrCat(i, ",7\n");
+        return rows;
+      }());
+  PlaceFile(folder_ / "names.csv", "name,b\nx,1\ny,2\nz,3\n");
+  const std::vector<std::tuple<const char*, int, const char*>> lines = {
+      {"new regress few.csv --out a", 65, "the part train has"},
+      {"new regress same.csv --out a", 65, "the target \"b\" is 7 in all rows"},
+      {"new regress names.csv --out a", 65, "no column is there to learn from"},
+      {"new regress few.csv,prise --out a", 64, "did you mean \"price\"?"},
+      {"new regress few.csv,kind --out a", 65, "the target is a number; SOURCE,COLUMN names another column"},
+      {"new regress few.csv --out a --skip-bad", 64, "--skip-bad is of pictures"},
+      {"new regress none.csv --out a", 66, "none.csv does not exist"},
+  };
+  for (const auto& [line, code, text] : lines) {
+    const Outcome outcome = Moka(line);
+    EXPECT_EQ(outcome.code, code) << line << "\n" << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(text)) << line;
+    EXPECT_FALSE(fs::exists(folder_ / "a")) << line;
+    EXPECT_FALSE(fs::exists(folder_ / "a.partial")) << line;
+  }
 }
 
 TEST_F(NewCliTest, TooLittleIsRefused) {
@@ -161,6 +315,38 @@ TEST_F(NewCliTest, TooLittleIsRefused) {
   const Outcome alone = Moka("new classify alone --out alone_model");
   EXPECT_EQ(alone.code, 65);
   EXPECT_THAT(alone.err, HasSubstr("all pictures are of one class, \"blue\""));
+}
+
+// A class may have boxes enough in all and none in the training.
+TEST_F(NewCliTest, FewBoxesOfTheTrainingAreRefused) {
+  MakeObjects(folder_ / "rare", 45);
+  const Outcome made = Moka("new detect rare --out rare_model --parts train=0.1,val=0.9");
+  EXPECT_EQ(made.code, 65) << made.err;
+  EXPECT_THAT(made.err, HasSubstr("classes with too few boxes to train on: \"blue\" has "));
+  EXPECT_THAT(made.err, HasSubstr(" of 15 in all"));
+}
+
+// The names of data.yaml go through a file that is gone when the error is read.
+TEST_F(NewCliTest, MadeNamesAreToldWhereAnErrorNamesThem) {
+  MakeObjects(folder_ / "yaml", 12);
+  fs::remove(folder_ / "yaml/classes.txt");
+  PlaceFile(folder_ / "yaml/data.yaml", "names: [blue, green]\n");
+  const Outcome made = Moka("new detect yaml --out yaml_model");
+  EXPECT_EQ(made.code, 65) << made.err;
+  EXPECT_THAT(made.err, HasSubstr("names.txt was made of the names that yaml has"));
+}
+
+TEST_F(NewCliTest, MasksWithoutAClassAreRefused) {
+  MakeObjects(folder_ / "void", 12);
+  PlaceFile(folder_ / "void/classes.txt", "0 void\n255 object\n");
+  for (int i = 0; i < 12; ++i) {
+    Image mask;
+    mask.Resize(96, 64, 1);
+    PlaceFile(folder_ / "void/masks" / StrCat(i, ".png"), EncodePng(mask));
+  }
+  const Outcome made = Moka("new segment void --out void_model");
+  EXPECT_EQ(made.code, 65) << made.err;
+  EXPECT_THAT(made.err, HasSubstr("void: no pixel has a class"));
 }
 
 TEST_F(NewCliTest, BadPicturesAreNamedOrLeftOut) {
@@ -190,7 +376,8 @@ TEST_F(NewCliTest, WrongWordsAndPlacesAreRefused) {
   fs::copy_file(folder_ / "plain/blue/1.png", folder_ / "flat/1.png");
   const std::vector<std::tuple<const char*, int, const char*>> lines = {
       {"new clasify plain --out a", 64, "did you mean \"classify\"?"},
-      {"new paint plain --out a", 64, "the tasks are classify, detect, segment"},
+      {"new paint plain --out a", 64,
+       "the tasks are answer, classify, detect, generate, instances, regress, segment, translate"},
       {"new classify plain", 64, "--out is missing"},
       {"new classify", 64, "the source"},
       {"new classify plain --out a --size huge", 64, "--size wants small, medium or large, found \"huge\""},

@@ -119,6 +119,65 @@ TEST_F(ZooWeightsTest, TrainingsStartFromThemWithFreshHeads) {
   EXPECT_NE(renamed.err.find("did you mean \"ip1\"?"), std::string::npos) << renamed.err;
 }
 
+// Nothing of the entry changes where its card cannot be changed.
+TEST_F(ZooWeightsTest, ARefusedPackLeavesTheEntry) {
+  Packed();
+  const fs::path entry = folder_ / "models/lenet";
+  const fs::path names = folder_ / Run() / "config/labels.txt";
+  const std::string card = ReadFile(entry / "model.prototxt");
+  const std::string weights = ReadFile(entry / "weights.safetensors");
+  const std::string names_before = ReadFile(names);
+  WriteFileAtomically(names, "new\n");
+  WriteFileAtomically(entry / "labels.txt", "old\n");
+  WriteFileAtomically(entry / "model.prototxt",
+                      card.substr(0, card.find("weights {")) + "weights { file: \"weights.safetensors\" }\n");
+  const Outcome refused = Moka(StrCat("zoo pack ", Run(), " lenet --untested --dtype float32"));
+  EXPECT_EQ(refused.code, 78) << refused.err;
+  EXPECT_NE(refused.err.find("one that is written by hand is not changed"), std::string::npos) << refused.err;
+  EXPECT_EQ(ReadFile(entry / "labels.txt"), "old\n");
+  EXPECT_EQ(ReadFile(entry / "weights.safetensors"), weights);
+  EXPECT_FALSE(fs::exists(entry / ".pack"));
+  WriteFileAtomically(entry / "model.prototxt", card);
+  // Nor where a README has no place for its table.
+  const std::string readme = ReadFile(entry / "README.md");
+  WriteFileAtomically(entry / "README.md", "# LeNet\n");
+  const Outcome bare = Moka(StrCat("zoo pack ", Run(), " lenet --untested --dtype float32"));
+  EXPECT_EQ(bare.code, 65) << bare.err;
+  EXPECT_EQ(ReadFile(entry / "model.prototxt"), card);
+  EXPECT_EQ(ReadFile(entry / "labels.txt"), "old\n");
+  WriteFileAtomically(entry / "README.md", readme);
+  WriteFileAtomically(entry / "labels.txt", names_before);
+  WriteFileAtomically(names, names_before);
+}
+
+// A scheduler starts a job again by the same words: the run goes on from its own checkpoint.
+TEST_F(ZooWeightsTest, ARequeuedJobKeepsItsStart) {
+  Packed();
+  const std::string words =
+      "train models/lenet --from zoo:lenet --weights zoo:lenet 'test_iter=[1]' --no-report --run job ";
+  const Outcome both = Moka(words + "--resume=auto max_iter=100000 --max-time 2s");
+  ASSERT_EQ(both.code, 75) << both.err;
+  const Outcome again = Moka(words + "--resume=auto max_iter=100000 --max-time 1s");
+  EXPECT_EQ(again.code, 75) << again.err;
+  for (const char* start : {"from", "weights"}) {
+    EXPECT_NE(
+        again.err.find(StrCat("--", start, "=zoo:lenet began runs/job-0001, which goes on from its own checkpoint")),
+        std::string::npos)
+        << again.err;
+  }
+  EXPECT_NE(again.err.find("resuming at iteration"), std::string::npos) << again.err;
+}
+
+TEST_F(ZooWeightsTest, ShellsCompleteThem) {
+  Packed();
+  for (const char* line : {"infer zoo:l", "test zoo", "export z"}) {
+    EXPECT_EQ(Moka(StrCat("completion --line='", line, "'")).out, "zoo:lenet\n") << line;
+  }
+  EXPECT_EQ(Moka("completion --line='train models/lenet --from=z'").out, "--from=zoo:lenet\n");
+  EXPECT_EQ(Moka("completion --line='test runs/latest --weights=z'").out, "--weights=zoo:lenet\n");
+  EXPECT_EQ(Moka("completion --line='model show zoo'").out, "") << "a net alone has no weights";
+}
+
 TEST_F(ZooWeightsTest, DamagedAndMissingOnesAreTold) {
   Packed();
   const fs::path file = folder_ / "models/lenet/weights.safetensors";

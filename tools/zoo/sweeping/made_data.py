@@ -297,4 +297,9 @@ class DataMaker:
         if task == "ANSWER":
             (self.root / "story.txt").write_text("Mary went to the xab.\nWhere is Mary?\n", encoding="utf-8")
             return ["--story", "story.txt"]
+        if task == "REGRESS":
+            columns = json.loads((self.root / f"data/{model.name}/table.json").read_text(encoding="utf-8"))["columns"]
+            rows = [" ".join(f"{(i + c) % 5 / 5}" for c in range(len(columns))) + "\n" for i in range(3)]
+            (self.root / f"{model.name}_rows.txt").write_text("".join(rows), encoding="utf-8")
+            return [f"{model.name}_rows.txt"]
         return [str(self.pictures_to_infer())]

@@ -44,7 +44,7 @@ std::vector<PartSource> FindClassFolders(const std::string& source, const fs::pa
 
 fs::path NumberFolders(const PictureFacts& first, const fs::path& folder, std::vector<PartSource>& /*sources*/) {
   if (first.report().labels.empty()) return {};
-  const fs::path file = folder / "labels.txt";
+  fs::path file = folder / "labels.txt";
   PlaceFile(file, Join(first.report().labels, "\n") + "\n");
   return file;
 }

@@ -203,7 +203,7 @@ std::string TrainNetText(const Recipe& recipe, const NewData& data, Values value
 
 Choice ChooseNet(const Recipe& recipe, const NewData& data, const NewOptions& options, Search search, Values& values) {
   search.train_net = [&](int64_t width) { return TrainNetText(recipe, data, values, width); };
-  const Choice choice = Choose(search, options);
+  Choice choice = Choose(search, options);
   recipe.set_width(choice.width, values);
   AddLength(choice, search, values);
   return choice;

@@ -55,7 +55,7 @@ fs::path MakePartial(const fs::path& out) {
     throw Error(ErrorKind::kCantCreate, {}, StrCat(Printable(out.string()), " exists already"),
                 "name another folder by --out, or remove it");
   }
-  const fs::path partial = out.string() + ".partial";
+  fs::path partial = out.string() + ".partial";
   if (fs::exists(fs::symlink_status(partial, code))) {
     if (!fs::exists(partial / kMark, code)) {
       throw Error(ErrorKind::kCantCreate, {},

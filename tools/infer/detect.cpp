@@ -133,23 +133,20 @@ int RunDetect(const InferSource& source, const std::vector<std::string>& inputs,
 }  // namespace
 
 InferTask DetectTask() {
-  return {
-      .task = ModelCard::DETECT,
-      .run = RunDetect,
-      .answers = [](const InferSource& source, const SharedWeights& weights) -> std::unique_ptr<TaskAnswers> {
-        return std::make_unique<BoxAnswers>(source, weights);
-      },
-      .options = {ScoreOption(),
-                  AnnotateOption(),
-                  {"track", "", "follow objects through a video or a folder of its pictures (--out tracks); --fps X"},
-                  {"fps", "X", "", '\0', "--track"},
-                  {"line", "X1,Y1,X2,Y2", "with --track: count what crosses it, in pixels; may be given several times",
-                   ':', "--track"},
-                  {"zone", "X1,Y1,X2,Y2,..", "with --track: count what is inside, three corners or more", ':',
-                   "--track"},
-                  {"drawn", "FORMAT", "with --track: mp4 (ffmpeg), avi or none (default: mp4, or avi without ffmpeg)",
-                   '\0', "--track"}},
-      .shows_classes = true};
+  return {.task = ModelCard::DETECT,
+          .run = RunDetect,
+          .answers = [](const InferSource& source, const SharedWeights& weights) -> std::unique_ptr<TaskAnswers> {
+            return std::make_unique<BoxAnswers>(source, weights);
+          },
+          .options = {ScoreOption(),
+                      AnnotateOption(),
+                      {"track", "",
+                       "follow objects through a video (--out tracks; --fps X, --line, --zone, --drawn FORMAT)"},
+                      {"fps", "X", "", '\0', "--track"},
+                      {"line", "X1,Y1,X2,Y2", "", ':', "--track"},
+                      {"zone", "X1,Y1,X2,Y2,..", "", ':', "--track"},
+                      {"drawn", "FORMAT", "", '\0', "--track"}},
+          .shows_classes = true};
 }
 
 }  // namespace moka

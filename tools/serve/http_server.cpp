@@ -16,10 +16,12 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "core/threads/team.h"
 
 namespace moka {
 namespace {
@@ -43,7 +45,7 @@ struct HttpServer::State {
       : options(given),
         handler(std::move(handle)),
         context(std::make_unique<asio::io_context>(given.threads)),
-        acceptor(std::make_unique<Tcp::acceptor>(*context)) {}
+        acceptor(std::make_unique<Tcp::acceptor>(asio::make_strand(*context))) {}
 
   HttpServerOptions options;
   HttpHandler handler;
@@ -63,6 +65,23 @@ struct HttpServer::State {
   void Accept(const std::shared_ptr<State>& self);
 };
 
+namespace {
+
+// An exception of a connection's work, where memory is short, ends no other's.
+void RunContext(asio::io_context& context) {
+  LeaveTeamCpus();
+  for (;;) {
+    try {
+      context.run();
+      return;
+    } catch (const std::exception& error) {
+      LogWarning(StrCat("a connection failed: ", error.what()));
+    }
+  }
+}
+
+}  // namespace
+
 // One client. Its handlers run one at a time (a strand), so that its members need no lock.
 class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
  public:
@@ -78,7 +97,8 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   // Closes where no request is under way.
   void CloseIfIdle() {
     asio::post(socket_.get_executor(), [self = shared_from_this()] {
-      if (self->is_idle_) self->Close();
+      beast::error_code failed;
+      if (self->is_idle_ && self->socket_.available(failed) == 0) self->Close();
     });
   }
 
@@ -105,14 +125,30 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
     if (server_->is_draining) return Close();
     SetDeadline(limits().idle_time);
     socket_.async_read_some(buffer_.prepare(kBufferBytes), [self = shared_from_this()](auto error, size_t bytes) {
-      if (error) return self->Close();
+      if (error || self->is_closed_) return self->Close();
       self->buffer_.commit(bytes);
       self->ReadHead();
     });
   }
 
+  // From its first byte to its answer's last a request is to be answered.
+  void Begin() {
+    if (std::exchange(is_unanswered_, true)) return;
+    const std::lock_guard lock(server_->mutex);
+    ++server_->unanswered;
+  }
+  void End() {
+    if (!std::exchange(is_unanswered_, false)) return;
+    {
+      const std::lock_guard lock(server_->mutex);
+      --server_->unanswered;
+    }
+    server_->answered.notify_all();
+  }
+
   void ReadHead() {
     is_idle_ = false;
+    Begin();
     chunks_ = 0;
     parser_.emplace();
     parser_->header_limit(limits().header_bytes);
@@ -145,7 +181,9 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
     if (fields_ > limits().header_lines)
       return Refuse(431, StrCat("the request has more than ", limits().header_lines, " headers"));
     if (parser_->content_length().value_or(0) > limits().body_bytes) return RefuseLarge();
-    parser_->get().body().reserve(static_cast<size_t>(parser_->content_length().value_or(0)) + kBodyPadding);
+    // An announced length is believed as far as it came: the rest of the body grows.
+    const uint64_t ahead = std::min<uint64_t>(parser_->content_length().value_or(0), uint64_t{4} << 20);
+    parser_->get().body().reserve(static_cast<size_t>(ahead) + kBodyPadding);
     body_since_ = Clock::now();
     body_bytes_ = 0;
     on_chunk_ = [this](uint64_t, beast::string_view, beast::error_code& error) {
@@ -172,7 +210,8 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   void ReadBody() {
     if (parser_->is_done()) return HandOn();
     const auto allowed = limits().body_time + std::chrono::seconds(body_bytes_ / limits().least_rate);
-    SetDeadline(body_since_ + allowed);
+    // Fast at first does not allow to stand still later.
+    SetDeadline(std::min(body_since_ + allowed, Clock::now() + 2 * limits().body_time));
     http::async_read_some(socket_, buffer_, *parser_, [self = shared_from_this()](auto error, size_t bytes) {
       if (error) return self->RefuseBody(error);
       self->body_bytes_ += static_cast<int64_t>(bytes);
@@ -199,10 +238,6 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   void Refuse(int status, const std::string& error) {
     closes_ = true;
     version_ = 11;
-    {
-      const std::lock_guard lock(server_->mutex);
-      ++server_->unanswered;
-    }
     Write(HttpErrorAnswer(status, error));
   }
 
@@ -212,10 +247,6 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
     closes_ = !message.keep_alive() || ++requests_ >= limits().connection_requests;
     version_ = message.version();
     is_head_ = message.method() == http::verb::head;
-    {
-      const std::lock_guard lock(server_->mutex);
-      ++server_->unanswered;
-    }
     // Trailers would join the headers, which were looked at already.
     if (std::distance(message.begin(), message.end()) != fields_)
       return Write(HttpErrorAnswer(400, "headers behind the body are not taken"));
@@ -273,19 +304,20 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
     answer_->keep_alive(!closes_);
     answer_->body() = std::move(answer.body);
     answer_->prepare_payload();
+    constexpr int64_t kLeastBytes = 64 << 10;  // a second, that a client takes
+    const std::chrono::seconds for_bytes(std::ssize(answer_->body()) / kLeastBytes);
     if (is_head_) answer_->body().clear();  // its length stays
-    SetDeadline(limits().write_time);
+    SetDeadline(limits().write_time + for_bytes);
     http::async_write(socket_, *answer_, [self = shared_from_this()](auto error, size_t) { self->Written(error); });
   }
 
   void Written(const beast::error_code& error) {
     {
       const std::lock_guard lock(server_->mutex);
-      --server_->unanswered;
       ++server_->counts.requests;
       if (error) ++server_->counts.requests_without_end;
     }
-    server_->answered.notify_all();
+    End();
     is_head_ = false;
     if (error) return Close();
     if (!closes_) return WaitForRequest();
@@ -309,6 +341,7 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   void Close() {
     if (is_closed_) return;
     is_closed_ = true;
+    End();
     beast::error_code ignored;
     timer_.cancel();
     socket_.shutdown(Tcp::socket::shutdown_both, ignored);
@@ -323,7 +356,7 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   asio::steady_timer timer_;
   std::shared_ptr<HttpServer::State> server_;
   std::string peer_;
-  beast::flat_buffer buffer_;
+  beast::flat_buffer buffer_{2 * kBufferBytes};  // a chunk's head is kept in it, too
   std::optional<http::request_parser<http::string_body>> parser_;
   std::function<void(uint64_t, beast::string_view, beast::error_code&)> on_chunk_;
   std::optional<http::response<http::empty_body>> continue_;
@@ -341,6 +374,7 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   bool is_idle_ = true;
   bool is_late_ = false;
   bool is_closed_ = false;
+  bool is_unanswered_ = false;
 };
 
 void HttpServer::State::Accept(const std::shared_ptr<State>& self) {
@@ -348,7 +382,7 @@ void HttpServer::State::Accept(const std::shared_ptr<State>& self) {
     if (!acceptor->is_open()) return;
     if (error) {  // of descriptors there may be none left for a while
       if (error != asio::error::operation_aborted) LogWarning(StrCat("no connection accepted: ", error.message()));
-      std::this_thread::sleep_for(std::chrono::milliseconds(error ? 10 : 0));
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
       return Accept(self);
     }
     beast::error_code failed;
@@ -397,7 +431,7 @@ HttpServer::HttpServer(const HttpServerOptions& options, HttpHandler handler)
   }
   state_->Accept(state_);
   for (int i = 0; i < options.threads; ++i) {
-    state_->threads.emplace_back([state = state_.get()] { state->context->run(); });
+    state_->threads.emplace_back([state = state_.get()] { RunContext(*state->context); });
   }
 }
 
@@ -419,7 +453,7 @@ HttpCounts HttpServer::counts() const {
 
 void HttpServer::StopAccepting() {
   state_->is_draining = true;
-  asio::post(*state_->context, [state = state_] {
+  asio::post(state_->acceptor->get_executor(), [state = state_] {
     beast::error_code ignored;
     state->acceptor->close(ignored);
   });

@@ -66,8 +66,20 @@ std::string ModelConfig(const ServedModel& model) {
 
 std::string OpenApiText() { return std::string(OpenApiDocument()); }
 
+namespace {
+
+// Errors: kBadData for more than any call has to say.
+void CheckSize(const std::string& body) {
+  constexpr int64_t kMostBytes = 4096;
+  if (std::ssize(body) > kMostBytes)
+    throw Error(ErrorKind::kBadData, StrCat("the body has more than ", kMostBytes, " bytes"));
+}
+
+}  // namespace
+
 void CheckRepositoryCall(const std::string& body) {
   if (Trim(body).empty()) return;
+  CheckSize(body);
   const Json json = Json::parse(body, nullptr, false);
   if (!json.is_object()) throw Error(ErrorKind::kBadData, "the body is no JSON object");
   const Json given = json.size() == 1 && json.contains("parameters") ? json["parameters"] : json;
@@ -80,6 +92,7 @@ void CheckRepositoryCall(const std::string& body) {
 
 bool CheckIndexCall(const std::string& body) {
   if (Trim(body).empty()) return false;
+  CheckSize(body);
   const Json json = Json::parse(body, nullptr, false);
   if (!json.is_object()) throw Error(ErrorKind::kBadData, "the body is no JSON object");
   bool wants_ready = false;

@@ -3,6 +3,7 @@
 #include "tools/serve/net_queue.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -19,6 +20,19 @@ int64_t LevelOf(const QueuedRequest& request) {
 
 int64_t NsBetween(ServeClock::time_point from, ServeClock::time_point to) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count();
+}
+
+double MsBetween(ServeClock::time_point from, ServeClock::time_point to) {
+  return std::chrono::duration<double, std::milli>(to - from).count();
+}
+
+// Milliseconds that all rows of requests of one model take.
+double CostMs(const std::list<std::shared_ptr<QueuedRequest>>& batch) {
+  if (batch.empty()) return 0;
+  if (batch.front()->work) return batch.front()->work_ms;
+  int64_t rows = 0;
+  for (const auto& request : batch) rows += request->rows - request->next_row;
+  return PredictedMs(batch.front()->model->rungs(), rows);
 }
 
 void CountSeconds(CountedModel& counted, int64_t ns) {
@@ -94,12 +108,13 @@ void CountBatch(const ServedModel& model, const BatchTimes& times, const std::ve
 
 }  // namespace
 
-double NetQueue::PredictedWaitMs() const {
+double NetQueue::PredictedWaitMs(int64_t level) const {
   std::map<const ServedModel*, int64_t> rows;
-  double ms = 0;
+  double ms = std::max(0.0, MsBetween(ServeClock::now(), running_until_));
   for (const auto& request : waiting_) {
+    if (LevelOf(*request) > level) continue;  // it would be overtaken
     if (request->work) {
-      ms += request->model->rungs().empty() ? 1 : request->model->rungs()[0].ms;
+      ms += request->work_ms;
     } else {
       rows[request->model.get()] += request->rows - request->next_row;
     }
@@ -112,7 +127,7 @@ Submission NetQueue::Submit(std::shared_ptr<QueuedRequest> request) {
   Submission submission;
   {
     const std::lock_guard lock(mutex_);
-    submission.wait_ms = PredictedWaitMs();
+    submission.wait_ms = PredictedWaitMs(LevelOf(*request));
     const auto wait = std::chrono::duration<double, std::milli>(submission.wait_ms);
     const bool is_late = request->due != ServeClock::time_point::max() && ServeClock::now() + wait > request->due;
     if (is_stopping_ || std::ssize(waiting_) >= limits_.waiting || wait > limits_.most_wait || is_late)
@@ -141,6 +156,7 @@ void NetQueue::Stop(bool at_once) {
   {
     const std::lock_guard lock(mutex_);
     is_stopping_ = true;
+    stops_at_once_ = at_once;
     if (at_once) left.swap(waiting_);
   }
   changed_.notify_one();
@@ -196,6 +212,7 @@ void NetQueue::Run() {
       if (waiting_.empty()) return;
       unwanted = TakeUnwanted();
       if (!waiting_.empty()) batch = TakeBatch();
+      running_until_ = ServeClock::now() + std::chrono::microseconds(std::lround(1000 * CostMs(batch)));
     }
     for (const auto& request : unwanted)
       End(*request, request->is_gone && *request->is_gone ? RequestEnd::kGone : RequestEnd::kLate);
@@ -218,8 +235,9 @@ void NetQueue::RunWork(QueuedRequest& request) {
   }
   const auto end = ServeClock::now();
   request.model->counts().Update([&](CountedModel& counted) {
-    ++counted.rows;
+    counted.rows += request.rows;
     ++counted.runs;
+    ++counted.alone;
     counted.infer.Add(NsBetween(request.begun, end));
   });
   End(request, failed.empty() ? RequestEnd::kDone : RequestEnd::kFailed, failed);
@@ -231,19 +249,20 @@ void NetQueue::RunBatch(const Queue& batch) {
   for (const auto& request : batch) waiting += request->rows - request->next_row;
   const Rung& rung = NextRung(model.rungs(), waiting);
   BatchTimes times;
-  times.begun = ServeClock::now();
-  const std::vector<Part> parts = FillRows(batch, rung, times.begun);
-  times.filled = ServeClock::now();
   std::string failed;
   try {
+    times.begun = ServeClock::now();
+    const std::vector<Part> parts = FillRows(batch, rung, times.begun);
+    times.filled = ServeClock::now();
     model.Run(rung);
+    times.ran = ServeClock::now();
+    TakeRows(parts, rung, model);
+    times.taken = ServeClock::now();
+    CountBatch(model, times, parts, waiting);
   } catch (const std::exception& error) {
     failed = error.what();
+    LogWarning(StrCat("a batch of ", model.name(), " failed: ", failed));
   }
-  times.ran = ServeClock::now();
-  if (failed.empty()) TakeRows(parts, rung, model);
-  times.taken = ServeClock::now();
-  CountBatch(model, times, parts, waiting);
   Queue left;
   for (const auto& request : batch) {
     if (!failed.empty()) {
@@ -255,8 +274,15 @@ void NetQueue::RunBatch(const Queue& batch) {
     }
   }
   if (left.empty()) return;
-  const std::lock_guard lock(mutex_);
-  waiting_.splice(waiting_.begin(), left);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!stops_at_once_) {
+      const int64_t level = LevelOf(*left.front());
+      const auto at = std::ranges::find_if(waiting_, [&](const auto& other) { return LevelOf(*other) >= level; });
+      waiting_.splice(at, left);
+    }
+  }
+  for (const auto& request : left) End(*request, RequestEnd::kStopped);
 }
 
 void NetQueue::End(QueuedRequest& request, RequestEnd end, const std::string& error) {

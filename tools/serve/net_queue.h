@@ -34,6 +34,7 @@ struct QueuedRequest {
   std::vector<std::vector<float>> inputs = {};   // of each input all rows; empty where `work` is there
   std::vector<std::vector<float>> outputs = {};  // filled in
   std::function<void()> work = {};               // instead of rows: runs nets itself
+  double work_ms = 1;                            // that this may take
 
   // Called by the engine's thread. `error` says why it failed.
   std::function<void(QueuedRequest& request, RequestEnd end, const std::string& error)> ended;
@@ -66,12 +67,17 @@ class NetQueue {
   void Run();
   // Ends Run once what waits is done, or, with `at_once`, ends what waits as kStopped.
   void Stop(bool at_once);
+  bool is_stopping() const {
+    const std::lock_guard lock(mutex_);
+    return is_stopping_;
+  }
   int64_t waiting() const;
   int64_t waiting(const ServedModel& model) const;
 
  private:
   using Queue = std::list<std::shared_ptr<QueuedRequest>>;
-  double PredictedWaitMs() const;
+  // The wait of a request of that level. Requires: the lock is held.
+  double PredictedWaitMs(int64_t level) const;
   // Takes those out that no one waits for any more.
   Queue TakeUnwanted();
   // Takes the jobs whose rows run next; all of one model.
@@ -83,8 +89,10 @@ class NetQueue {
   NetQueueLimits limits_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  Queue waiting_;  // by priority, then arrival
+  Queue waiting_;                              // by priority, then arrival
+  ServeClock::time_point running_until_ = {};  // as predicted, with what is left of the requests that run
   bool is_stopping_ = false;
+  bool stops_at_once_ = false;
 };
 
 }  // namespace moka

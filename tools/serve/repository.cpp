@@ -49,7 +49,7 @@ std::optional<ModelPlace> NewestOf(const fs::path& folder) {
     const std::optional<int64_t> number = VersionOf(version);
     if (!number || *number <= highest || !IsModelFolder(version)) continue;
     highest = *number;
-    newest = ModelPlace{version.string(), StrCat(*number)};
+    newest = ModelPlace{version.string(), StrCat(*number), folder.string()};
   }
   if (!newest && IsModelFolder(folder)) newest = ModelPlace{folder.string()};
   return newest;
@@ -89,7 +89,7 @@ std::string ServedName(const std::string& word) {
     if (!is_plain) c = '-';
   }
   while (name.starts_with('.')) name.erase(0, 1);
-  if (name.empty()) name = "model";
+  if (name.empty() || name == "stats") name = "model";  // /v2/models/stats is an address of its own
   return name.substr(0, kMostLetters);
 }
 
@@ -156,15 +156,18 @@ void ModelRepository::Load(const std::string& name) {
     Entry& entry = EntryOf(name);
     entry.state = ModelState::kLoading;
     entry.reason.clear();
+    entry.is_wanted = true;
     place = entry.place;
   }
   try {
+    if (!place.folder.empty()) place = NewestOf(place.folder).value_or(place);
     std::shared_ptr<ServedModel> model = loader_(name, place);
     const std::lock_guard lock(mutex_);
     Entry& entry = EntryOf(name);
     entry.model = std::move(model);
+    entry.place = place;
     entry.state = ModelState::kReady;
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     const std::lock_guard lock(mutex_);
     Entry& entry = EntryOf(name);
     entry.state = entry.model ? ModelState::kReady : ModelState::kUnavailable;
@@ -180,6 +183,7 @@ void ModelRepository::Unload(const std::string& name) {
   entry.model.reset();
   entry.state = ModelState::kUnavailable;
   entry.reason = "unloaded";
+  entry.is_wanted = false;
 }
 
 std::shared_ptr<ServedModel> ModelRepository::Find(const std::string& name, const std::string& version) const {
@@ -210,7 +214,8 @@ std::vector<std::shared_ptr<ServedModel>> ModelRepository::Ready() const {
 
 bool ModelRepository::IsReady() const {
   const std::lock_guard lock(mutex_);
-  return std::ranges::all_of(entries_, [](const auto& one) { return one.second.model != nullptr; });
+  return std::ranges::all_of(entries_,
+                             [](const auto& one) { return one.second.model != nullptr || !one.second.is_wanted; });
 }
 
 }  // namespace moka

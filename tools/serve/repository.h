@@ -21,6 +21,7 @@ std::string_view NameOf(ModelState state);  // as the protocol has it: "READY"
 struct ModelPlace {
   std::string word;           // a run, a model's folder, zoo:NAME, ...
   std::string version = "1";  // the number of its folder in a repository
+  std::string folder = {};    // MODEL of a repository, in which a load looks for the newest version
 };
 
 struct IndexedModel {
@@ -55,6 +56,7 @@ class ModelRepository {
   std::vector<IndexedModel> Index() const;
   // Those that answer.
   std::vector<std::shared_ptr<ServedModel>> Ready() const;
+  // Whether all answer that were not unloaded.
   bool IsReady() const;
 
  private:
@@ -63,6 +65,7 @@ class ModelRepository {
     std::shared_ptr<ServedModel> model = {};
     ModelState state = ModelState::kUnavailable;
     std::string reason = "not loaded";
+    bool is_wanted = true;  // until it is unloaded
   };
   Entry& EntryOf(const std::string& name);
   const Entry& EntryOf(const std::string& name) const;

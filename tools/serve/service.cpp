@@ -29,6 +29,12 @@ HttpAnswer WrongMethod(const std::string& allowed) {
   return answer;
 }
 
+HttpAnswer Unavailable(const std::string& error) {
+  HttpAnswer answer = HttpErrorAnswer(503, error);
+  answer.headers.emplace_back("Retry-After", "1");
+  return answer;
+}
+
 HttpAnswer NotFound(const std::string& path) {
   return HttpErrorAnswer(404, StrCat("there is nothing at ", Printable(path.substr(0, 200))),
                          "GET /openapi.json lists what there is");
@@ -43,8 +49,9 @@ bool IsRead(const HttpRequest& request) { return request.method == "GET" || requ
 
 }  // namespace
 
-Service::~Service() {
-  for (std::thread& load : loads_) load.join();
+void Service::WaitForLoads() {
+  std::unique_lock lock(mutex_);
+  loaded_.wait(lock, [&] { return loads_ == 0; });
 }
 
 std::vector<std::string> PathParts(const std::string& path) {
@@ -91,32 +98,57 @@ void Service::Handle(HttpRequest request, HttpRespond respond) {
     respond(std::move(answer));
   };
   try {
+    constexpr std::string_view kScheme = "http://";  // a proxy's form of an address
+    if (request.path.starts_with(kScheme)) {
+      const size_t slash = request.path.find('/', kScheme.size());
+      request.path = slash == std::string::npos ? "/" : request.path.substr(slash);
+    }
     const std::vector<std::string> parts = PathParts(request.path);
+    if (!request.path.starts_with('/') || parts == std::vector<std::string>{""})
+      return named(
+          HttpErrorAnswer(400, StrCat("the address ", Printable(request.path.substr(0, 200)), " is malformed")));
     if (!IsAllowed(request, parts, named)) return;
     const bool is_of_model = parts.size() >= 3 && parts[0] == "v2" && parts[1] == "models";
     if (is_of_model) return HandleModel(request, parts, named);
     if (!IsLoadCall(parts)) return named(Answer(request, parts));
-    if (request.method != "POST") return named(WrongMethod("POST"));
-    CheckRepositoryCall(request.body);
-    if (!allows_load_)
-      return named(HttpErrorAnswer(403, "this server loads and unloads no models", "moka serve --allow-load does"));
-    if (parts[4] == "unload") {
-      repository_.Unload(parts[3]);
-      return named({.body = "{}"});
-    }
-    // A load takes long, and other requests are answered meanwhile.
-    const std::lock_guard lock(mutex_);
-    loads_.emplace_back([this, name = parts[3], named] {
-      try {
-        repository_.Load(name);
-        named({.body = "{}"});
-      } catch (const Error& error) {
-        named(AnswerOf(error));
-      }
-    });
+    LoadOrUnload(request, parts[3], parts[4] == "load", named);
   } catch (const Error& error) {
     named(AnswerOf(error));
   }
+}
+
+void Service::LoadOrUnload(const HttpRequest& request, const std::string& name, bool loads,
+                           const HttpRespond& respond) {
+  if (request.method != "POST") return respond(WrongMethod("POST"));
+  CheckRepositoryCall(request.body);
+  if (!allows_load_)
+    return respond(HttpErrorAnswer(403, "this server loads and unloads no models", "moka serve --allow-load does"));
+  {
+    constexpr int64_t kMostLoads = 8;
+    const std::lock_guard lock(mutex_);
+    if (loads_ == kMostLoads || is_draining_) return respond(Unavailable("too many models are to be loaded"));
+    ++loads_;
+  }
+  // A load takes long, and other requests are answered meanwhile.
+  std::thread([this, name, loads, respond = HttpRespond(respond)]() mutable {
+    HttpAnswer answer{.body = "{}"};
+    try {
+      if (loads) {
+        repository_.Load(name);
+      } else {
+        repository_.Unload(name);
+      }
+    } catch (const Error& error) {
+      answer = AnswerOf(error);
+    } catch (const std::exception& error) {
+      answer = HttpErrorAnswer(500, StrCat("the load failed: ", error.what()));
+    }
+    respond(std::move(answer));
+    respond = {};
+    const std::lock_guard lock(mutex_);
+    --loads_;
+    loaded_.notify_all();
+  }).detach();
 }
 
 bool Service::IsAllowed(const HttpRequest& request, const std::vector<std::string>& parts,
@@ -161,7 +193,7 @@ HttpAnswer Service::Answer(const HttpRequest& request, const std::vector<std::st
   if (path == "/openapi.json") return {.body = OpenApiText()};
   if (path == "/v2") return {.body = ServerFacts()};
   if (path == "/v2/health/live" || path == "/healthz") return {.body = R"({"live":true})"};
-  const bool is_ready = repository_.IsReady() && !is_draining_;
+  const bool is_ready = repository_.IsReady() && is_serving_ && !is_draining_;
   return {.status = is_ready ? 200 : 503,
           .body = is_ready ? R"({"ready":true,"live":true})" : R"({"ready":false,"live":true})"};
 }
@@ -186,14 +218,16 @@ void Service::HandleModel(HttpRequest& request, const std::vector<std::string>& 
     if (request.method != "POST" && !is_put) return respond(WrongMethod(call == "predict" ? "POST, PUT" : "POST"));
     const bool has_body = !request.Header("content-length").empty() || !request.Header("transfer-encoding").empty();
     if (!has_body) return respond(HttpErrorAnswer(411, "a body needs its Content-Length, or to be chunked"));
-    if (!model) return respond(HttpErrorAnswer(503, StrCat("model \"", name, "\" is not loaded")));
+    if (!request.Header("content-encoding").empty())
+      return respond(HttpErrorAnswer(415, "a body with a Content-Encoding is not taken", "leave it as it is"));
+    if (!model || !is_serving_) return respond(Unavailable(StrCat("model \"", name, "\" is not loaded")));
     if (call == "infer") return Infer(request, model, respond);
     return Predict(request, model, parts.size() > at + 1 ? parts[at + 1] : "", respond);
   }
   const bool is_fact = call.empty() || call == "ready" || call == "config" || call == "stats";
   if (!is_fact) return respond(NotFound(request.path));
   if (!IsRead(request)) return respond(WrongMethod("GET, HEAD"));
-  if (!model) return respond(HttpErrorAnswer(503, StrCat("model \"", name, "\" is not loaded")));
+  if (!model) return respond(Unavailable(StrCat("model \"", name, "\" is not loaded")));
   if (call == "ready") return respond({.body = DumpJson(Json{{"name", name}, {"ready", true}})});
   if (call == "stats") return respond(Statistics({model}));
   respond({.body = call == "config" ? ModelConfig(*model) : ModelFacts(*model)});

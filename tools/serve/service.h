@@ -3,10 +3,9 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
+#include <condition_variable>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -29,14 +28,17 @@ class Service {
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
   // Waits for models that are being loaded.
-  ~Service();
+  ~Service() { WaitForLoads(); }
 
   // Answers, now or later. Thread-safe.
   void Handle(HttpRequest request, HttpRespond respond);
   // From now on /v2/health/ready says no.
   void BeginDraining() { is_draining_ = true; }
-  // Who counts connections, for the metrics.
-  void SetCounts(std::function<HttpCounts()> counts) { counts_ = std::move(counts); }
+  // From now on models are asked; before they are refused.
+  void BeginServing() { is_serving_ = true; }
+  // The server whose connections the metrics count.
+  void Count(const HttpServer& server) { server_ = &server; }
+  void WaitForLoads();
 
  private:
   // Whether the request may go on; if not it is answered.
@@ -48,6 +50,7 @@ class Service {
   void Predict(HttpRequest& request, const std::shared_ptr<ServedModel>& model, const std::string& name,
                const HttpRespond& respond);
   void Submit(std::shared_ptr<QueuedRequest> job, const HttpRespond& respond);
+  void LoadOrUnload(const HttpRequest& request, const std::string& name, bool loads, const HttpRespond& respond);
   HttpAnswer Statistics(const std::vector<std::shared_ptr<ServedModel>>& models) const;
   HttpAnswer Metrics() const;
   HttpAnswer Page() const;
@@ -56,10 +59,12 @@ class Service {
   NetQueue& queue_;
   bool allows_load_;
   Tokens tokens_;
-  std::function<HttpCounts()> counts_;
+  std::atomic<const HttpServer*> server_ = nullptr;
+  std::atomic<bool> is_serving_ = false;
   std::atomic<bool> is_draining_ = false;
   std::mutex mutex_;
-  std::vector<std::thread> loads_;
+  std::condition_variable loaded_;
+  int64_t loads_ = 0;  // that run or wait
 };
 
 }  // namespace moka

@@ -152,7 +152,8 @@ HttpAnswer Service::Metrics() const {
   AddSeconds(models, text);
   text.Begin("moka_queue_depth", "gauge", "Requests that wait, of all models.");
   text.Add("", queue_.waiting());
-  const HttpCounts counts = counts_ ? counts_() : HttpCounts();
+  const HttpServer* server = server_;
+  const HttpCounts counts = server != nullptr ? server->counts() : HttpCounts();
   text.Begin("moka_connections", "gauge", "Open connections.");
   text.Add("", counts.connections);
   text.Begin("moka_http_requests_total", "counter", "Requests of any kind that were answered.");

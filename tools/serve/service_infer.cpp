@@ -47,14 +47,17 @@ InferRequest RawRequest(const HttpRequest& request, const ServedModel& model) {
   const ServedTensor& input = model.inputs()[0];
   WireTensor tensor{.name = input.name, .datatype = "FP32", .shape = {1}};
   const int64_t bytes = input.Count() * static_cast<int64_t>(sizeof(float));
-  if (std::ssize(request.body) == bytes) {
+  const bool takes_pictures = model.answers() != nullptr && model.answers()->kind() == AskedKind::kPicture;
+  const bool is_picture =
+      takes_pictures && RecognizeContent(std::string_view(request.body).substr(0, 4096)) == Content::kImage;
+  if (is_picture) {
+    tensor.datatype = "BYTES";
+    tensor.texts = {request.body};
+  } else if (std::ssize(request.body) == bytes) {
     tensor.shape.insert(tensor.shape.end(), input.row.begin(), input.row.end());
     tensor.values.resize(static_cast<size_t>(input.Count()));
     std::copy_n(request.body.data(), bytes,
                 reinterpret_cast<char*>(tensor.values.data()));  // NOLINT(*-reinterpret-cast)
-  } else if (RecognizeContent(std::string_view(request.body).substr(0, 4096)) == Content::kImage) {
-    tensor.datatype = "BYTES";
-    tensor.texts = {request.body};
   } else {
     Refuse(StrCat("the body has ", request.body.size(), " bytes, and a row of input \"", input.name, "\" has ", bytes));
   }
@@ -101,12 +104,25 @@ int64_t CheckInputs(const InferRequest& request, const ServedModel& model) {
   return rows;
 }
 
-void CheckOutputs(const InferRequest& request, const ServedModel& model) {
+// Errors: kBadData.
+void CheckOutputs(const InferRequest& request, const ServedModel& model, int64_t rows) {
+  constexpr int64_t kMostNumbers = int64_t{1} << 26;  // of an answer
   std::vector<std::string> names;
-  for (const ServedTensor& output : model.outputs()) names.push_back(output.name);
+  int64_t numbers = 0;
+  for (const ServedTensor& output : model.outputs()) {
+    names.push_back(output.name);
+    numbers += rows * output.Count();
+  }
+  if (numbers > kMostNumbers)
+    Refuse(
+        StrCat("the answer to ", rows, " rows would be of ", numbers, " numbers, and ", kMostNumbers, " is the most"));
+  std::vector<std::string> seen;
   for (const WantedOutput& wanted : request.outputs) {
+    if (std::ranges::find(seen, wanted.name) != seen.end())
+      Refuse(StrCat("output \"", Printable(wanted.name.substr(0, 200)), "\" is asked for twice"));
+    seen.push_back(wanted.name);
     if (std::ranges::find(names, wanted.name) != names.end()) continue;
-    Refuse(StrCat("model \"", model.name(), "\" has no output \"", Printable(wanted.name), "\""),
+    Refuse(StrCat("model \"", model.name(), "\" has no output \"", Printable(wanted.name.substr(0, 200)), "\""),
            StrCat("it has ", Join(names, ", ")));
   }
 }
@@ -127,7 +143,7 @@ HttpAnswer AnswerOfJob(const QueuedRequest& job, const InferRequest& request) {
     if (one.classes > 0) {
       tensor.texts = ClassTexts(values, job.rows, one.classes, model.source().names);
       tensor.is_text = true;
-      tensor.shape.push_back(std::ssize(tensor.texts) / job.rows);
+      tensor.shape = {job.rows, std::ssize(tensor.texts) / job.rows};
     } else {
       tensor.shape.insert(tensor.shape.end(), output.row.begin(), output.row.end());
       tensor.values = values;
@@ -146,6 +162,7 @@ HttpAnswer AnswerOfJob(const QueuedRequest& job, const InferRequest& request) {
 void RunPictures(QueuedRequest& job, const std::vector<std::string>& pictures) {
   PictureNet& net = *job.model->answers()->net();
   for (size_t i = 0; i < pictures.size(); ++i) {
+    if (job.is_gone && *job.is_gone) return;
     (void)net.LoadBytes(pictures[i], StrCat("picture ", i), 0);
     net.RunRows();
     for (size_t k = 0; k < job.outputs.size(); ++k) {
@@ -193,9 +210,13 @@ HttpAnswer AnswerOfEnd(RequestEnd end, const std::string& error) {
     case RequestEnd::kLate:
       return HttpErrorAnswer(504, "the request waited longer than its timeout",
                              "timeout counts the time in the queue alone");
-    case RequestEnd::kStopped: return HttpErrorAnswer(503, "the server is closing");
+    case RequestEnd::kStopped: {
+      HttpAnswer answer = HttpErrorAnswer(503, "the server is closing");
+      answer.headers.emplace_back("Retry-After", "1");
+      return answer;
+    }
     case RequestEnd::kGone: return HttpErrorAnswer(499, "the client left");
-    default: return HttpErrorAnswer(400, error);
+    default: return HttpErrorAnswer(500, error);
   }
 }
 
@@ -213,7 +234,7 @@ void Service::Infer(HttpRequest& request, const std::shared_ptr<ServedModel>& mo
   auto job = std::make_shared<QueuedRequest>();
   job->model = model;
   job->rows = CheckInputs(*infer, *model);
-  CheckOutputs(*infer, *model);
+  CheckOutputs(*infer, *model, job->rows);
   constexpr int64_t kMostRows = 65536;
   if (job->rows > kMostRows) Refuse(StrCat("a request has at most ", kMostRows, " rows, and this has ", job->rows));
   if (infer->priority > kLowestPriority)
@@ -223,21 +244,37 @@ void Service::Infer(HttpRequest& request, const std::shared_ptr<ServedModel>& mo
   if (infer->timeout_us > 0)
     job->due = job->arrived + std::chrono::microseconds(std::min<int64_t>(infer->timeout_us, 86'400'000'000));
   job->outputs.resize(model->outputs().size());
+  const auto refused = std::make_shared<std::optional<HttpAnswer>>();
   if (infer->inputs[0].datatype == "BYTES") {
-    job->work = [raw = job.get(), infer] { RunPictures(*raw, infer->inputs[0].texts); };
+    constexpr int64_t kMostPictures = 256;
+    if (job->rows > kMostPictures)
+      Refuse(StrCat("a request has at most ", kMostPictures, " pictures, and this has ", job->rows));
+    job->work_ms = model->rungs()[0].ms * static_cast<double>(job->rows);
+    job->work = [raw = job.get(), infer, refused] {
+      try {
+        RunPictures(*raw, infer->inputs[0].texts);
+      } catch (const Error& error) {
+        *refused = AnswerOf(error);
+      }
+    };
   } else {
     for (const ServedTensor& input : model->inputs()) {
       const auto given = std::ranges::find(infer->inputs, input.name, &WireTensor::name);
       job->inputs.push_back(std::move(given->values));
     }
   }
-  job->ended = [respond, infer](QueuedRequest& ended, RequestEnd end, const std::string& error) {
+  job->ended = [respond, infer, refused](QueuedRequest& ended, RequestEnd end, const std::string& error) {
     if (end != RequestEnd::kDone) return respond(AnswerOfEnd(end, error));
+    if (*refused) return respond(std::move(**refused));
+    HttpAnswer answer;
     try {
-      respond(AnswerOfJob(ended, *infer));
+      answer = AnswerOfJob(ended, *infer);
     } catch (const Error& failed) {
-      respond(HttpErrorAnswer(500, failed.text(), failed.hint()));
+      answer = HttpErrorAnswer(500, failed.text(), failed.hint());
+    } catch (const std::exception& failed) {
+      answer = HttpErrorAnswer(500, failed.what());
     }
+    respond(std::move(answer));
   };
   Submit(std::move(job), respond);
 }
@@ -263,6 +300,9 @@ void Service::Predict(HttpRequest& request, const std::shared_ptr<ServedModel>& 
         HttpErrorAnswer(406, StrCat("model \"", model->name(), "\" draws nothing"), "Accept: application/json"));
   }
   const std::string& bytes = asked->file.bytes;
+  constexpr int64_t kMostTextBytes = 64 << 10;
+  if (answers->kind() == AskedKind::kText && std::ssize(bytes) > kMostTextBytes)
+    return respond(HttpErrorAnswer(413, StrCat("a text has at most ", kMostTextBytes, " bytes")));
   const Content content = RecognizeContent(std::string_view(bytes).substr(0, 4096));
   if (answers->kind() == AskedKind::kPicture && content != Content::kImage) {
     const std::string found = bytes.empty() ? "the body is empty" : StrCat("its first bytes are ", FirstBytes(bytes));
@@ -274,6 +314,9 @@ void Service::Predict(HttpRequest& request, const std::shared_ptr<ServedModel>& 
   auto job = std::make_shared<QueuedRequest>();
   job->model = model;
   job->is_gone = request.is_gone;
+  const DurationCount before = model->counts().Now().infer;
+  const double rung_ms = model->rungs().empty() ? 1 : model->rungs()[0].ms;
+  job->work_ms = before.count == 0 ? rung_ms : std::max(rung_ms, 1e-6 * static_cast<double>(before.ns / before.count));
   job->work = [asked, answers] {
     try {
       const TaskAnswer answer = answers->Answer({asked->file.name, asked->file.bytes, asked->draws});

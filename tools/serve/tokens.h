@@ -19,7 +19,7 @@ class Tokens {
   explicit Tokens(const std::filesystem::path& file);
 
   bool empty() const { return tokens_.empty(); }
-  // Of "Bearer TOKEN". Takes as long for a wrong token as for a right one.
+  // The role of "Bearer TOKEN". Takes as long for a wrong token as for a right one.
   Role RoleOf(std::string_view authorization) const;
 
  private:

@@ -22,8 +22,12 @@ namespace od = simdjson::ondemand;
 static_assert(std::endian::native == std::endian::little, "tensors are sent little endian");
 static_assert(kBodyPadding >= simdjson::SIMDJSON_PADDING);
 
+constexpr size_t kMostTensors = 256;  // inputs, and outputs, of a request
 constexpr int64_t kMostAxes = 32;
 constexpr int64_t kMostElements = int64_t{1} << 28;  // of a tensor
+
+// A name as an error shows it.
+std::string Shown(std::string_view name) { return Printable(name.substr(0, 200)); }
 
 [[noreturn]] void Refuse(const std::string& text, const std::string& hint = {}) {
   throw Error(ErrorKind::kBadData, {}, text, hint);
@@ -59,11 +63,11 @@ void ForFields(od::object object, const std::string& where, const std::vector<st
   for (auto each : object) {
     od::field one = Take(std::move(each), where);
     const std::string name(Take(one.unescaped_key(), where));
-    if (std::ranges::find(seen, name) != seen.end()) Refuse(StrCat(where, " has \"", Printable(name), "\" twice"));
+    if (std::ranges::find(seen, name) != seen.end()) Refuse(StrCat(where, " has \"", Shown(name), "\" twice"));
     seen.push_back(name);
     if (std::ranges::find(known, name) != known.end() && field(name, one.value())) continue;
-    const std::string near = DidYouMean(name, known);
-    Refuse(StrCat(where, " has an unknown field \"", Printable(name), "\""),
+    const std::string near = DidYouMean(name.substr(0, 200), known);
+    Refuse(StrCat(where, " has an unknown field \"", Shown(name), "\""),
            near.empty() ? StrCat("it may have ", Join(known, ", ")) : near);
   }
 }
@@ -144,7 +148,7 @@ void CheckCount(const WireTensor& tensor) {
   const auto found = static_cast<int64_t>(tensor.datatype == "BYTES" ? tensor.texts.size() : tensor.values.size());
   const int64_t wanted = CountOf(tensor.shape);
   if (found == wanted) return;
-  Refuse(StrCat("input \"", Printable(tensor.name), "\": data holds ", found, " values, and its shape [",
+  Refuse(StrCat("input \"", Shown(tensor.name), "\": data holds ", found, " values, and its shape [",
                 Join(
                     [&] {
                       std::vector<std::string> sides;
@@ -159,18 +163,24 @@ ReadTensor InputIn(od::object object, size_t index) {
   ReadTensor read;
   WireTensor& tensor = read.tensor;
   std::string where = StrCat("inputs[", index, "]");
+  if (index >= kMostTensors) Refuse(StrCat("the request has more than ", kMostTensors, " inputs"));
+  // It says how data are read, and fields have no order.
+  od::value type;
+  if (object.find_field_unordered("datatype").get(type) == simdjson::SUCCESS)
+    tensor.datatype = TextIn(type, StrCat(where, ".datatype"));
+  (void)Take(object.reset(), where);
   bool has_shape = false;
   bool has_data = false;
   ForFields(object, where, {"name", "shape", "datatype", "parameters", "data"},
             [&](const std::string& name, od::value value) {
               if (name == "name") {
                 tensor.name = TextIn(value, StrCat(where, ".name"));
-                where = StrCat("input \"", Printable(tensor.name), "\"");
+                where = StrCat("input \"", Shown(tensor.name), "\"");
               } else if (name == "shape") {
                 tensor.shape = ShapeIn(value, StrCat(where, ".shape"));
                 has_shape = true;
               } else if (name == "datatype") {
-                tensor.datatype = TextIn(value, StrCat(where, ".datatype"));
+                return true;  // read before
               } else if (name == "parameters") {
                 ForFields(Take(value.get_object(), where), StrCat(where, ".parameters"), {"binary_data_size"},
                           [&](const std::string&, od::value size) {
@@ -180,10 +190,6 @@ ReadTensor InputIn(od::object object, size_t index) {
               } else {
                 has_data = true;
                 od::array list = Take(value.get_array(), StrCat(where, ".data, a list,"));
-                if (tensor.datatype.empty()) {  // it may stand behind, so the first value tells
-                  Refuse(StrCat(where, " has its data before its datatype"),
-                         "name, shape, datatype, data is the order");
-                }
                 if (tensor.datatype == "BYTES") {
                   ReadTexts(list, StrCat(where, ".data"), 1, tensor.texts);
                 } else {
@@ -197,7 +203,7 @@ ReadTensor InputIn(od::object object, size_t index) {
   if (tensor.name.empty()) Refuse(StrCat(where, " has no name"));
   if (!has_shape) Refuse(StrCat(where, " has no shape"));
   if (std::ranges::find(kDatatypes, tensor.datatype) == kDatatypes.end())
-    Refuse(StrCat(where, " has the datatype \"", Printable(tensor.datatype), "\""),
+    Refuse(StrCat(where, " has the datatype \"", Shown(tensor.datatype), "\""),
            StrCat("there are ", Join({kDatatypes.begin(), kDatatypes.end()}, ", ")));
   if (has_data == read.bytes.has_value())
     Refuse(StrCat(where, has_data ? " has data and binary_data_size" : " has neither data nor binary_data_size"));
@@ -209,6 +215,7 @@ ReadTensor InputIn(od::object object, size_t index) {
 
 WantedOutput OutputIn(od::object object, size_t index) {
   WantedOutput wanted;
+  if (index >= kMostTensors) Refuse(StrCat("the request has more than ", kMostTensors, " outputs"));
   const std::string where = StrCat("outputs[", index, "]");
   ForFields(object, where, {"name", "parameters"}, [&](const std::string& name, od::value value) {
     if (name == "name") {
@@ -248,7 +255,7 @@ void ParametersIn(od::object object, InferRequest& request) {
 
 // Fills a tensor from the bytes that it said.
 void ReadBytes(std::string_view bytes, WireTensor& tensor) {
-  const std::string where = StrCat("input \"", Printable(tensor.name), "\"");
+  const std::string where = StrCat("input \"", Shown(tensor.name), "\"");
   if (tensor.datatype == "BYTES") {
     while (!bytes.empty()) {
       uint32_t length = 0;
@@ -313,10 +320,10 @@ InferRequest ReadInferRequest(std::string& body, std::optional<int64_t> json_byt
   for (ReadTensor& input : inputs) {
     const auto same = [&](const WireTensor& one) { return one.name == input.tensor.name; };
     if (std::ranges::any_of(request.inputs, same))
-      Refuse(StrCat("input \"", Printable(input.tensor.name), "\" is there twice"));
+      Refuse(StrCat("input \"", Shown(input.tensor.name), "\" is there twice"));
     if (input.bytes) {
       if (*input.bytes < 0 || *input.bytes > std::ssize(rest)) {
-        Refuse(StrCat("input \"", Printable(input.tensor.name), "\": binary_data_size is ", *input.bytes, ", and ",
+        Refuse(StrCat("input \"", Shown(input.tensor.name), "\": binary_data_size is ", *input.bytes, ", and ",
                       rest.size(), " bytes are left"));
       }
       ReadBytes(rest.substr(0, static_cast<size_t>(*input.bytes)), input.tensor);

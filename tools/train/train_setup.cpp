@@ -117,11 +117,17 @@ void CollectCardAndNames(const fs::path& folder, TrainSetup& setup) {
     setup.net_files.emplace_back(kTorchNamesFile, ReadTextFile(torch, "a table of names"));
   }
   std::vector<std::string> names;
-  if (fs::exists(fs::symlink_status(folder / "labels.txt", code))) {
-    names = ReadNameLines(folder / "labels.txt");
-  } else {
-    for (const LayerParameter& layer : setup.nets.train.layer()) {
-      if (names.empty() && layer.bottom_size() == 0) names = ClassNamesOf(layer, {});
+  for (const LayerParameter& layer : setup.nets.train.layer()) {
+    if (names.empty() && layer.bottom_size() == 0) names = ClassNamesOf(layer, {});
+  }
+  const fs::path labels = folder / "labels.txt";
+  if (fs::exists(fs::symlink_status(labels, code))) {
+    const std::vector<std::string> beside = ReadNameLines(labels);
+    if (names.empty()) {
+      names = beside;
+    } else if (names != beside) {  // it tells of other data, as where a model of the zoo is trained on one's own
+      LogWarning(StrCat(Printable(labels.string()),
+                        " names other classes than the training's data, whose names the run keeps"));
     }
   }
   if (!names.empty()) setup.net_files.emplace_back("labels.txt", Join(names, "\n") + "\n");

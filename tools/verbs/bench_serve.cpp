@@ -185,6 +185,7 @@ double WithServer(const Arguments& arguments, const std::function<void(const std
   HttpServer server({.port = 0}, [&](HttpRequest request, HttpRespond respond) {
     service.Handle(std::move(request), std::move(respond));
   });
+  service.BeginServing();
   std::exception_ptr failed;
   std::thread worker([&] {
     try {

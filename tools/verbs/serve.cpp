@@ -5,6 +5,8 @@
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
+#include <exception>
+#include <functional>
 #include <thread>
 
 #include "core/error.h"
@@ -34,13 +36,8 @@ struct Ending {
   Seconds drain{30};
 };
 
-// Ends the server on the first signal, the process on the second. Returns the exit code for the first.
-int EndOnSignal(StopSignals& signals, const Ending& ending, Service& service, HttpServer& server, NetQueue& queue) {
-  const int signal = signals.Next();
-  if (signal == 0) return 0;
-  std::thread([&signals] {
-    if (signals.Next() != 0) std::_Exit(130);
-  }).detach();
+// Ends the server in its steps. Returns the exit code.
+int EndServer(int signal, const Ending& ending, Service& service, HttpServer& server, NetQueue& queue) {
   service.BeginDraining();
   // A person at a terminal waits for no load balancer.
   const Seconds grace = signal == SIGTERM ? ending.grace : Seconds(0);
@@ -51,10 +48,24 @@ int EndOnSignal(StopSignals& signals, const Ending& ending, Service& service, Ht
   const int64_t left = server.WaitForAnswers(std::chrono::duration_cast<std::chrono::milliseconds>(ending.drain));
   queue.Stop(left > 0);
   if (left == 0) return 0;
-  server.WaitForAnswers(std::chrono::seconds(1));
+  const int64_t running = server.WaitForAnswers(std::chrono::seconds(1));
   LogWarning(StrCat(Counted(left, "request", "requests"), " had no answer in time and ", left == 1 ? "was" : "were",
-                    " refused"));
+                    " refused or broken off"));
+  // A net that runs for long is not waited for.
+  if (running > 0) std::_Exit(static_cast<int>(ErrorKind::kInterrupted));
   return static_cast<int>(ErrorKind::kInterrupted);
+}
+
+// Ends the server on the first signal, the process on the second. Returns the exit code for the first; 0 when woken.
+int EndOnSignal(StopSignals& signals, const std::function<int(int signal)>& end) {
+  int code = 0;
+  std::thread ender;
+  for (int signal = signals.Next(); signal != 0; signal = signals.Next()) {
+    if (ender.joinable()) std::_Exit(130);
+    ender = std::thread([&code, &end, signal] { code = end(signal); });
+  }
+  if (ender.joinable()) ender.join();
+  return code;
 }
 
 bool IsOwnMachine(const std::string& host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
@@ -99,58 +110,90 @@ int PrintModels(ModelRepository& repository) {
   return 0;
 }
 
-int RunServe(const Arguments& arguments) {
-  (void)arguments.Word(0, "a run, a model or a folder of models");
-  HttpServerOptions options;
-  options.host = arguments.Get("host", "127.0.0.1");
-  options.port = static_cast<uint16_t>(arguments.Int("port", 8000, 0, 65535));
-  options.limits.body_bytes = static_cast<uint64_t>(arguments.Int("most-mb", 64, 1, 1 << 16)) << 20;
-  options.threads = 2;
+struct ServeSettings {
+  HttpServerOptions http;
   NetQueueLimits limits;
-  limits.most_wait = std::chrono::milliseconds(arguments.Int("most-wait", 2000, 1, 3600 * 1000));
-  const int64_t most_rows = arguments.Int("most-rows", 16, 1, 4096);
-  const Ending ending{Seconds(arguments.Number("grace", 5, 0, 3600)), Seconds(arguments.Number("drain", 30, 0, 86400))};
-  const bool is_explicit = arguments.Has("allow-load");
-  const Tokens tokens = arguments.Has("token-file") ? Tokens(arguments.Get("token-file")) : Tokens();
-  if (!IsOwnMachine(options.host) && tokens.empty()) {
-    throw Error(
-        ErrorKind::kConfig, {},
-        StrCat("--host ", Printable(options.host), " would let everyone who reaches this machine ask its models"),
-        "--token-file FILE says who may, or serve at 127.0.0.1 behind a server that knows (docs/serving.md)");
+  Ending ending;
+  Tokens tokens;
+  bool allows_load = false;
+  bool is_dry = false;
+  int64_t most_rows = 16;
+  std::map<std::string, ModelPlace> places;
+};
+
+ServeSettings SettingsOf(const Arguments& arguments) {
+  ServeSettings settings;
+  (void)arguments.Word(0, "a run, a model or a folder of models");
+  HttpServerOptions& http = settings.http;
+  http.host = arguments.Get("host", "127.0.0.1");
+  http.port = static_cast<uint16_t>(arguments.Int("port", 8000, 0, 65535));
+  http.limits.body_bytes = static_cast<uint64_t>(arguments.Int("most-mb", 64, 1, 1 << 16)) << 20;
+  http.threads = 2;
+  settings.limits.most_wait = std::chrono::milliseconds(arguments.Int("most-wait", 2000, 1, 3600 * 1000));
+  settings.most_rows = arguments.Int("most-rows", 16, 1, 4096);
+  settings.ending = {Seconds(arguments.Number("grace", 5, 0, 3600)), Seconds(arguments.Number("drain", 30, 0, 86400))};
+  settings.allows_load = arguments.Has("allow-load");
+  if (arguments.Has("token-file")) settings.tokens = Tokens(arguments.Get("token-file"));
+  if (!IsOwnMachine(http.host) && settings.tokens.empty()) {
+    throw Error(ErrorKind::kConfig, {},
+                StrCat("--host ", Printable(http.host), " would let everyone who reaches this machine ask its models"),
+                "--token-file FILE says who may, or serve at 127.0.0.1 behind a server that knows (docs/serving.md)");
   }
-  const std::map<std::string, ModelPlace> places =
-      PlacesOf(arguments.positionals.All(),
-               arguments.Has("name") ? Split(arguments.Get("name"), ',') : std::vector<std::string>());
-  for (const auto& [name, place] : places) {
+  settings.places = PlacesOf(arguments.positionals.All(),
+                             arguments.Has("name") ? Split(arguments.Get("name"), ',') : std::vector<std::string>());
+  // The flags that models take are read, and what is missing is found, before a port is taken.
+  for (const auto& [name, place] : settings.places) {
     Arguments of_model = arguments;
     of_model.positionals = std::vector<std::string>{place.word};
-    (void)InferSourceOf(
-        of_model);  // reads the flags that models take, and finds what is missing, before a port is taken
+    (void)InferSourceOf(of_model);
   }
-  const bool is_dry = arguments.Has("dry-run");
+  settings.is_dry = arguments.Has("dry-run");
   arguments.RefuseUnread();
-  ModelRepository repository(places, [&](const std::string& name, const ModelPlace& place) {
-    return LoadModel(name, place, arguments, most_rows);
-  });
-  if (is_dry) return PrintModels(repository);
+  return settings;
+}
+
+// Serves until a signal. Returns the exit code.
+int Serve(const ServeSettings& settings, ModelRepository& repository) {
   StopSignals signals;
-  NetQueue queue(limits);
-  Service service(repository, queue, is_explicit, tokens);
-  HttpServer server(options, [&](HttpRequest request, HttpRespond respond) {
+  NetQueue queue(settings.limits);
+  Service service(repository, queue, settings.allows_load, settings.tokens);
+  HttpServer server(settings.http, [&](HttpRequest request, HttpRespond respond) {
     service.Handle(std::move(request), std::move(respond));
   });
-  service.SetCounts([&] { return server.counts(); });
-  const std::string address = StrCat("http://", options.host, ":", static_cast<int64_t>(server.port()));
-  LogInfo(StrCat("listening at ", address));
-  for (const auto& [name, place] : places) repository.Load(name);
-  for (const std::shared_ptr<ServedModel>& model : repository.Ready())
-    LogInfo(StrCat("try: ", TryLine(*model, address)));
+  service.Count(server);
+  const std::string& host = settings.http.host;
+  const std::string address = StrCat("http://", host.find(':') != std::string::npos ? StrCat("[", host, "]") : host,
+                                     ":", int64_t{server.port()});
   int code = 0;
-  std::thread ender([&] { code = EndOnSignal(signals, ending, service, server, queue); });
-  queue.Run();
+  std::thread ender([&] {
+    code = EndOnSignal(signals, [&](int signal) { return EndServer(signal, settings.ending, service, server, queue); });
+  });
+  std::exception_ptr failed;
+  try {
+    LogInfo(StrCat("listening at ", address));
+    for (const auto& [name, place] : settings.places) {
+      if (!queue.is_stopping()) repository.Load(name);
+    }
+    for (const std::shared_ptr<ServedModel>& model : repository.Ready())
+      LogInfo(StrCat("try: ", TryLine(*model, address)));
+    service.BeginServing();
+    queue.Run();
+  } catch (...) {
+    failed = std::current_exception();
+  }
   signals.Wake();
   ender.join();
+  service.WaitForLoads();
+  if (failed) std::rethrow_exception(failed);
   return code;
+}
+
+int RunServe(const Arguments& arguments) {
+  const ServeSettings settings = SettingsOf(arguments);
+  ModelRepository repository(settings.places, [&](const std::string& name, const ModelPlace& place) {
+    return LoadModel(name, place, arguments, settings.most_rows);
+  });
+  return settings.is_dry ? PrintModels(repository) : Serve(settings, repository);
 }
 
 }  // namespace

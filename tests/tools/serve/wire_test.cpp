@@ -56,6 +56,8 @@ TEST(WireTest, NumbersAreReadFlatAndNested) {
   const InferRequest nested =
       Read(R"({"inputs":[{"name":"x","shape":[1,2,2],"datatype":"FP32","data":[[[1,2],[3,4]]]}]})");
   EXPECT_THAT(nested.inputs[0].values, ElementsAre(1.0F, 2.0F, 3.0F, 4.0F));
+  const InferRequest unordered = Read(R"({"inputs":[{"data":[1,2],"datatype":"FP32","name":"x","shape":[2]}]})");
+  EXPECT_THAT(unordered.inputs[0].values, ElementsAre(1.0F, 2.0F));
   const InferRequest texts = Read(R"({"inputs":[{"name":"x","shape":[2],"datatype":"BYTES","data":["a\n","b"]}]})");
   EXPECT_THAT(texts.inputs[0].texts, ElementsAre("a\n", "b"));
 }
@@ -104,6 +106,10 @@ TEST(WireTest, FaultsNameTheirPlace) {
   EXPECT_THAT(Fault(with(shape + R"("data":[1,2])") + "{}"), HasSubstr("stands behind the request's JSON"));
   EXPECT_THAT(Fault(with(shape + StrCat("\"data\":", std::string(1000, '['), std::string(1000, ']')))),
               HasSubstr("nested deeper"));
+  std::string many = R"({"name":"x","shape":[1],"datatype":"FP32","data":[1]})";
+  for (int i = 0; i < 256; ++i) many += StrCat(R"(,{"name":"x)", i, R"(","shape":[1],"datatype":"FP32","data":[1]})");
+  EXPECT_THAT(Fault(StrCat("{\"inputs\":[", many, "]}")), HasSubstr("more than 256 inputs"));
+  EXPECT_LT(Fault(with(StrCat("\"", std::string(100000, 'a'), "\":1"))).size(), 1000U);
   const std::string twice = R"({"name":"x","shape":[1],"datatype":"FP32","data":[1]})";
   EXPECT_THAT(Fault(StrCat("{\"inputs\":[", twice, ",", twice, "]}")), HasSubstr("input \"x\" is there twice"));
   EXPECT_THAT(Fault(R"({"inputs":[{"name":"x","shape":[1],"datatype":"FP32","data":[1]}],"parameters":{"prio":1}})"),

@@ -87,9 +87,7 @@ DataTypes LayerwiseNet::PipelineTypes() const {
       PipelineOptions options;
       options.phase = options_.state.phase();
       options.record_checks = options_.record_checks;
-      // Layers that read records have one seed, as in Feed::types.
-      if (ReadsRecords(layer.type()) && first_data_.empty()) first_data_ = layer.name();
-      options.seed = options_.seed ^ StableHash(ReadsRecords(layer.type()) ? first_data_ : layer.name());
+      options.seed = options_.seed ^ StableHash(orders_.Of(layer));
       pipeline = OpenPipeline(layer, options);
     }
     return pipeline->types();

@@ -20,6 +20,7 @@
 #include "data/pipeline/pipeline.h"
 #include "optim/layerwise/external_layer.h"
 #include "optim/layerwise/layer_program.h"
+#include "optim/step/order_names.h"
 
 namespace moka {
 
@@ -120,7 +121,7 @@ class LayerwiseNet {
   NetParameter param_;                                               // filtered, without splits
   std::map<std::string, std::unique_ptr<ExternalLayer>> externals_;  // by layer, until the layer is made
   mutable std::map<std::string, std::unique_ptr<Pipeline>> pipelines_;
-  mutable std::string first_data_;  // the layer whose name the seed of those that read records is made of
+  mutable OrderNames orders_;
   std::shared_ptr<SharedParameters> parameters_;
   std::map<std::string, std::shared_ptr<Blob>> owned_;  // by key: the first use of each parameter
   std::vector<std::unique_ptr<Layer>> layers_;

@@ -23,8 +23,7 @@ DataTypes Feed::types() {
     const auto opened = std::ranges::find(sources_, layer.name(), &Source::layer);
     if (opened != sources_.end()) return opened->pipeline->types();  // the net is built once more
     PipelineOptions options = options_;
-    if (ReadsRecords(layer.type()) && first_.empty()) first_ = layer.name();
-    options.seed ^= StableHash(StrCat(name_, "/", ReadsRecords(layer.type()) ? first_ : layer.name()));
+    options.seed ^= StableHash(StrCat(name_, "/", orders_.Of(layer)));
     Source& source = sources_.emplace_back();
     source.layer = layer.name();
     source.pipeline = OpenPipeline(layer, options);
@@ -37,8 +36,10 @@ DataTypes Feed::types() {
 
 void Feed::CompareOrders(Source& opened) const {
   constexpr int64_t kCompared = 64;
+  if (orders_.IsAgain(opened.layer)) return;  // its order is meant to be another
   for (const Source& before : sources_) {
-    const bool are_paired = before.pipeline && &before != &opened && before.epoch_size == opened.epoch_size;
+    const bool are_paired = before.pipeline && &before != &opened && before.epoch_size == opened.epoch_size &&
+                            !orders_.IsAgain(before.layer);
     if (!are_paired || opened.pipeline->RecordAt(0) < 0 || before.pipeline->RecordAt(0) < 0) continue;
     for (int64_t n = 0; n < std::min(kCompared, opened.epoch_size); ++n) {
       const int64_t first = before.pipeline->RecordAt(n);

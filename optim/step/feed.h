@@ -14,6 +14,7 @@
 #include "data/pipeline/pipeline.h"
 #include "graph/program.h"
 #include "layers/net/layer.h"
+#include "optim/step/order_names.h"
 
 namespace moka {
 
@@ -28,9 +29,7 @@ PipelineOptions InPhaseOf(const NetParameter& net, Phase otherwise, PipelineOpti
 
 class Feed {
  public:
-  // `name` ("train", "test0") is the prefix of positions and part of each pipeline's seed. Layers that read records
-  // have one seed, so those of as many records are shuffled, skipped, cropped and mirrored alike: records with one
-  // number meet in one batch, as images and their label maps must.
+  // `name` ("train", "test0") is the prefix of positions and part of each pipeline's seed (optim/step/order_names.h).
   Feed(std::string name, const PipelineOptions& options) : name_(std::move(name)), options_(options) {}
 
   // For NetOptions::data_types: opens the layer's pipeline.
@@ -75,7 +74,7 @@ class Feed {
   PipelineOptions options_;
   Program* program_ = nullptr;
   std::vector<Source> sources_;
-  std::string first_;  // the layer whose name the others' seed is made of
+  OrderNames orders_;
 };
 
 // Returns the batches that take the feed's data once; 50 where they have no end.

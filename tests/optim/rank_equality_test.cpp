@@ -205,9 +205,9 @@ TEST_F(RankEqualityTest, RanksTestBatchesAsOneMakesThem) {
 
 class PairedLayersTest : public FolderTest {
  protected:
-  static LayerParameter Layer(const std::string& name, const std::string& fields) {
+  static LayerParameter Layer(const std::string& name, const std::string& fields, const std::string& source = {}) {
     return NetFromText(StrCat("layer { name: \"", name, "\" type: \"Data\" top: \"", name, "\" data_param { source: \"",
-                              name, "\" batch_size: 4 backend: LMDB ", fields, " }"),
+                              source.empty() ? name : source, "\" batch_size: 4 backend: LMDB ", fields, " }"),
                        "net.prototxt")
         .layer(0);
   }
@@ -237,6 +237,23 @@ TEST_F(PairedLayersTest, ShuffleSkipCropAndMirrorAlike) {
       EXPECT_TRUE(std::ranges::equal(a, b)) << fields << " batch " << batch;
     }
   }
+}
+
+// Two towers of a net that read one set want other records; a layer with other fields sees the same ones otherwise.
+TEST_F(PairedLayersTest, TheSameLayerAgainHasAnOrderOfItsOwn) {
+  Feed feed = FeedOf();
+  const DataTypes types = feed.types();
+  testing::internal::CaptureStderr();
+  types(Layer("pictures", "shuffle: true }"));
+  types(Layer("again", "shuffle: true }", "pictures"));
+  types(Layer("mirrored", "shuffle: true } transform_param { mirror: true }", "pictures"));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  int64_t same = 0;
+  for (int64_t n = 0; n < 12; ++n) {
+    EXPECT_EQ(feed.pipeline("mirrored")->RecordAt(n), feed.pipeline("pictures")->RecordAt(n));
+    same += feed.pipeline("again")->RecordAt(n) == feed.pipeline("pictures")->RecordAt(n) ? 1 : 0;
+  }
+  EXPECT_LT(same, 6);
 }
 
 TEST_F(PairedLayersTest, OrdersThatDifferAreSaid) {

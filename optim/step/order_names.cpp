@@ -11,7 +11,9 @@ const std::string& OrderNames::Of(const LayerParameter& layer) {
   LayerParameter fields = layer;
   fields.clear_name();
   fields.clear_top();
-  fields.clear_origin();  // where it stands
+  fields.clear_origin();   // where it stands
+  fields.clear_include();  // when it is there
+  fields.clear_exclude();
   if (!fields_.insert(fields.SerializeAsString()).second) again_.insert(own);
   if (first_.empty()) first_ = own;
   return again_.contains(own) ? own : first_;

@@ -245,7 +245,7 @@ TEST_F(PairedLayersTest, TheSameLayerAgainHasAnOrderOfItsOwn) {
   const DataTypes types = feed.types();
   testing::internal::CaptureStderr();
   types(Layer("pictures", "shuffle: true }"));
-  types(Layer("again", "shuffle: true }", "pictures"));
+  types(Layer("again", "shuffle: true } include { phase: TRAIN }", "pictures"));
   types(Layer("mirrored", "shuffle: true } transform_param { mirror: true }", "pictures"));
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
   int64_t same = 0;

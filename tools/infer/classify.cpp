@@ -185,9 +185,7 @@ int RunClassify(const InferSource& source, const std::vector<std::string>& input
 InferTask ClassifyTask() {
   return {.task = ModelCard::CLASSIFY,
           .run = RunClassify,
-          .answers = [](const InferSource& source, const SharedWeights& weights) -> std::unique_ptr<TaskAnswers> {
-            return std::make_unique<ClassAnswers>(source, weights);
-          },
+          .answers = MakeAnswers<ClassAnswers>,
           .options = {{"top", "N", "classes (default 5), answers (1) or neighbours (5) shown"},
                       AnnotateOption(),
                       ScoreOption()},

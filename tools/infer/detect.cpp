@@ -135,9 +135,7 @@ int RunDetect(const InferSource& source, const std::vector<std::string>& inputs,
 InferTask DetectTask() {
   return {.task = ModelCard::DETECT,
           .run = RunDetect,
-          .answers = [](const InferSource& source, const SharedWeights& weights) -> std::unique_ptr<TaskAnswers> {
-            return std::make_unique<BoxAnswers>(source, weights);
-          },
+          .answers = MakeAnswers<BoxAnswers>,
           .options = {ScoreOption(),
                       AnnotateOption(),
                       {"track", "",

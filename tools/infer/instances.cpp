@@ -232,9 +232,7 @@ int RunInstances(const InferSource& source, const std::vector<std::string>& inpu
 InferTask InstancesTask() {
   return {.task = ModelCard::INSTANCES,
           .run = RunInstances,
-          .answers = [](const InferSource& source, const SharedWeights& weights) -> std::unique_ptr<TaskAnswers> {
-            return std::make_unique<InstanceAnswers>(source, weights);
-          },
+          .answers = MakeAnswers<InstanceAnswers>,
           .options = {ScoreOption(),
                       AnnotateOption(),
                       {"zoom", "N", "instances are drawn on pictures so many times as large (default 1)"}},

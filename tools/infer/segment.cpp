@@ -192,9 +192,7 @@ int RunSegment(const InferSource& source, const std::vector<std::string>& inputs
 InferTask SegmentTask() {
   return {.task = ModelCard::SEGMENT,
           .run = RunSegment,
-          .answers = [](const InferSource& source, const SharedWeights& weights) -> std::unique_ptr<TaskAnswers> {
-            return std::make_unique<MapAnswers>(source, weights);
-          },
+          .answers = MakeAnswers<MapAnswers>,
           .options =
               {{"tile", "",
                 "overlapping tiles of pictures at their own size, not resized; --overlap N: pixels at sides not used"},

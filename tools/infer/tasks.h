@@ -11,6 +11,12 @@
 
 namespace moka {
 
+// InferTask::answers of a task of pictures.
+template <class Answers>
+std::unique_ptr<TaskAnswers> MakeAnswers(const InferSource& source, const SharedWeights& weights) {
+  return std::make_unique<Answers>(source, weights);
+}
+
 struct InferTask {
   ModelCard::Task task = ModelCard::CLASSIFY;
   // Reads what `inputs` name (files, folders; InferSource::inputs), prints, draws. Returns the exit code.

@@ -6,8 +6,8 @@
 
 #include "proto/nets/model_card.h"
 #include "proto/nets/solver_file.h"
-#include "tests/tools/cli_fixture.h"
 #include "tests/tools/new/made_sets.h"
+#include "tests/tools/new/new_model_test.h"
 
 namespace moka {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-class NewCliTest : public CliTest {
+class NewCliTest : public NewModelTest {
  protected:
   // Trains the model for 20 iterations, tests it and shows it a picture. Returns the last.
   static Outcome TrainAndTry(const std::string& model, const std::string& picture, const std::string& more = {}) {
@@ -285,7 +285,7 @@ TEST_F(NewTableCliTest, TablesThatTeachNothingAreRefused) {
         return rows;
       }());
   PlaceFile(folder_ / "names.csv", "name,b\nx,1\ny,2\nz,3\n");
-  const std::vector<std::tuple<const char*, int, const char*>> lines = {
+  ExpectRefused({
       {"new regress few.csv --out a", 65, "the part train has"},
       {"new regress same.csv --out a", 65, "the target \"b\" is 7 in all rows"},
       {"new regress names.csv --out a", 65, "no column is there to learn from"},
@@ -293,14 +293,7 @@ TEST_F(NewTableCliTest, TablesThatTeachNothingAreRefused) {
       {"new regress few.csv,kind --out a", 65, "the target is a number; SOURCE,COLUMN names another column"},
       {"new regress few.csv --out a --skip-bad", 64, "--skip-bad is of pictures"},
       {"new regress none.csv --out a", 66, "none.csv does not exist"},
-  };
-  for (const auto& [line, code, text] : lines) {
-    const Outcome outcome = Moka(line);
-    EXPECT_EQ(outcome.code, code) << line << "\n" << outcome.err;
-    EXPECT_THAT(outcome.err, HasSubstr(text)) << line;
-    EXPECT_FALSE(fs::exists(folder_ / "a")) << line;
-    EXPECT_FALSE(fs::exists(folder_ / "a.partial")) << line;
-  }
+  });
 }
 
 TEST_F(NewCliTest, TooLittleIsRefused) {
@@ -374,7 +367,7 @@ TEST_F(NewCliTest, WrongWordsAndPlacesAreRefused) {
   fs::create_directories(folder_ / "other.partial");
   fs::create_directories(folder_ / "flat");
   fs::copy_file(folder_ / "plain/blue/1.png", folder_ / "flat/1.png");
-  const std::vector<std::tuple<const char*, int, const char*>> lines = {
+  ExpectRefused({
       {"new clasify plain --out a", 64, "did you mean \"classify\"?"},
       {"new paint plain --out a", 64,
        "the tasks are answer, classify, detect, generate, instances, regress, segment, translate"},
@@ -390,14 +383,7 @@ TEST_F(NewCliTest, WrongWordsAndPlacesAreRefused) {
       {"new detect plain --out a", 65, "it holds blue/, green/"},
       {"new detect nowhere --out a", 66, "nowhere does not exist"},
       {"new segment plain --out a", 65, "expected images and masks"},
-  };
-  for (const auto& [line, code, text] : lines) {
-    const Outcome outcome = Moka(line);
-    EXPECT_EQ(outcome.code, code) << line << "\n" << outcome.err;
-    EXPECT_THAT(outcome.err, HasSubstr(text)) << line;
-    EXPECT_FALSE(fs::exists(folder_ / "a")) << line;
-    EXPECT_FALSE(fs::exists(folder_ / "a.partial")) << line;
-  }
+  });
 }
 
 }  // namespace

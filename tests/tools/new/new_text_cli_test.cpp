@@ -7,14 +7,14 @@
 #include <tuple>
 #include <vector>
 
-#include "tests/tools/cli_fixture.h"
+#include "tests/tools/new/new_model_test.h"
 
 namespace moka {
 namespace {
 
 using testing::HasSubstr;
 
-class NewTextCliTest : public CliTest {
+class NewTextCliTest : public NewModelTest {
  protected:
   static std::string Text(const std::string& file) { return ReadFile(folder_ / file); }
   // Numbers in words: "drei vier" and "three four".
@@ -96,7 +96,7 @@ TEST_F(NewTextCliTest, WrongTextsAreRefused) {
   MakeStories(8);
   PlaceFile(folder_ / "short.txt", "one\n");
   PlaceFile(folder_ / "told.txt", "1 Mary went home.\n3 Where is Mary?\thome\t1\n");
-  const std::vector<std::tuple<const char*, int, const char*>> lines = {
+  ExpectRefused({
       {"new translate de.txt --out a", 64, "is one text, expected two"},
       {"new translate de.txt,none.txt --out a", 66, "none.txt"},
       {"new translate de.txt,short.txt --out a", 65, "short.txt has 1 lines and de.txt more"},
@@ -104,14 +104,7 @@ TEST_F(NewTextCliTest, WrongTextsAreRefused) {
       {"new answer stories.txt --out a", 65, "questions, expected 50 or more"},
       {"new answer told.txt --out a", 65, "told.txt:2"},
       {"new answer none.txt --out a", 66, "none.txt does not exist"},
-  };
-  for (const auto& [line, code, text] : lines) {
-    const Outcome outcome = Moka(line);
-    EXPECT_EQ(outcome.code, code) << line << "\n" << outcome.err;
-    EXPECT_THAT(outcome.err, HasSubstr(text)) << line;
-    EXPECT_FALSE(fs::exists(folder_ / "a")) << line;
-    EXPECT_FALSE(fs::exists(folder_ / "a.partial")) << line;
-  }
+  });
 }
 
 }  // namespace

@@ -292,7 +292,7 @@ void NetQueue::End(QueuedRequest& request, RequestEnd end, const std::string& er
         std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
             .count();
     const int64_t ns = NsBetween(request.arrived, now);
-    if (end == RequestEnd::kDone) {
+    if (end == RequestEnd::kDone && !request.is_refused) {
       counted.success.Add(ns);
       counted.queue.Add(NsBetween(request.arrived, request.begun));
       CountSeconds(counted, ns);

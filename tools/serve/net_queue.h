@@ -35,6 +35,7 @@ struct QueuedRequest {
   std::vector<std::vector<float>> outputs = {};  // filled in
   std::function<void()> work = {};               // instead of rows: runs nets itself
   double work_ms = 1;                            // that this may take
+  bool is_refused = false;                       // set by `work` for what it could not answer
 
   // Called by the engine's thread. `error` says why it failed.
   std::function<void(QueuedRequest& request, RequestEnd end, const std::string& error)> ended;

@@ -255,6 +255,7 @@ void Service::Infer(HttpRequest& request, const std::shared_ptr<ServedModel>& mo
         RunPictures(*raw, infer->inputs[0].texts);
       } catch (const Error& error) {
         *refused = AnswerOf(error);
+        raw->is_refused = true;
       }
     };
   } else {
@@ -317,13 +318,14 @@ void Service::Predict(HttpRequest& request, const std::shared_ptr<ServedModel>& 
   const DurationCount before = model->counts().Now().infer;
   const double rung_ms = model->rungs().empty() ? 1 : model->rungs()[0].ms;
   job->work_ms = before.count == 0 ? rung_ms : std::max(rung_ms, 1e-6 * static_cast<double>(before.ns / before.count));
-  job->work = [asked, answers] {
+  job->work = [raw = job.get(), asked, answers] {
     try {
       const TaskAnswer answer = answers->Answer({asked->file.name, asked->file.bytes, asked->draws});
       asked->answer = asked->draws && answer.drawn ? HttpAnswer{.body = EncodePng(*answer.drawn), .type = "image/png"}
                                                    : HttpAnswer{.body = PrintedJson(answer)};
     } catch (const Error& error) {
       asked->answer = AnswerOf(error);
+      raw->is_refused = true;
     }
   };
   job->ended = [respond, asked](QueuedRequest&, RequestEnd end, const std::string& error) {

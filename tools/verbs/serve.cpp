@@ -14,6 +14,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "core/threads/team.h"
+#include "optim/signals.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/print.h"
 #include "tools/infer/tasks.h"
@@ -61,7 +62,7 @@ int EndOnSignal(StopSignals& signals, const std::function<int(int signal)>& end)
   int code = 0;
   std::thread ender;
   for (int signal = signals.Next(); signal != 0; signal = signals.Next()) {
-    if (ender.joinable()) std::_Exit(130);
+    if (ender.joinable()) std::_Exit(kKilledByInterrupt);
     ender = std::thread([&code, &end, signal] { code = end(signal); });
   }
   if (ender.joinable()) ender.join();

@@ -201,6 +201,7 @@ TEST_F(ServeCliTest, FactsStatisticsAndMetricsCountWhatWasAsked) {
   const std::string model = "/v2/models/lenet-0001";
   for (int i = 0; i < 3; ++i) EXPECT_EQ(client.Ask("POST", model + "/infer", Request(2)).status, 200);
   EXPECT_EQ(client.Ask("POST", model + "/infer", Request(1), "X-Request-Id: abc\r\n").Header("X-Request-Id"), "abc");
+  EXPECT_EQ(client.Ask("POST", model + "/predict", ReadFile(folder_ / Digit()).substr(0, 90)).status, 400);
   const Json facts = Json::parse(client.Ask("GET", model).body);
   EXPECT_EQ(facts["inputs"][0]["shape"], Json({-1, 1, 28, 28}));
   EXPECT_EQ(facts["outputs"][0]["name"], "prob");
@@ -208,11 +209,12 @@ TEST_F(ServeCliTest, FactsStatisticsAndMetricsCountWhatWasAsked) {
   EXPECT_EQ(config["batches"][0]["rows"], 1);
   EXPECT_GT(config["batches"][0]["ms"].get<double>(), 0);
   const Json stats = Json::parse(client.Ask("GET", model + "/stats").body)["model_stats"][0];
-  EXPECT_EQ(stats["inference_count"], 7);
+  EXPECT_EQ(stats["inference_count"], 8);
+  EXPECT_EQ(stats["inference_stats"]["fail"]["count"], 1);
   EXPECT_EQ(stats["inference_stats"]["success"]["count"], 4);
   const std::string metrics = client.Ask("GET", "/metrics").body;
   EXPECT_THAT(metrics, HasSubstr("nv_inference_request_success{model=\"lenet-0001\",version=\"1\"} 4\n"));
-  EXPECT_THAT(metrics, HasSubstr("nv_inference_count{model=\"lenet-0001\",version=\"1\"} 7\n"));
+  EXPECT_THAT(metrics, HasSubstr("nv_inference_count{model=\"lenet-0001\",version=\"1\"} 8\n"));
   EXPECT_THAT(metrics, HasSubstr("moka_request_seconds_bucket{model=\"lenet-0001\",version=\"1\",le=\"+Inf\"} 4\n"));
   const Json index = Json::parse(client.Ask("POST", "/v2/repository/index").body);
   EXPECT_EQ(index[0]["state"], "READY");

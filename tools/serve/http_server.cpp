@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <boost/asio/dispatch.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
@@ -45,12 +46,15 @@ struct HttpServer::State {
       : options(given),
         handler(std::move(handle)),
         context(std::make_unique<asio::io_context>(given.threads)),
+        has_work(context->get_executor()),
         acceptor(std::make_unique<Tcp::acceptor>(asio::make_strand(*context))) {}
 
   HttpServerOptions options;
   HttpHandler handler;
   // Both end before the state does: what waits in the context holds connections, which hold the state.
   std::unique_ptr<asio::io_context> context;
+  // Without it the threads would leave where nothing is accepted any more and the connections wait for the nets alone.
+  std::optional<asio::executor_work_guard<asio::io_context::executor_type>> has_work;
   std::unique_ptr<Tcp::acceptor> acceptor;
   std::vector<std::thread> threads;
 
@@ -288,6 +292,7 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
       const size_t bytes = self->socket_.receive(asio::buffer(&byte, 1), Tcp::socket::message_peek, failed);
       const bool has_left = (failed && failed != asio::error::would_block) || (!failed && bytes == 0);
       if (has_left) *gone = true;
+      if (failed == asio::error::would_block) self->Watch();  // it was woken for nothing
     });
   }
 
@@ -323,6 +328,7 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
     if (!closes_) return WaitForRequest();
     beast::error_code ignored;
     socket_.shutdown(Tcp::socket::shutdown_send, ignored);
+    if (server_->is_draining && socket_.available(ignored) == 0) return Close();
     buffer_.clear();
     SetDeadline(kDrainTime);
     Drain();
@@ -346,10 +352,13 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
     timer_.cancel();
     socket_.shutdown(Tcp::socket::shutdown_both, ignored);
     socket_.close(ignored);
-    const std::lock_guard lock(server_->mutex);
-    server_->open.erase(this);  // whoever called holds it, too
-    --server_->counts.connections;
-    if (--server_->peers[peer_] == 0) server_->peers.erase(peer_);
+    {
+      const std::lock_guard lock(server_->mutex);
+      server_->open.erase(this);  // whoever called holds it, too
+      --server_->counts.connections;
+      if (--server_->peers[peer_] == 0) server_->peers.erase(peer_);
+    }
+    server_->answered.notify_all();
   }
 
   Tcp::socket socket_;
@@ -441,6 +450,7 @@ HttpServer::~HttpServer() {
   for (std::thread& thread : state_->threads) thread.join();
   state_->open.clear();
   state_->acceptor.reset();
+  state_->has_work.reset();
   state_->context.reset();
 }
 
@@ -469,6 +479,11 @@ int64_t HttpServer::WaitForAnswers(std::chrono::milliseconds most) const {
   std::unique_lock lock(state_->mutex);
   state_->answered.wait_for(lock, most, [&] { return state_->unanswered == 0; });
   return state_->unanswered;
+}
+
+void HttpServer::WaitForClients() const {
+  std::unique_lock lock(state_->mutex);
+  state_->answered.wait_for(lock, 2 * kDrainTime, [&] { return state_->open.empty(); });
 }
 
 }  // namespace moka

@@ -57,6 +57,9 @@ class HttpServer {
   void StopAccepting();
   // Waits until no request is unanswered, at most so long. Returns how many are.
   int64_t WaitForAnswers(std::chrono::milliseconds most) const;
+  // Waits, a few seconds at most, for the clients that were sending on when they were answered: a process that ends over
+  // unread bytes takes the answer away from them.
+  void WaitForClients() const;
 
  private:
   class Connection;

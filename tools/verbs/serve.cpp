@@ -48,8 +48,12 @@ int EndServer(int signal, const Ending& ending, Service& service, HttpServer& se
   server.StopAccepting();
   const int64_t left = server.WaitForAnswers(std::chrono::duration_cast<std::chrono::milliseconds>(ending.drain));
   queue.Stop(left > 0);
-  if (left == 0) return 0;
+  if (left == 0) {
+    server.WaitForClients();
+    return 0;
+  }
   const int64_t running = server.WaitForAnswers(std::chrono::seconds(1));
+  if (running == 0) server.WaitForClients();
   LogWarning(StrCat(Counted(left, "request", "requests"), " had no answer in time and ", left == 1 ? "was" : "were",
                     " refused or broken off"));
   // A net that runs for long is not waited for.

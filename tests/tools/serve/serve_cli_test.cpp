@@ -337,6 +337,24 @@ TEST_F(ServeCliTest, AHalfSentRequestIsAnsweredWhenItEnds) {
   EXPECT_EQ(server.Wait(), 0);
 }
 
+// A client that has sent its next request already is answered, too: its connection then waits for the net alone, and
+// the server's threads are not to leave.
+TEST_F(ServeCliTest, APipeliningClientIsAnsweredWhenItEnds) {
+  Run();
+  Server server(folder_, {"runs/lenet-0001", "--grace", "0", "--most-rows", "1", "--most-wait", "3600000"});
+  const std::string floats(int64_t{10000} * 3136, '\0');
+  const std::string json =
+      R"({"inputs":[{"name":"data","shape":[10000,1,28,28],"datatype":"FP32","parameters":{"binary_data_size":31360000}}]})";
+  HttpClient client(server.port());
+  client.SendRequest("POST", "/v2/models/lenet-0001/infer", json + floats,
+                     StrCat("Inference-Header-Content-Length: ", json.size(), "\r\n"));
+  client.Send("GET /v2 HTTP/1.1\r\nHost: here\r\n");
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  server.Signal(SIGTERM);
+  EXPECT_EQ(client.Receive().status, 200);
+  EXPECT_EQ(server.Wait(), 0);
+}
+
 // A request that takes long holds up neither one of a higher priority nor the end.
 TEST_F(ServeCliTest, LongRequestsGiveWay) {
   Run();

@@ -16,6 +16,7 @@ find_package(fmt REQUIRED CONFIG)
 find_package(nlohmann_json 3.11 REQUIRED CONFIG)
 find_package(simdjson 3.0 REQUIRED CONFIG)
 find_package(Boost 1.74 REQUIRED)
+find_package(OpenSSL 3.0 REQUIRED)
 find_package(CLI11 2.1 REQUIRED CONFIG)
 # The two modules used come in packages of their own; OpenCV's CMake files come only with all of it.
 find_path(OPENCV_INCLUDE_DIR opencv2/imgproc.hpp PATH_SUFFIXES opencv4 REQUIRED)

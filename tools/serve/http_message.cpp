@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/text.h"
+
 namespace moka {
 
 std::string_view HttpRequest::Header(std::string_view name) const {
@@ -15,6 +17,12 @@ HttpAnswer HttpErrorAnswer(int status, const std::string& error, const std::stri
   nlohmann::ordered_json json = {{"error", error}};
   if (!hint.empty()) json["hint"] = hint;
   return {.status = status, .body = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)};
+}
+
+HttpAnswer HttpBusyAnswer(int status, const std::string& error, const std::string& hint, int64_t seconds) {
+  HttpAnswer answer = HttpErrorAnswer(status, error, hint);
+  answer.headers.emplace_back("Retry-After", StrCat(seconds));
+  return answer;
 }
 
 }  // namespace moka

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "tools/serve/served_times.h"
+
 namespace moka {
 
 struct HttpRequest {
@@ -19,6 +21,7 @@ struct HttpRequest {
   std::vector<std::pair<std::string, std::string>> headers = {};  // names in small letters
   std::string body = {};                                          // with room for kBodyPadding more
   std::string peer = {};                                          // address
+  std::string id = {};                                            // X-Request-Id, or one that the server made
   // Whether the client is gone, so that no one waits for the answer; set by another thread.
   std::shared_ptr<const std::atomic<bool>> is_gone = {};
 
@@ -29,18 +32,46 @@ struct HttpRequest {
 // Bytes behind a body that belong to it, which readers of JSON want (simdjson reads whole vectors).
 inline constexpr size_t kBodyPadding = 64;
 
+// For the server's log.
+struct ServedFacts {
+  std::string user = {};  // of its token
+  std::string model = {};
+  std::string version = {};
+  ServedTimes times = {};
+};
+
 struct HttpAnswer {
   int status = 200;
   std::string body = {};
   std::string type = "application/json";
   std::vector<std::pair<std::string, std::string>> headers = {};
+  ServedFacts facts = {};
 };
 
-// To be called once, by any thread.
-using HttpRespond = std::function<void(HttpAnswer answer)>;
+// Makes an answer; what it throws is answered as an internal error.
+using HttpMakeAnswer = std::function<HttpAnswer()>;
+
+// Answers a request, once, from any thread.
+class HttpRespond {
+ public:
+  HttpRespond() = default;
+  explicit HttpRespond(std::function<void(HttpMakeAnswer make)> take) : take_(std::move(take)) {}
+
+  void operator()(HttpAnswer answer) const {
+    take_([answer = std::make_shared<HttpAnswer>(std::move(answer))] { return std::move(*answer); });
+  }
+  // The answer is made by a thread of the connections, which the caller does not wait for.
+  void Later(HttpMakeAnswer make) const { take_(std::move(make)); }
+
+ private:
+  std::function<void(HttpMakeAnswer make)> take_;
+};
+
 using HttpHandler = std::function<void(HttpRequest request, HttpRespond respond)>;
 
 // {"error": text, "hint": hint}; the hint is left out where it is empty.
 HttpAnswer HttpErrorAnswer(int status, const std::string& error, const std::string& hint = {});
+// Likewise, with when to come again.
+HttpAnswer HttpBusyAnswer(int status, const std::string& error, const std::string& hint = {}, int64_t seconds = 1);
 
 }  // namespace moka

@@ -87,7 +87,8 @@ void CheckOutputs(const InferRequest& request, const ServedModel& model, int64_t
 // The outputs that were asked for. The job's values go into them.
 InferAnswer AnswerOfJob(QueuedRequest& job, const InferRequest& request) {
   const ServedModel& model = *job.model;
-  InferAnswer answer{.model = model.name(), .version = model.version(), .id = request.id, .outputs = {}};
+  InferAnswer answer{
+      .model = model.name(), .version = model.version(), .id = request.id, .outputs = {}, .times = job.Times()};
   std::vector<WantedOutput> wanted = request.outputs;
   if (wanted.empty()) {
     for (const ServedTensor& output : model.outputs()) wanted.push_back({.name = output.name});

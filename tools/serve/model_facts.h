@@ -8,7 +8,7 @@
 
 namespace moka {
 
-// What may be known of a model.
+// Returns all that may be known of a model.
 ModelFacts FactsOf(const ServedModel& model);
 
 // Name, version and extensions.

@@ -108,6 +108,11 @@ void CountBatch(const ServedModel& model, const BatchTimes& times, const std::ve
 
 }  // namespace
 
+ServedTimes QueuedRequest::Times() const {
+  if (begun == ServeClock::time_point{}) return {.rows = rows, .queue_ms = MsBetween(arrived, ServeClock::now())};
+  return {.rows = rows, .queue_ms = MsBetween(arrived, begun), .run_ms = MsBetween(begun, ServeClock::now())};
+}
+
 double NetQueue::PredictedWaitMs(int64_t level) const {
   std::map<const ServedModel*, int64_t> rows;
   double ms = std::max(0.0, MsBetween(ServeClock::now(), running_until_));

@@ -42,6 +42,9 @@ struct QueuedRequest {
 
   int64_t next_row = 0;  // the engine's
   ServeClock::time_point begun = {};
+
+  // Returns where its time went, if it has ended now.
+  ServedTimes Times() const;
 };
 
 inline constexpr int64_t kUsualPriority = 8;

@@ -45,6 +45,14 @@ bool IsLoadCall(const std::vector<std::string>& parts) {
          (parts[4] == "load" || parts[4] == "unload");
 }
 
+// The path's parts; of an address in a proxy's form those behind its host.
+std::vector<std::string> CallParts(const HttpRequest& request) {
+  constexpr std::string_view kScheme = "http://";
+  if (!request.path.starts_with(kScheme)) return PathParts(request.path);
+  const size_t slash = request.path.find('/', kScheme.size());
+  return PathParts(slash == std::string::npos ? "/" : request.path.substr(slash));
+}
+
 bool IsRead(const HttpRequest& request) { return request.method == "GET" || request.method == "HEAD"; }
 
 }  // namespace
@@ -56,7 +64,7 @@ void Service::WaitForLoads() {
 
 std::vector<std::string> PathParts(const std::string& path) {
   std::vector<std::string> parts;
-  if (!path.starts_with('/')) return parts;
+  if (!path.starts_with('/')) return {""};
   std::string part;
   for (size_t i = 1; i < path.size(); ++i) {
     if (path[i] == '/') {
@@ -73,6 +81,21 @@ std::vector<std::string> PathParts(const std::string& path) {
   }
   if (!part.empty()) parts.push_back(part);
   return parts;
+}
+
+std::optional<ModelCall> ModelCallOf(const std::vector<std::string>& parts) {
+  const bool is_of_model = parts.size() >= 3 && parts[0] == "v2" && parts[1] == "models";
+  if (!is_of_model || (parts[2] == "stats" && parts.size() == 3)) return std::nullopt;
+  ModelCall call{.name = parts[2]};
+  size_t at = 3;
+  if (parts.size() > 4 && parts[3] == "versions") {
+    call.version = parts[4];
+    at = 5;
+  }
+  if (at < parts.size()) call.verb = parts[at++];
+  if (at < parts.size() && call.verb == "predict") call.file = parts[at++];
+  if (at < parts.size()) call.verb = "?";  // there is nothing so deep
+  return call;
 }
 
 HttpAnswer AnswerOf(const CallFailure& failure) {
@@ -101,27 +124,39 @@ HttpAnswer AnswerOf(const CallFailure& failure) {
 
 HttpAnswer AnswerOf(const Error& error) { return AnswerOf(FailureOf(error)); }
 
-void Service::Handle(HttpRequest request, HttpRespond respond) {
-  const std::string id(request.Header("x-request-id").substr(0, 128));
-  const std::string trace(request.Header("traceparent").substr(0, 128));
-  HttpRespond named = [respond = std::move(respond), id, trace](HttpAnswer answer) {
-    if (!id.empty()) answer.headers.emplace_back("X-Request-Id", id);
-    if (!trace.empty()) answer.headers.emplace_back("traceparent", trace);
-    respond(std::move(answer));
-  };
+std::optional<HttpAnswer> Service::Gate(const HttpRequest& head) const {
   try {
-    constexpr std::string_view kScheme = "http://";  // a proxy's form of an address
-    if (request.path.starts_with(kScheme)) {
-      const size_t slash = request.path.find('/', kScheme.size());
-      request.path = slash == std::string::npos ? "/" : request.path.substr(slash);
-    }
-    const std::vector<std::string> parts = PathParts(request.path);
-    if (!request.path.starts_with('/') || parts == std::vector<std::string>{""})
-      return named(
-          HttpErrorAnswer(400, StrCat("the address ", Printable(request.path.substr(0, 200)), " is malformed")));
-    if (!IsAllowed(request, parts, named)) return;
-    const bool is_of_model = parts.size() >= 3 && parts[0] == "v2" && parts[1] == "models";
-    if (is_of_model) return HandleModel(request, parts, named);
+    return Refusal(head, CallParts(head));
+  } catch (const Error& error) {
+    return AnswerOf(error);
+  }
+}
+
+std::optional<HttpAnswer> Service::Refusal(const HttpRequest& head, const std::vector<std::string>& parts) const {
+  if (parts == std::vector<std::string>{""})
+    return HttpErrorAnswer(400, StrCat("the address ", Printable(head.path.substr(0, 200)), " is malformed"));
+  const bool is_health =
+      parts == std::vector<std::string>{"healthz"} || (parts.size() == 3 && parts[0] == "v2" && parts[1] == "health");
+  const std::optional<CallFailure> refusal =
+      is_health ? std::nullopt : Refusal(head.Header("authorization"), IsLoadCall(parts));
+  if (refusal) return AnswerOf(*refusal);
+  const std::optional<ModelCall> call = ModelCallOf(parts);
+  return call ? Refusal(head, *call) : std::nullopt;
+}
+
+void Service::Handle(HttpRequest request, const HttpRespond& respond) {
+  const HttpRespond named([respond, user = tokens_.OwnerOf(request.Header("authorization")).name](HttpMakeAnswer make) {
+    respond.Later([make = std::move(make), user] {
+      HttpAnswer answer = make();
+      answer.facts.user = user;
+      return answer;
+    });
+  });
+  try {
+    const std::vector<std::string> parts = CallParts(request);
+    std::optional<HttpAnswer> refusal = Refusal(request, parts);
+    if (refusal) return named(std::move(*refusal));
+    if (const std::optional<ModelCall> call = ModelCallOf(parts)) return HandleModel(request, *call, named);
     if (!IsLoadCall(parts)) return named(Answer(request, parts));
     LoadOrUnload(request, parts[3], parts[4] == "load", named);
   } catch (const Error& error) {
@@ -174,7 +209,7 @@ void Service::Load(const std::string& name, bool loads, LoadRespond respond) {
 
 std::optional<CallFailure> Service::Refusal(std::string_view authorization, bool loads) const {
   if (tokens_.empty()) return std::nullopt;
-  const Role role = tokens_.RoleOf(authorization);
+  const Role role = tokens_.OwnerOf(authorization).role;
   if (role == Role::kAdmin || (role == Role::kUser && !loads)) return std::nullopt;
   if (role == Role::kUser) return CallFailure{CallStatus::kNotAllowed, "to load and unload models is an admin's"};
   return CallFailure{CallStatus::kNoToken, "this server wants a token", "Authorization: Bearer TOKEN"};
@@ -235,16 +270,6 @@ void Service::Infer(const std::string& name, const std::string& version, InferRe
   if (refused) respond(std::move(*refused));
 }
 
-bool Service::IsAllowed(const HttpRequest& request, const std::vector<std::string>& parts,
-                        const HttpRespond& respond) const {
-  const bool is_health =
-      parts == std::vector<std::string>{"healthz"} || (parts.size() == 3 && parts[0] == "v2" && parts[1] == "health");
-  if (is_health) return true;
-  const std::optional<CallFailure> refusal = Refusal(request.Header("authorization"), IsLoadCall(parts));
-  if (refusal) respond(AnswerOf(*refusal));
-  return !refusal;
-}
-
 HttpAnswer Service::Answer(const HttpRequest& request, const std::vector<std::string>& parts) {
   const std::string path = StrCat("/", Join(parts, "/"));
   if (path == "/v2/repository/index") {
@@ -257,6 +282,7 @@ HttpAnswer Service::Answer(const HttpRequest& request, const std::vector<std::st
     }
     return {.body = DumpJson(json)};
   }
+  if (path == "/v2/models/stats" && IsRead(request)) return StatisticsAnswer({}, {});
   const bool is_known = path == "/" || path == "/v2" || path == "/v2/health/live" || path == "/v2/health/ready" ||
                         path == "/healthz" || path == "/metrics" || path == "/openapi.json" ||
                         path == "/v2/models/stats" || path == "/v2/logging" || path == "/v2/trace/setting";
@@ -274,39 +300,31 @@ HttpAnswer Service::Answer(const HttpRequest& request, const std::vector<std::st
           .body = is_ready ? R"({"ready":true,"live":true})" : R"({"ready":false,"live":true})"};
 }
 
-void Service::HandleModel(HttpRequest& request, const std::vector<std::string>& parts, const HttpRespond& respond) {
-  const std::string& name = parts[2];
-  if (name == "stats" && parts.size() == 3) {
-    return respond(IsRead(request) ? StatisticsAnswer({}, {}) : WrongMethod("GET, HEAD"));
+std::optional<HttpAnswer> Service::Refusal(const HttpRequest& head, const ModelCall& call) const {
+  const std::shared_ptr<ServedModel> model = repository_.Find(call.name, call.version);
+  if (!call.AsksNet()) {
+    const bool is_fact = call.verb.empty() || call.verb == "ready" || call.verb == "config" || call.verb == "stats";
+    if (!is_fact) return NotFound(head.path);
+    if (!IsRead(head)) return WrongMethod("GET, HEAD");
+    return model ? std::nullopt : std::optional(AnswerOf(NotLoaded(call.name)));
   }
-  std::string version;
-  size_t at = 3;
-  if (parts.size() > 4 && parts[3] == "versions") {
-    version = parts[4];
-    at = 5;
-  }
-  const std::string call = at < parts.size() ? parts[at] : "";
-  const bool has_more = parts.size() > at + 1 && !(call == "predict" && parts.size() == at + 2);
-  if (has_more) return respond(NotFound(request.path));
-  const std::shared_ptr<ServedModel> model = repository_.Find(name, version);
-  if (call == "infer" || call == "predict") {
-    const bool is_put = call == "predict" && request.method == "PUT";
-    if (request.method != "POST" && !is_put) return respond(WrongMethod(call == "predict" ? "POST, PUT" : "POST"));
-    const bool has_body = !request.Header("content-length").empty() || !request.Header("transfer-encoding").empty();
-    if (!has_body) return respond(HttpErrorAnswer(411, "a body needs its Content-Length, or to be chunked"));
-    if (!request.Header("content-encoding").empty())
-      return respond(HttpErrorAnswer(415, "a body with a Content-Encoding is not taken", "leave it as it is"));
-    if (!model || !is_serving_) return respond(AnswerOf(NotLoaded(name)));
-    if (call == "infer") return Infer(request, model, respond);
-    return Predict(request, model, parts.size() > at + 1 ? parts[at + 1] : "", respond);
-  }
-  const bool is_fact = call.empty() || call == "ready" || call == "config" || call == "stats";
-  if (!is_fact) return respond(NotFound(request.path));
-  if (!IsRead(request)) return respond(WrongMethod("GET, HEAD"));
-  if (!model) return respond(AnswerOf(NotLoaded(name)));
-  if (call == "ready") return respond({.body = DumpJson(Json{{"name", name}, {"ready", true}})});
-  if (call == "stats") return respond(StatisticsAnswer(name, version));
-  respond({.body = call == "config" ? ModelConfigJson(FactsOf(*model)) : ModelFactsJson(FactsOf(*model))});
+  const bool is_put = call.verb == "predict" && head.method == "PUT";
+  if (head.method != "POST" && !is_put) return WrongMethod(call.verb == "predict" ? "POST, PUT" : "POST");
+  const bool has_body = !head.Header("content-length").empty() || !head.Header("transfer-encoding").empty();
+  if (!has_body) return HttpErrorAnswer(411, "a body needs its Content-Length, or to be chunked");
+  if (!head.Header("content-encoding").empty())
+    return HttpErrorAnswer(415, "a body with a Content-Encoding is not taken", "leave it as it is");
+  return model && is_serving_ ? std::nullopt : std::optional(AnswerOf(NotLoaded(call.name)));
+}
+
+void Service::HandleModel(HttpRequest& request, const ModelCall& call, const HttpRespond& respond) {
+  const std::shared_ptr<ServedModel> model = repository_.Find(call.name, call.version);
+  if (!model) return respond(AnswerOf(NotLoaded(call.name)));  // unloaded since it was looked at
+  if (call.verb == "infer") return Infer(request, model, respond);
+  if (call.verb == "predict") return Predict(request, model, call.file, respond);
+  if (call.verb == "ready") return respond({.body = DumpJson(Json{{"name", call.name}, {"ready", true}})});
+  if (call.verb == "stats") return respond(StatisticsAnswer(call.name, call.version));
+  respond({.body = call.verb == "config" ? ModelConfigJson(FactsOf(*model)) : ModelFactsJson(FactsOf(*model))});
 }
 
 }  // namespace moka

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,18 @@ namespace moka {
 // An address, split at its slashes and with %XX undone; "" where it is malformed.
 std::vector<std::string> PathParts(const std::string& path);
 
+// A call of one model: /v2/models/NAME[/versions/VERSION][/VERB[/FILE]].
+struct ModelCall {
+  std::string name;
+  std::string version = {};
+  std::string verb = {};  // "infer"; empty: its facts
+  std::string file = {};  // that predict calls what is sent
+  bool AsksNet() const { return verb == "infer" || verb == "predict"; }
+};
+
+// Nothing for calls of no one model.
+std::optional<ModelCall> ModelCallOf(const std::vector<std::string>& parts);
+
 class Service : public ServiceCalls {
  public:
   // `allows_load`: whether models may be loaded and unloaded by requests. Without tokens everyone may ask.
@@ -30,7 +43,9 @@ class Service : public ServiceCalls {
   ~Service() override { WaitForLoads(); }
 
   // Answers, now or later. Thread-safe.
-  void Handle(HttpRequest request, HttpRespond respond);
+  void Handle(HttpRequest request, const HttpRespond& respond);
+  // Why a request is refused whatever its body is; nothing: it may come.
+  std::optional<HttpAnswer> Gate(const HttpRequest& head) const;
   // From now on /v2/health/ready says no.
   void BeginDraining() { is_draining_ = true; }
   // From now on models are asked; before they are refused.
@@ -50,11 +65,11 @@ class Service : public ServiceCalls {
              std::shared_ptr<const std::atomic<bool>> is_gone, InferRespond respond) override;
 
  private:
-  // Whether the request may go on; if not it is answered.
-  bool IsAllowed(const HttpRequest& request, const std::vector<std::string>& parts, const HttpRespond& respond) const;
+  // Likewise, of a path in parts; of a call of one model. Errors: kNoInput for a model that is not there.
+  std::optional<HttpAnswer> Refusal(const HttpRequest& head, const std::vector<std::string>& parts) const;
+  std::optional<HttpAnswer> Refusal(const HttpRequest& head, const ModelCall& call) const;
   HttpAnswer Answer(const HttpRequest& request, const std::vector<std::string>& parts);
-  // Calls of one model: what stands behind its name.
-  void HandleModel(HttpRequest& request, const std::vector<std::string>& parts, const HttpRespond& respond);
+  void HandleModel(HttpRequest& request, const ModelCall& call, const HttpRespond& respond);
   void Infer(HttpRequest& request, const std::shared_ptr<ServedModel>& model, const HttpRespond& respond);
   void Predict(HttpRequest& request, const std::shared_ptr<ServedModel>& model, const std::string& name,
                const HttpRespond& respond);

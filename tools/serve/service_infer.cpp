@@ -67,6 +67,7 @@ HttpAnswer WrittenAnswer(const InferAnswer& answer) {
   try {
     std::optional<int64_t> json_bytes;
     HttpAnswer http{.body = WriteInferAnswer(answer, json_bytes)};
+    http.facts = {.model = answer.model, .version = answer.version, .times = answer.times};
     if (!json_bytes) return http;
     http.type = "application/octet-stream";
     http.headers.emplace_back(std::string(kHeaderLength), StrCat(*json_bytes));
@@ -78,8 +79,11 @@ HttpAnswer WrittenAnswer(const InferAnswer& answer) {
   }
 }
 
-std::string PrintedJson(const TaskAnswer& answer) {
-  return PrintableJson(answer.json.dump(answer.indent, ' ', false, PictureJson::error_handler_t::replace)) + "\n";
+// The drawing where there is one.
+HttpAnswer PrintedAnswer(const TaskAnswer& answer) {
+  if (answer.drawn) return {.body = EncodePng(*answer.drawn), .type = "image/png"};
+  return {.body =
+              PrintableJson(answer.json.dump(answer.indent, ' ', false, PictureJson::error_handler_t::replace)) + "\n"};
 }
 
 // "ff d8 00 1f": the first bytes of what was sent.
@@ -116,7 +120,9 @@ void Service::Infer(HttpRequest& request, const std::shared_ptr<ServedModel>& mo
   const auto refused =
       Submit(InferJobOf(model, std::move(infer), request.is_gone, [respond](CallResult<InferAnswer> result) {
         if (const auto* failure = std::get_if<CallFailure>(&result)) return respond(AnswerOf(*failure));
-        respond(WrittenAnswer(std::get<InferAnswer>(result)));
+        respond.Later([answer = std::make_shared<InferAnswer>(std::move(std::get<InferAnswer>(result)))] {
+          return WrittenAnswer(*answer);
+        });
       }));
   if (refused) respond(AnswerOf(*refused));
 }
@@ -131,7 +137,9 @@ void Service::Predict(HttpRequest& request, const std::shared_ptr<ServedModel>& 
   struct Asked {
     SentFile file;
     bool draws = false;
-    HttpAnswer answer;
+    TaskAnswer answer;
+    std::optional<HttpAnswer> refusal;
+    ServedFacts facts;
   };
   auto asked = std::make_shared<Asked>();
   asked->file = SentFileOf(request, name);
@@ -161,16 +169,20 @@ void Service::Predict(HttpRequest& request, const std::shared_ptr<ServedModel>& 
   job->work_ms = before.count == 0 ? rung_ms : std::max(rung_ms, 1e-6 * static_cast<double>(before.ns / before.count));
   job->work = [raw = job.get(), asked, answers] {
     try {
-      const TaskAnswer answer = answers->Answer({asked->file.name, asked->file.bytes, asked->draws});
-      asked->answer = asked->draws && answer.drawn ? HttpAnswer{.body = EncodePng(*answer.drawn), .type = "image/png"}
-                                                   : HttpAnswer{.body = PrintedJson(answer)};
+      asked->answer = answers->Answer({asked->file.name, asked->file.bytes, asked->draws});
     } catch (const Error& error) {
-      asked->answer = AnswerOf(error);
+      asked->refusal = AnswerOf(error);
       raw->is_refused = true;
     }
   };
-  job->ended = [respond, asked](QueuedRequest&, RequestEnd end, const std::string& error) {
-    respond(end == RequestEnd::kDone ? std::move(asked->answer) : AnswerOf(FailureOf(end, error)));
+  job->ended = [respond, asked](const QueuedRequest& ended, RequestEnd end, const std::string& error) {
+    asked->facts = {.model = ended.model->name(), .version = ended.model->version(), .times = ended.Times()};
+    if (end != RequestEnd::kDone) asked->refusal = AnswerOf(FailureOf(end, error));
+    respond.Later([asked] {
+      HttpAnswer answer = asked->refusal ? std::move(*asked->refusal) : PrintedAnswer(asked->answer);
+      answer.facts = asked->facts;
+      return answer;
+    });
   };
   if (const auto refused = Submit(std::move(job))) respond(AnswerOf(*refused));
 }

@@ -43,20 +43,20 @@ Tokens::Tokens(const fs::path& file) {
           ErrorKind::kBadData, {.file = file.string(), .line = number}, "this is no token",
           "expected NAME:DIGEST:ROLE, the digest as `printf %s TOKEN | sha256sum` gives it, the role user or admin");
     }
-    tokens_.push_back({parts[0], parts[1], parts[2] == "admin" ? Role::kAdmin : Role::kUser});
+    tokens_.push_back({parts[1], {parts[0], parts[2] == "admin" ? Role::kAdmin : Role::kUser}});
   }
   if (tokens_.empty()) throw Error(ErrorKind::kBadData, StrCat(Printable(file.string()), " has no token"));
 }
 
-Role Tokens::RoleOf(std::string_view authorization) const {
+TokenOwner Tokens::OwnerOf(std::string_view authorization) const {
   constexpr std::string_view kBearer = "bearer ";
-  if (AsciiLower(authorization.substr(0, kBearer.size())) != kBearer) return Role::kNone;
+  if (AsciiLower(authorization.substr(0, kBearer.size())) != kBearer) return {};
   const std::string digest = Sha256(Trim(authorization.substr(kBearer.size())));
-  Role role = Role::kNone;
+  TokenOwner owner;
   for (const Token& token : tokens_) {
-    if (IsSame(token.digest, digest)) role = std::max(role, token.role);
+    if (IsSame(token.digest, digest) && token.owner.role > owner.role) owner = token.owner;
   }
-  return role;
+  return owner;
 }
 
 }  // namespace moka

@@ -11,6 +11,11 @@ namespace moka {
 
 enum class Role : uint8_t { kNone, kUser, kAdmin };  // an admin loads and unloads models, too
 
+struct TokenOwner {
+  std::string name = {};
+  Role role = Role::kNone;
+};
+
 // A line a token: NAME:SHA256:ROLE, the digest in 64 hexadecimal digits, the role "user" or "admin".
 class Tokens {
  public:
@@ -19,14 +24,13 @@ class Tokens {
   explicit Tokens(const std::filesystem::path& file);
 
   bool empty() const { return tokens_.empty(); }
-  // The role of "Bearer TOKEN". Takes as long for a wrong token as for a right one.
-  Role RoleOf(std::string_view authorization) const;
+  // Finds the owner of "Bearer TOKEN"; takes as long for a wrong token as for a right one.
+  TokenOwner OwnerOf(std::string_view authorization) const;
 
  private:
   struct Token {
-    std::string name;
     std::string digest;
-    Role role = Role::kUser;
+    TokenOwner owner;
   };
   std::vector<Token> tokens_;
 };

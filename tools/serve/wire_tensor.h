@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/serve/served_times.h"
+
 namespace moka {
 
 // A tensor of a request. Of FP32 `values` holds the numbers, row-major; of BYTES `texts` the elements.
@@ -56,6 +58,7 @@ struct InferAnswer {
   std::string version;
   std::string id;
   std::vector<AnsweredTensor> outputs;
+  ServedTimes times = {};
 };
 
 // The body, and the length of its JSON where bytes follow. Errors: kBadData for a number that JSON has not, infinite

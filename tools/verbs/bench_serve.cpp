@@ -184,8 +184,8 @@ double WithServer(const Arguments& arguments, const std::function<void(const std
   MindOthersAlone();
   NetQueue queue({.waiting = 1 << 20, .most_wait = std::chrono::hours(1)});
   Service service(repository, queue, false);
-  HttpServer server({.port = 0}, [&](HttpRequest request, HttpRespond respond) {
-    service.Handle(std::move(request), std::move(respond));
+  HttpServer server({.port = 0}, [&](HttpRequest request, const HttpRespond& respond) {
+    service.Handle(std::move(request), respond);
   });
   service.BeginServing();
   std::exception_ptr failed;

@@ -22,8 +22,10 @@
 #include "tools/serve/http_server.h"
 #include "tools/serve/net_queue.h"
 #include "tools/serve/repository.h"
+#include "tools/serve/request_log.h"
 #include "tools/serve/service.h"
 #include "tools/serve/stop_signals.h"
+#include "tools/serve/tls_keys.h"
 #include "tools/train/program_options.h"
 
 namespace moka {
@@ -134,12 +136,21 @@ ServeSettings SettingsOf(const Arguments& arguments) {
   http.host = arguments.Get("host", "127.0.0.1");
   http.port = static_cast<uint16_t>(arguments.Int("port", 8000, 0, 65535));
   http.limits.body_bytes = static_cast<uint64_t>(arguments.Int("most-mb", 64, 1, 1 << 16)) << 20;
+  http.limits.bodies_bytes = 8 * http.limits.body_bytes;
   http.threads = 2;
   settings.limits.most_wait = std::chrono::milliseconds(arguments.Int("most-wait", 2000, 1, 3600 * 1000));
   settings.most_rows = arguments.Int("most-rows", 16, 1, 4096);
   settings.ending = {Seconds(arguments.Number("grace", 5, 0, 3600)), Seconds(arguments.Number("drain", 30, 0, 86400))};
   settings.allows_load = arguments.Has("allow-load");
   if (arguments.Has("token-file")) settings.tokens = Tokens(arguments.Get("token-file"));
+  if (arguments.Has("tls-cert") != arguments.Has("tls-key"))
+    throw Error(ErrorKind::kUsage, {}, "--tls-cert and --tls-key belong together", "a certificate and its key, in PEM");
+  if (arguments.Has("tls-cert"))
+    http.tls = std::make_shared<TlsKeys>(arguments.Get("tls-cert"), arguments.Get("tls-key"));
+  if (arguments.Has("request-log")) {
+    const auto log = std::make_shared<RequestLog>(arguments.Get("request-log"));
+    http.log = [log](const LoggedRequest& request) { log->Write(request); };
+  }
   if (!IsOwnMachine(http.host) && settings.tokens.empty()) {
     throw Error(ErrorKind::kConfig, {},
                 StrCat("--host ", Printable(http.host), " would let everyone who reaches this machine ask its models"),
@@ -164,13 +175,15 @@ int Serve(const ServeSettings& settings, ModelRepository& repository) {
   StopSignals signals;
   NetQueue queue(settings.limits);
   Service service(repository, queue, settings.allows_load, settings.tokens);
-  HttpServer server(settings.http, [&](HttpRequest request, HttpRespond respond) {
-    service.Handle(std::move(request), std::move(respond));
-  });
+  HttpServerOptions options = settings.http;
+  options.gate = [&](const HttpRequest& head) { return service.Gate(head); };
+  HttpServer server(
+      options, [&](HttpRequest request, const HttpRespond& respond) { service.Handle(std::move(request), respond); });
   service.Count(server);
   const std::string& host = settings.http.host;
-  const std::string address = StrCat("http://", host.find(':') != std::string::npos ? StrCat("[", host, "]") : host,
-                                     ":", int64_t{server.port()});
+  const std::string address =
+      StrCat(options.tls ? "https://" : "http://", host.find(':') != std::string::npos ? StrCat("[", host, "]") : host,
+             ":", int64_t{server.port()});
   int code = 0;
   std::thread ender([&] {
     code = EndOnSignal(signals, [&](int signal) { return EndServer(signal, settings.ending, service, server, queue); });
@@ -224,6 +237,9 @@ Verb ServeVerb() {
                   {"grace", "S", "after SIGTERM /v2/health/ready says no for so long, and all is answered (default 5)"},
                   {"drain", "S", "then answers have so long to be made (default 30)"},
                   {"token-file", "FILE", "who may ask: lines NAME:SHA256:ROLE, the role user or admin (admins load)"},
+                  {"tls-cert", "FILE", "PEM: speak HTTPS with this certificate (and those that signed it)"},
+                  {"tls-key", "FILE", "PEM: its private key"},
+                  {"request-log", "FILE", "a line of JSON for each request (/dev/stdout: on the standard output)"},
                   {"allow-load", "", "models are loaded again and unloaded through /v2/repository"},
                   {"dry-run", "", "load and time the models, show them, and end"},
                   {"weights", "FILES", "of a model that does not carry its own"},
@@ -236,7 +252,12 @@ Verb ServeVerb() {
   for (const OptionSpec& option : ProgramOptionSpecs()) {
     const bool looks = option.name == "recompute" || option.name == "dry-run" || option.name == "explain" ||
                        option.name == "trace" || option.name == "dump-after" || option.name == "columns";
-    if (!looks) verb.options.push_back(option);
+    if (looks) continue;
+    verb.options.push_back(option);
+    // They are for whoever looks into nets; a server takes them, and its help is one screen.
+    const bool is_rare =
+        option.name == "disable-pass" || option.name == "disable-kernel" || option.name == "prefer-kernel";
+    if (is_rare) verb.options.back().doc.clear();
   }
   verb.run = RunServe;
   verb.takes_fields = TakenFields::kNone;

@@ -1,0 +1,221 @@
+// The server of HTTP apart from nets: its limits, its names of requests, its log and TLS.
+#include "tools/serve/http_server.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <thread>
+#include <vector>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+#include "tests/tools/serve/http_client.h"
+#include "tests/tools/serve/tls_client.h"
+#include "tools/serve/request_log.h"
+#include "tools/serve/tls_keys.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// Answers with the body's length.
+void AnswerLength(const HttpRequest& request, const HttpRespond& respond) {
+  if (request.path == "/fault") return respond.Later([]() -> HttpAnswer { throw std::bad_alloc(); });
+  if (request.path == "/wrong") return respond(HttpErrorAnswer(400, "it is wrong"));
+  respond({.body = StrCat(request.body.size())});
+}
+
+HttpServerOptions AnyPort() {
+  HttpServerOptions options;
+  options.port = 0;
+  return options;
+}
+
+class HttpServerTest : public testing::Test {
+ protected:
+  void SetUp() override { fs::create_directories(folder_); }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  fs::path folder_ = fs::temp_directory_path() / StrCat("moka_http_server_", static_cast<int64_t>(getpid()));
+};
+
+TEST_F(HttpServerTest, WhoMayNotAskIsToldBeforeTheBody) {
+  HttpServerOptions options = AnyPort();
+  options.gate = [](const HttpRequest& head) -> std::optional<HttpAnswer> {
+    if (head.Header("authorization") == "yes") return std::nullopt;
+    return HttpErrorAnswer(401, "no");
+  };
+  HttpServer server(options, AnswerLength);
+  const std::string head = "POST / HTTP/1.1\r\nContent-Length: 50000000\r\nExpect: 100-continue\r\n";
+  HttpClient stranger(server.port());
+  stranger.Send(StrCat(head, "\r\n"));
+  const Reply refused = stranger.Receive();
+  EXPECT_EQ(refused.status, 401);
+  EXPECT_EQ(refused.Header("Connection"), "close");
+  HttpClient friendly(server.port());
+  friendly.Send(StrCat(head, "Authorization: yes\r\n\r\n"));
+  EXPECT_EQ(friendly.Receive().status, 100);
+  friendly.Send(std::string(50'000'000, 'a'));
+  EXPECT_EQ(friendly.Receive().body, "50000000");
+}
+
+TEST_F(HttpServerTest, BodiesTogetherAreBounded) {
+  HttpServerOptions options = AnyPort();
+  options.limits.body_bytes = 1 << 20;
+  options.limits.bodies_bytes = 3 << 20;
+  HttpServer server(options, AnswerLength);
+  const std::string most(900'000, 'a');
+  std::vector<std::unique_ptr<HttpClient>> clients;
+  for (int i = 0; i < 3; ++i) {  // all but a few bytes of theirs
+    clients.push_back(std::make_unique<HttpClient>(server.port()));
+    clients.back()->Send("POST / HTTP/1.1\r\nContent-Length: 900005\r\n\r\n");
+    clients.back()->Send(most);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  const Reply refused = HttpClient(server.port()).Ask("POST", "/", most);
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_EQ(refused.Header("Retry-After"), "1");
+  EXPECT_EQ(HttpClient(server.port()).Ask("POST", "/", "four").body, "4");
+  clients[0]->Send("abcde");
+  EXPECT_EQ(clients[0]->Receive().body, "900005");
+  clients[1].reset();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_EQ(HttpClient(server.port()).Ask("POST", "/", most).body, "900000");
+}
+
+TEST_F(HttpServerTest, TooManyConnectionsAreToldSo) {
+  HttpServerOptions options = AnyPort();
+  options.limits.connections = 3;
+  options.limits.peer_connections = 2;
+  options.limits.are_own_exempt = false;
+  options.limits.told = 1;
+  HttpServer server(options, AnswerLength);
+  HttpClient first(server.port());
+  EXPECT_EQ(first.Ask("GET", "/").status, 200);
+  HttpClient second(server.port());
+  EXPECT_EQ(second.Ask("GET", "/").status, 200);
+  HttpClient third(server.port());
+  const Reply told = third.Receive();
+  EXPECT_EQ(told.status, 429);
+  EXPECT_EQ(told.Header("Retry-After"), "1");
+  HttpClient fourth(server.port());
+  EXPECT_EQ(fourth.Receive().status, 0);  // closed without a word: the third is still told
+  EXPECT_EQ(first.Ask("GET", "/").status, 200);
+  EXPECT_EQ(server.counts().refused_connections, 2);
+}
+
+TEST_F(HttpServerTest, RequestsHaveNames) {
+  HttpServer server(AnyPort(), AnswerLength);
+  HttpClient client(server.port());
+  const Reply named = client.Ask("GET", "/wrong", "", "X-Request-Id: a\"b\xff c\r\ntraceparent: 00-ab-cd-01\r\n");
+  EXPECT_EQ(named.Header("X-Request-Id"), "a\"bc");
+  EXPECT_EQ(named.Header("traceparent"), "00-ab-cd-01");
+  EXPECT_EQ(Json::parse(named.body)["request_id"], "a\"bc");
+  const Reply first = client.Ask("GET", "/");
+  const Reply second = client.Ask("GET", "/fault");
+  EXPECT_FALSE(first.Header("X-Request-Id").empty());
+  EXPECT_NE(first.Header("X-Request-Id"), second.Header("X-Request-Id"));
+  EXPECT_EQ(second.status, 500);
+  EXPECT_EQ(Json::parse(second.body)["request_id"], second.Header("X-Request-Id"));
+}
+
+TEST_F(HttpServerTest, EachRequestIsALineOfTheLog) {
+  const fs::path file = folder_ / "requests.jsonl";
+  RequestLog log(file);
+  HttpServerOptions options = AnyPort();
+  options.log = [&](const LoggedRequest& request) { log.Write(request); };
+  const auto lines = [&](const fs::path& of) {
+    std::vector<Json> read;
+    for (const std::string& line : Split(ReadFile(of), '\n')) {
+      if (!line.empty()) read.push_back(Json::parse(line));
+    }
+    return read;
+  };
+  {
+    HttpServer server(options, [](const HttpRequest& request, const HttpRespond& respond) {
+      HttpAnswer answer{.body = StrCat(request.body.size())};
+      answer.facts = {.user = "me", .model = "m", .version = "2", .times = {.rows = 3, .queue_ms = 1, .run_ms = 2}};
+      respond(std::move(answer));
+    });
+    HttpClient client(server.port());
+    client.Ask("POST", "/here?a=b", "four", "X-Request-Id: one\r\n");
+    client.Send("nonsense\r\n\r\n");
+    client.Receive();
+    // Moved away, the log begins anew at its name.
+    fs::rename(file, folder_ / "old.jsonl");
+    std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+    HttpClient(server.port()).Ask("GET", "/there");
+  }
+  const std::vector<Json> old = lines(folder_ / "old.jsonl");
+  ASSERT_EQ(old.size(), 2U);
+  EXPECT_EQ(old[0]["request_id"], "one");
+  EXPECT_EQ(old[0]["peer"], "127.0.0.1");
+  EXPECT_EQ(old[0]["method"], "POST");
+  EXPECT_EQ(old[0]["path"], "/here");
+  EXPECT_EQ(old[0]["status"], 200);
+  EXPECT_EQ(old[0]["bytes_in"], 4);
+  EXPECT_EQ(old[0]["user"], "me");
+  EXPECT_EQ(old[0]["model"], "m");
+  EXPECT_EQ(old[0]["rows"], 3);
+  EXPECT_TRUE(std::regex_match(old[0]["time"].get<std::string>(), std::regex("20..-..-..T..:..:..\\....Z")));
+  EXPECT_EQ(old[1]["status"], 400);
+  const std::vector<Json> now = lines(file);
+  ASSERT_EQ(now.size(), 1U);
+  EXPECT_EQ(now[0]["path"], "/there");
+  EXPECT_THROW(RequestLog(folder_ / "no/such/folder"), Error);
+}
+
+TEST_F(HttpServerTest, TlsIsSpoken) {
+  const fs::path certificate = folder_ / "server.pem";
+  const fs::path key = folder_ / "server.key";
+  WriteKeys(certificate, key, "first");
+  HttpServerOptions options = AnyPort();
+  options.tls = std::make_shared<TlsKeys>(certificate, key);
+  HttpServer server(options, AnswerLength);
+  const TlsReply reply = AskByTls(server.port(), "/");
+  EXPECT_THAT(reply.text, StartsWith("HTTP/1.1 200 OK"));
+  EXPECT_EQ(reply.subject, "first");
+  EXPECT_TRUE(reply.has_parted);
+  EXPECT_THAT(AskByTls(server.port(), "/", TLS1_2_VERSION).text, StartsWith("HTTP/1.1 200 OK"));
+  EXPECT_ANY_THROW(AskByTls(server.port(), "/", TLS1_1_VERSION));
+  EXPECT_EQ(HttpClient(server.port()).Ask("GET", "/").status, 0);  // without TLS
+  // A new certificate is shown without a new start; one that is broken leaves the one before.
+  WriteKeys(certificate, key, "second");
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  EXPECT_EQ(AskByTls(server.port(), "/").subject, "second");
+  WriteFileAtomically(key, "no key");
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  EXPECT_EQ(AskByTls(server.port(), "/").subject, "second");
+}
+
+TEST_F(HttpServerTest, WrongKeysAreRefused) {
+  const fs::path certificate = folder_ / "server.pem";
+  const fs::path key = folder_ / "server.key";
+  WriteKeys(certificate, key, "first");
+  const auto fault = [&](const fs::path& of, const fs::path& its) -> std::string {
+    try {
+      (void)TlsKeys(of, its);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no fault";
+  };
+  EXPECT_EQ(fault(certificate, key), "no fault");
+  EXPECT_THAT(fault(key, key), HasSubstr("server.key: no certificate in PEM"));
+  EXPECT_THAT(fault(certificate, certificate), HasSubstr("server.pem: everyone on this machine may read the key"));
+  EXPECT_THAT(fault(folder_ / "none", key), HasSubstr("there is no such certificate"));
+  WriteKeys(folder_ / "other.pem", folder_ / "other.key", "other");
+  EXPECT_THAT(fault(certificate, folder_ / "other.key"), HasSubstr("other.key: no key in PEM"));
+}
+
+}  // namespace
+}  // namespace moka

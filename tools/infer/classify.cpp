@@ -108,31 +108,33 @@ std::optional<AnnotationKind> ClassAnnotationOf(const PictureNet& net, const Inf
   return kind;
 }
 
-class ClassAnswers : public TaskAnswers {
+class ClassAnswers : public PictureAnswers {
  public:
-  ClassAnswers(const InferSource& source, const SharedWeights& weights)
-      : source_(source), net_(source, 1, {}, weights), scores_(net_.output(net_.answer())) {
-    TellOutput(net_, net_.answer());
-    CheckScoresOf(net_, scores_.shape());
-    CheckNames(source_, net_.answer(), scores_.shape().Count(1, scores_.shape().rank()));
+  ClassAnswers(const InferSource& source, const SharedWeights& weights) : PictureAnswers(source, weights) {
+    const PictureNet& net = own_net();
+    const Shape scores = net.output(net.answer()).shape();
+    TellOutput(net, net.answer());
+    CheckScoresOf(net, scores);
+    CheckNames(source, net.answer(), scores.Count(1, scores.rank()));
+    is_regression_ = net.scores() && net.scores()->is_regression;
+    wanted_ = {net.answer()};
   }
 
-  AskedKind kind() const override { return AskedKind::kPicture; }
-  PictureNet* net() override { return &net_; }
-  TaskAnswer Answer(const AskedContent& asked) override {
-    net_.LoadBytes(asked.bytes, asked.name, 0);
-    net_.Run(1);
-    const bool is_regression = net_.scores() && net_.scores()->is_regression;
+  TaskAnswer AnswerOf(const AskedContent& asked, const PreparedPicture& /*prepared*/,
+                      const NetOutputs& outputs) const override {
+    const Tensor& scores = outputs[0].tensor();
     TaskAnswer answer{.json = PictureJson::array()};
-    answer.json.push_back(is_regression ? TargetsJson(asked.name, TargetsOf(scores_, 0, source_))
-                                        : ClassesJson(asked.name, RankClasses(scores_, 0, kUsualTop, source_)));
+    answer.json.push_back(is_regression_ ? TargetsJson(asked.name, TargetsOf(scores, 0, source()))
+                                         : ClassesJson(asked.name, RankClasses(scores, 0, kUsualTop, source())));
     return answer;
   }
 
+ protected:
+  std::vector<std::string> Wanted() const override { return wanted_; }
+
  private:
-  const InferSource& source_;
-  PictureNet net_;
-  Tensor scores_;
+  std::vector<std::string> wanted_;
+  bool is_regression_ = false;
 };
 
 int RunClassify(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {

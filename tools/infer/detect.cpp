@@ -66,27 +66,26 @@ std::vector<ScoredObject> ObjectsOf(const std::vector<ShownBox>& boxes) {
   return objects;
 }
 
-class BoxAnswers : public TaskAnswers {
+class BoxAnswers : public PictureAnswers {
  public:
   BoxAnswers(const InferSource& source, const SharedWeights& weights)
-      : source_(source), net_(source, 1, {}, weights), rows_(net_.output(RowsOutput(net_))) {}
+      : PictureAnswers(source, weights), rows_(RowsOutput(own_net())) {}
 
-  AskedKind kind() const override { return AskedKind::kPicture; }
   bool draws() const override { return true; }
-  PictureNet* net() override { return &net_; }
-  TaskAnswer Answer(const AskedContent& asked) override {
-    const Image picture = net_.LoadBytes(asked.bytes, asked.name, 0);
-    net_.Run(1);
-    const std::vector<ShownBox> boxes = BoxesOf(rows_, 0, source_.card.detection().score(), picture, net_.shown(0));
-    TaskAnswer answer{.json = PictureJson::array({JsonOf(asked.name, picture, boxes, source_)})};
-    if (asked.draws) answer.drawn = DrawnOn(picture, boxes, source_);
+  TaskAnswer AnswerOf(const AskedContent& asked, const PreparedPicture& prepared,
+                      const NetOutputs& outputs) const override {
+    const std::vector<ShownBox> boxes =
+        BoxesOf(outputs[0].tensor(), 0, source().card.detection().score(), prepared.picture, prepared.shown);
+    TaskAnswer answer{.json = PictureJson::array({JsonOf(asked.name, prepared.picture, boxes, source())})};
+    if (asked.draws) answer.drawn = DrawnOn(prepared.picture, boxes, source());
     return answer;
   }
 
+ protected:
+  std::vector<std::string> Wanted() const override { return {rows_}; }
+
  private:
-  const InferSource& source_;
-  PictureNet net_;
-  Tensor rows_;
+  std::string rows_;
 };
 
 int RunDetect(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {

@@ -183,25 +183,26 @@ int EmbedPictures(const InferSource& source, const std::vector<std::string>& inp
   return done.code;
 }
 
-class VectorAnswers : public TaskAnswers {
+class VectorAnswers : public PictureAnswers {
  public:
-  VectorAnswers(const InferSource& source, const SharedWeights& weights)
-      : net_(source, 1, {}, weights), output_(VectorsOf(net_)) {
-    TellOutput(net_, net_.outputs().back());
+  VectorAnswers(const InferSource& source, const SharedWeights& weights) : PictureAnswers(source, weights) {
+    (void)VectorsOf(own_net());
+    TellOutput(own_net(), own_net().outputs().back());
+    wanted_ = {own_net().outputs().back()};
   }
 
-  AskedKind kind() const override { return AskedKind::kPicture; }
-  PictureNet* net() override { return &net_; }
-  TaskAnswer Answer(const AskedContent& asked) override {
-    net_.LoadBytes(asked.bytes, asked.name, 0);
-    net_.Run(1);
-    PictureJson one = {{"file", asked.name}, {"nearest", PictureJson::array()}, {"vector", output_.as<const float>()}};
+  TaskAnswer AnswerOf(const AskedContent& asked, const PreparedPicture& /*prepared*/,
+                      const NetOutputs& outputs) const override {
+    PictureJson one = {
+        {"file", asked.name}, {"nearest", PictureJson::array()}, {"vector", outputs[0].as<const float>()}};
     return {.json = PictureJson::array({std::move(one)})};
   }
 
+ protected:
+  std::vector<std::string> Wanted() const override { return wanted_; }
+
  private:
-  PictureNet net_;
-  Tensor output_;
+  std::vector<std::string> wanted_;
 };
 
 std::unique_ptr<TaskAnswers> EmbedAnswers(const InferSource& source, const SharedWeights& weights) {

@@ -37,10 +37,10 @@ struct FoundInstance {
   int64_t row = 0;  // of the net's outputs
 };
 
-// The net's outputs: rows [1,1,R,7] and their masks [R,1,S,S].
+// The names of the net's outputs: rows [1,1,R,7] and their masks [R,1,S,S].
 struct InstanceOutputs {
-  Tensor rows;
-  Tensor masks;
+  std::string rows;
+  std::string masks;
 };
 
 // Errors: kConfig.
@@ -51,7 +51,7 @@ InstanceOutputs OutputsOf(const PictureNet& net) {
     for (const std::string& masks : net.outputs()) {
       const Shape of = net.output(masks).shape();
       const bool fits = of.rank() == 4 && of[0] == shape[2] && of[1] == 1 && of[2] == of[3];
-      if (masks != rows && fits) return {net.output(rows), net.output(masks)};
+      if (masks != rows && fits) return {rows, masks};
     }
   }
   throw Error(ErrorKind::kConfig, {}, "the net's outputs are not rows [1,1,R,7] of boxes and their masks [R,1,S,S]",
@@ -162,29 +162,29 @@ std::vector<ScoredObject> ObjectsOf(const std::vector<FoundInstance>& instances,
   return objects;
 }
 
-class InstanceAnswers : public TaskAnswers {
+class InstanceAnswers : public PictureAnswers {
  public:
   InstanceAnswers(const InferSource& source, const SharedWeights& weights)
-      : source_(source), net_(source, 1, {}, weights), outputs_(OutputsOf(net_)) {}
+      : PictureAnswers(source, weights), names_(OutputsOf(own_net())) {}
 
-  AskedKind kind() const override { return AskedKind::kPicture; }
   bool draws() const override { return true; }
-  PictureNet* net() override { return &net_; }
-  TaskAnswer Answer(const AskedContent& asked) override {
-    const Image picture = net_.LoadBytes(asked.bytes, asked.name, 0);
-    net_.Run(1);
+  TaskAnswer AnswerOf(const AskedContent& asked, const PreparedPicture& prepared,
+                      const NetOutputs& outputs) const override {
+    const Image& picture = prepared.picture;
+    const Tensor& masks = outputs[1].tensor();
     const std::vector<FoundInstance> found =
-        InstancesOf(outputs_.rows, 0, source_.card.detection().score(), picture, net_.shown(0));
-    TaskAnswer answer{.json = PictureJson::array({JsonOf(asked.name, picture, found, outputs_.masks, source_)}),
+        InstancesOf(outputs[0].tensor(), 0, source().card.detection().score(), picture, prepared.shown);
+    TaskAnswer answer{.json = PictureJson::array({JsonOf(asked.name, picture, found, masks, source())}),
                       .indent = kIndent};
-    if (asked.draws) answer.drawn = DrawnOn(picture, found, outputs_.masks, 1, source_);
+    if (asked.draws) answer.drawn = DrawnOn(picture, found, masks, 1, source());
     return answer;
   }
 
+ protected:
+  std::vector<std::string> Wanted() const override { return {names_.rows, names_.masks}; }
+
  private:
-  const InferSource& source_;
-  PictureNet net_;
-  InstanceOutputs outputs_;
+  InstanceOutputs names_;
 };
 
 int RunInstances(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
@@ -195,6 +195,8 @@ int RunInstances(const InferSource& source, const std::vector<std::string>& inpu
   const int64_t zoom = kind ? 1 : arguments.Int("zoom", 1, 1, 16);
   PictureNet net(source, batch);
   const InstanceOutputs outputs = OutputsOf(net);
+  const Tensor rows = net.output(outputs.rows);
+  const Tensor masks = net.output(outputs.masks);
   RefuseUnreadBeforeLook(arguments, {"out", "json", "trace"});
   if (LookInside(arguments, "infer", net.program())) return 0;
   std::optional<OutFolder> drawings;
@@ -206,18 +208,18 @@ int RunInstances(const InferSource& source, const std::vector<std::string>& inpu
   }
   PictureReport report(arguments);
   const FilesSeen done = ForEachPicture(net, files, [&](const fs::path& file, const Image& picture, int64_t slot) {
-    const std::vector<FoundInstance> found = InstancesOf(outputs.rows, slot, least, picture, net.shown(slot));
+    const std::vector<FoundInstance> found = InstancesOf(rows, slot, least, picture, net.shown(slot));
     std::string written;
     double uncertainty = 0;
     if (annotations) {
-      uncertainty = DetectionUncertainty(AllScoresOf(outputs.rows, slot));
-      written = annotations->AddObjects(file, picture, ObjectsOf(found, outputs.masks, picture), uncertainty);
+      uncertainty = DetectionUncertainty(AllScoresOf(rows, slot));
+      written = annotations->AddObjects(file, picture, ObjectsOf(found, masks, picture), uncertainty);
     } else {
       written = drawings->NameFor(file) + "_instances.png";
-      PlaceFile(written, EncodePng(DrawnOn(picture, found, outputs.masks, zoom, source)));
+      PlaceFile(written, EncodePng(DrawnOn(picture, found, masks, zoom, source)));
     }
     if (!report.as_json()) return PrintInstances(file, found, source, written);
-    PictureJson json = JsonOf(file, picture, found, outputs.masks, source);
+    PictureJson json = JsonOf(file, picture, found, masks, source);
     json[annotations ? "annotation" : "picture"] = written;
     if (annotations) json["uncertainty"] = uncertainty;
     report.Add(std::move(json));

@@ -11,7 +11,6 @@
 #include "data/files/file_tree.h"
 #include "proto/content.h"
 #include "proto/text/places.h"
-#include "tools/infer/picture_way.h"
 #include "tools/nets/deploy_net.h"
 
 namespace moka {
@@ -28,12 +27,12 @@ PictureNet::PictureNet(const InferSource& source, int64_t batch, const std::stri
   }
   shown_.resize(static_cast<size_t>(batch));
   const Shape sample = input_.shape().Erased(0);
-  const PictureWay way = PictureWayOf(source, InferNet(source), deploy(), sample);
+  preparer_ = std::make_unique<PicturePreparer>(source, deploy(), sample);
   try {
-    reader_ = std::make_unique<PictureReader>(way.layer, sample, fs::path{}, way.order, way.stored);
+    reader_ = preparer_->MakeReader();
   } catch (Error& error) {
     const SourcePlace place = PlaceOf(ImageInput(deploy()));
-    if (place.ToString() != PlaceOf(way.layer).ToString())
+    if (place.ToString() != PlaceOf(preparer_->layer()).ToString())
       error.AddNote(StrCat("for input \"", input, "\" of ", place.ToString()));
     throw;
   }
@@ -70,6 +69,11 @@ Image PictureNet::LoadBytes(std::string_view bytes, const std::string& name, int
 void PictureNet::Put(Image image, int64_t slot) {
   reader_->Put(std::move(image), SlotOf(slot));
   shown_[static_cast<size_t>(slot)] = reader_->shown();
+}
+
+void PictureNet::PutPrepared(const PreparedPicture& prepared, int64_t slot) {
+  std::ranges::copy(prepared.values, SlotOf(slot).begin());
+  shown_[static_cast<size_t>(slot)] = prepared.shown;
 }
 
 void PictureNet::PutAsIs(Image image, int64_t slot) {

@@ -12,6 +12,7 @@
 #include "data/image/image.h"
 #include "data/inspect/picture_reader.h"
 #include "tools/infer/deployed_net.h"
+#include "tools/infer/picture_preparer.h"
 #include "tools/infer/source.h"
 
 namespace moka {
@@ -35,6 +36,10 @@ class PictureNet : public DeployedNet {
   void Put(Image image, int64_t slot);
   // A part of a picture that has the input's size: as it is.
   void PutAsIs(Image image, int64_t slot);
+  // A picture that was prepared elsewhere.
+  void PutPrepared(const PreparedPicture& prepared, int64_t slot);
+  // Prepares pictures for this net, by any thread.
+  PicturePreparer& preparer() { return *preparer_; }
   // Returns the part of the picture in a slot that the input shows (PictureReader::shown).
   const ImageBox& shown(int64_t slot) const { return shown_.at(static_cast<size_t>(slot)); }
 
@@ -42,6 +47,7 @@ class PictureNet : public DeployedNet {
   std::span<float> SlotOf(int64_t slot) const;
 
   std::vector<ImageBox> shown_;  // of each slot
+  std::unique_ptr<PicturePreparer> preparer_;
   std::unique_ptr<PictureReader> reader_;
   Tensor input_;
 };

@@ -6,7 +6,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "core/device/tensor.h"
 #include "tools/infer/picture_net.h"
 
 namespace moka {
@@ -26,6 +28,11 @@ struct TaskAnswer {
   std::optional<Image> drawn = {};  // where it was asked for, of tasks that draw
 };
 
+// Copies of some of a net's outputs for one picture, in the order in which they are wanted.
+using NetOutputs = std::vector<OwnedTensor>;
+
+class PictureAnswers;
+
 enum class AskedKind : uint8_t { kPicture, kText };
 
 // A net that was made to answer. One thread.
@@ -42,6 +49,36 @@ class TaskAnswers {
   virtual TaskAnswer Answer(const AskedContent& asked) = 0;
   // Its net for one picture; null where texts go in.
   virtual PictureNet* net() { return nullptr; }
+  // Null where an answer takes more than one run of the net over one picture.
+  virtual PictureAnswers* of_pictures() { return nullptr; }
+};
+
+// Answers of which each follows from one run of the net over one picture.
+class PictureAnswers : public TaskAnswers {
+ public:
+  PictureAnswers(const InferSource& source, const SharedWeights& weights)
+      : source_(source), net_(source, 1, {}, weights) {}
+
+  AskedKind kind() const override { return AskedKind::kPicture; }
+  PictureNet* net() override { return &net_; }
+  PictureAnswers* of_pictures() override { return this; }
+  TaskAnswer Answer(const AskedContent& asked) override;
+
+  // Runs the net over a picture and returns what AnswerOf wants of it. Errors: those of DeployedNet::Run.
+  NetOutputs Run(const PreparedPicture& prepared);
+  // Any thread.
+  virtual TaskAnswer AnswerOf(const AskedContent& asked, const PreparedPicture& prepared,
+                              const NetOutputs& outputs) const = 0;
+
+ protected:
+  const InferSource& source() const { return source_; }
+  PictureNet& own_net() { return net_; }
+  // The names of the outputs that AnswerOf wants.
+  virtual std::vector<std::string> Wanted() const = 0;
+
+ private:
+  const InferSource& source_;
+  PictureNet net_;
 };
 
 }  // namespace moka

@@ -112,18 +112,21 @@ InferAnswer AnswerOfJob(QueuedRequest& job, const InferRequest& request) {
   return answer;
 }
 
-// Pictures as the model's data layer would have them; each a row.
-void RunPictures(QueuedRequest& job, const std::vector<std::string>& pictures) {
-  PictureNet& net = *job.model->answers()->net();
+// Pictures as the model's data layer would have them, each a row. Errors: kBadData.
+std::vector<float> RowsOfPictures(const ServedModel& model, const std::vector<std::string>& pictures) {
+  PicturePreparer& preparer = model.answers()->net()->preparer();
+  std::vector<float> rows;
+  rows.reserve(pictures.size() * static_cast<size_t>(model.inputs()[0].Count()));
   for (size_t i = 0; i < pictures.size(); ++i) {
-    if (job.is_gone && *job.is_gone) return;
-    (void)net.LoadBytes(pictures[i], StrCat("picture ", i), 0);
-    net.RunRows();
-    for (size_t k = 0; k < job.outputs.size(); ++k) {
-      const std::span<const float> values = net.output(job.model->outputs()[k].name).as<const float>();
-      job.outputs[k].insert(job.outputs[k].end(), values.begin(), values.end());
+    const std::string name = StrCat("picture ", i);
+    try {
+      const PreparedPicture prepared = preparer.Prepare(pictures[i], name);
+      rows.insert(rows.end(), prepared.values.begin(), prepared.values.end());
+    } catch (const Error& error) {
+      throw Error(error.kind(), error.place(), StrCat(name, ": ", error.text()), error.hint());
     }
   }
+  return rows;
 }
 
 }  // namespace
@@ -176,30 +179,20 @@ std::shared_ptr<QueuedRequest> InferJobOf(const std::shared_ptr<ServedModel>& mo
   if (infer->timeout_us > 0)
     job->due = job->arrived + std::chrono::microseconds(std::min<int64_t>(infer->timeout_us, 86'400'000'000));
   job->outputs.resize(model->outputs().size());
-  const auto refused = std::make_shared<std::optional<CallFailure>>();
   if (infer->inputs[0].datatype == "BYTES") {
     constexpr int64_t kMostPictures = 256;
     if (job->rows > kMostPictures)
       RefuseCall(StrCat("a request has at most ", kMostPictures, " pictures, and this has ", job->rows));
-    job->work_ms = model->rungs()[0].ms * static_cast<double>(job->rows);
-    job->work = [raw = job.get(), infer, refused] {
-      try {
-        RunPictures(*raw, infer->inputs[0].texts);
-      } catch (const Error& error) {
-        *refused = FailureOf(error);
-        raw->is_refused = true;
-      }
-    };
+    job->inputs.push_back(RowsOfPictures(*model, infer->inputs[0].texts));
+    infer->inputs.clear();
   } else {
     for (const ServedTensor& input : model->inputs()) {
       const auto given = std::ranges::find(infer->inputs, input.name, &WireTensor::name);
       job->inputs.push_back(std::move(given->values));
     }
   }
-  job->ended = [respond = std::move(respond), infer, refused](QueuedRequest& ended, RequestEnd end,
-                                                              const std::string& error) {
+  job->ended = [respond = std::move(respond), infer](QueuedRequest& ended, RequestEnd end, const std::string& error) {
     if (end != RequestEnd::kDone) return respond(FailureOf(end, error));
-    if (*refused) return respond(std::move(**refused));
     CallResult<InferAnswer> result;
     try {
       result = AnswerOfJob(ended, *infer);

@@ -14,9 +14,8 @@
 namespace moka {
 namespace {
 
-int64_t LevelOf(const QueuedRequest& request) {
-  return request.priority == 0 ? kUsualPriority : std::min(request.priority, kLowestPriority);
-}
+int64_t LevelOf(int64_t priority) { return priority == 0 ? kUsualPriority : std::min(priority, kLowestPriority); }
+int64_t LevelOf(const QueuedRequest& request) { return LevelOf(request.priority); }
 
 int64_t NsBetween(ServeClock::time_point from, ServeClock::time_point to) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count();
@@ -143,6 +142,15 @@ Submission NetQueue::Submit(std::shared_ptr<QueuedRequest> request) {
     waiting_.insert(after, std::move(request));
   }
   changed_.notify_one();
+  return submission;
+}
+
+Submission NetQueue::Look(int64_t priority, double later_ms) const {
+  const std::lock_guard lock(mutex_);
+  Submission submission;
+  submission.wait_ms = std::max(later_ms, PredictedWaitMs(LevelOf(priority)));
+  const auto wait = std::chrono::duration<double, std::milli>(submission.wait_ms);
+  submission.is_taken = !is_stopping_ && std::ssize(waiting_) < limits_.waiting && wait <= limits_.most_wait;
   return submission;
 }
 

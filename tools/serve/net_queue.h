@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tools/serve/served_model.h"
+#include "tools/serve/served_times.h"
 
 namespace moka {
 
@@ -67,6 +68,8 @@ class NetQueue {
 
   // By any thread. A request that is not taken is left as it was.
   Submission Submit(std::shared_ptr<QueuedRequest> request);
+  // Whether a request of that priority would be taken if it came in `later_ms`.
+  Submission Look(int64_t priority, double later_ms) const;
   // Does jobs in the calling thread until Stop.
   void Run();
   // Ends Run once what waits is done, or, with `at_once`, ends what waits as kStopped.

@@ -261,7 +261,7 @@ void Service::Infer(const std::string& name, const std::string& version, InferRe
     const std::shared_ptr<ServedModel> model = LoadedModel(name, version);
     if (!is_serving_) return respond(NotLoaded(name));
     CheckTakesTensors(*model);
-    refused = Submit(InferJobOf(model, std::move(request), std::move(is_gone), respond));
+    StartInfer(model, std::move(request), std::move(is_gone), respond);
   } catch (const Error& error) {
     refused = FailureOf(error);
   } catch (const std::exception& error) {

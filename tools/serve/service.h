@@ -16,6 +16,7 @@
 #include "tools/serve/repository.h"
 #include "tools/serve/service_calls.h"
 #include "tools/serve/tokens.h"
+#include "tools/serve/workers.h"
 
 namespace moka {
 
@@ -73,8 +74,16 @@ class Service : public ServiceCalls {
   void Infer(HttpRequest& request, const std::shared_ptr<ServedModel>& model, const HttpRespond& respond);
   void Predict(HttpRequest& request, const std::shared_ptr<ServedModel>& model, const std::string& name,
                const HttpRespond& respond);
+  // Infer once its body is looked at.
+  void ReadAndInfer(HttpRequest& request, const std::shared_ptr<ServedModel>& model, const HttpRespond& respond);
+  // Submits a request whose tensors, or pictures, are read.
+  void StartInfer(const std::shared_ptr<ServedModel>& model, InferRequest request,
+                  std::shared_ptr<const std::atomic<bool>> is_gone, InferRespond respond);
   // Why the job is not taken; nothing: it will end.
   std::optional<CallFailure> Submit(std::shared_ptr<QueuedRequest> job);
+  // Why a request that is still to be prepared would not be taken; nothing: it would.
+  std::optional<CallFailure> Outlook(ServedModel& model, int64_t priority);
+  CallFailure NotTaken(const Submission& submission) const;
   // Errors: kNoInput, kUnavailable.
   std::shared_ptr<ServedModel> LoadedModel(const std::string& name, const std::string& version) const;
   void LoadOrUnload(const HttpRequest& request, const std::string& name, bool loads, const HttpRespond& respond);
@@ -91,7 +100,8 @@ class Service : public ServiceCalls {
   std::atomic<bool> is_draining_ = false;
   std::mutex mutex_;
   std::condition_variable loaded_;
-  int64_t loads_ = 0;  // that run or wait
+  int64_t loads_ = 0;   // that run or wait
+  Workers workers_{2};  // last: what they do uses the others
 };
 
 }  // namespace moka

@@ -106,6 +106,17 @@ std::optional<CallFailure> Service::Submit(std::shared_ptr<QueuedRequest> job) {
   const Submission submission = queue_.Submit(std::move(job));
   if (submission.is_taken) return std::nullopt;
   model->counts().Update([](CountedModel& counted) { ++counted.rejected; });
+  return NotTaken(submission);
+}
+
+std::optional<CallFailure> Service::Outlook(ServedModel& model, int64_t priority) {
+  const Submission submission = queue_.Look(priority, workers_.WaitMs());
+  if (submission.is_taken) return std::nullopt;
+  model.counts().Update([](CountedModel& counted) { ++counted.rejected; });
+  return NotTaken(submission);
+}
+
+CallFailure Service::NotTaken(const Submission& submission) const {
   return CallFailure{is_draining_ ? CallStatus::kUnavailable : CallStatus::kFull,
                      is_draining_ ? "the server is closing" : "too many requests wait",
                      StrCat("those before it take about ", std::lround(submission.wait_ms), " ms"),
@@ -114,18 +125,155 @@ std::optional<CallFailure> Service::Submit(std::shared_ptr<QueuedRequest> job) {
 
 void Service::Infer(HttpRequest& request, const std::shared_ptr<ServedModel>& model, const HttpRespond& respond) {
   CheckTakesTensors(*model);
+  constexpr int64_t kLargeBytes = 1 << 20;
+  if (std::ssize(request.body) < kLargeBytes) return ReadAndInfer(request, model, respond);
+  if (const auto refused = Outlook(*model, 0)) return respond(AnswerOf(*refused));
+  workers_.Do([this, sent = std::make_shared<HttpRequest>(std::move(request)), model, respond] {
+    try {
+      ReadAndInfer(*sent, model, respond);
+    } catch (const Error& error) {
+      respond(AnswerOf(error));
+    } catch (const std::exception& error) {
+      respond(HttpErrorAnswer(500, error.what()));
+    }
+  });
+}
+
+void Service::ReadAndInfer(HttpRequest& request, const std::shared_ptr<ServedModel>& model,
+                           const HttpRespond& respond) {
   const std::optional<int64_t> json_bytes = WholeHeader(request, kHeaderLength);
   InferRequest infer = json_bytes == 0 ? RawRequest(request, *model) : ReadInferRequest(request.body, json_bytes);
   request.body = {};
-  const auto refused =
-      Submit(InferJobOf(model, std::move(infer), request.is_gone, [respond](CallResult<InferAnswer> result) {
-        if (const auto* failure = std::get_if<CallFailure>(&result)) return respond(AnswerOf(*failure));
-        respond.Later([answer = std::make_shared<InferAnswer>(std::move(std::get<InferAnswer>(result)))] {
-          return WrittenAnswer(*answer);
-        });
-      }));
-  if (refused) respond(AnswerOf(*refused));
+  StartInfer(model, std::move(infer), request.is_gone, [respond](CallResult<InferAnswer> result) {
+    if (const auto* failure = std::get_if<CallFailure>(&result)) return respond(AnswerOf(*failure));
+    respond.Later([answer = std::make_shared<InferAnswer>(std::move(std::get<InferAnswer>(result)))] {
+      return WrittenAnswer(*answer);
+    });
+  });
 }
+
+void Service::StartInfer(const std::shared_ptr<ServedModel>& model, InferRequest request,
+                         std::shared_ptr<const std::atomic<bool>> is_gone, InferRespond respond) {
+  const bool has_pictures = !request.inputs.empty() && request.inputs[0].datatype == "BYTES";
+  const int64_t priority = request.priority;
+  const auto start = [this, has_pictures, model, sent = std::make_shared<InferRequest>(std::move(request)), is_gone,
+                      respond] {
+    std::optional<CallFailure> refused;
+    try {
+      refused = Submit(InferJobOf(model, std::move(*sent), is_gone, respond));
+    } catch (const Error& error) {
+      refused = FailureOf(error);
+      // A broken picture is no wrong call, and shows in the statistics.
+      if (has_pictures) model->counts().Update([](CountedModel& counted) { counted.fail.Add(0); });
+    } catch (const std::exception& error) {
+      refused = CallFailure{CallStatus::kFailed, error.what()};
+    }
+    if (refused) respond(std::move(*refused));
+  };
+  if (!has_pictures) return start();
+  if (auto refused = Outlook(*model, priority)) return respond(std::move(*refused));
+  workers_.Do(start);
+}
+
+namespace {
+
+// A picture or a text on its way from a request to its answer.
+struct Predicted {
+  std::shared_ptr<ServedModel> model;
+  SentFile file;
+  bool draws = false;
+  PreparedPicture prepared = {};
+  NetOutputs outputs = {};
+  TaskAnswer answer = {};  // of a text
+  std::optional<HttpAnswer> refusal = {};
+  ServedFacts facts = {};
+
+  AskedContent Asked() const { return {file.name, file.bytes, draws}; }
+};
+
+// Why what was sent is not for this model; nothing: it may be.
+std::optional<HttpAnswer> RefusalOf(const Predicted& predicted) {
+  const TaskAnswers& answers = *predicted.model->answers();
+  const std::string& bytes = predicted.file.bytes;
+  if (predicted.draws && !answers.draws()) {
+    return HttpErrorAnswer(406, StrCat("model \"", predicted.model->name(), "\" draws nothing"),
+                           "Accept: application/json");
+  }
+  constexpr int64_t kMostTextBytes = 64 << 10;
+  if (answers.kind() == AskedKind::kText && std::ssize(bytes) > kMostTextBytes)
+    return HttpErrorAnswer(413, StrCat("a text has at most ", kMostTextBytes, " bytes"));
+  const Content content = RecognizeContent(std::string_view(bytes).substr(0, 4096));
+  if (answers.kind() == AskedKind::kPicture && content != Content::kImage) {
+    const std::string found = bytes.empty() ? "the body is empty" : StrCat("its first bytes are ", FirstBytes(bytes));
+    return HttpErrorAnswer(415, StrCat("the body is no picture (", Describe(content), "); ", found));
+  }
+  if (answers.kind() == AskedKind::kText && content == Content::kImage) {
+    return HttpErrorAnswer(415,
+                           StrCat("model \"", predicted.model->name(), "\" reads texts, and the body is a picture"));
+  }
+  return std::nullopt;
+}
+
+// Made by a thread of the connections, while the net runs others.
+HttpAnswer AnswerOf(const Predicted& predicted) {
+  HttpAnswer answer;
+  PictureAnswers* const pictures = predicted.model->answers()->of_pictures();
+  if (predicted.refusal) {
+    answer = *predicted.refusal;
+  } else if (pictures != nullptr) {
+    answer = PrintedAnswer(pictures->AnswerOf(predicted.Asked(), predicted.prepared, predicted.outputs));
+  } else {
+    answer = PrintedAnswer(predicted.answer);
+  }
+  answer.facts = predicted.facts;
+  return answer;
+}
+
+// The job that runs the net over what is prepared.
+std::shared_ptr<QueuedRequest> JobOf(const std::shared_ptr<Predicted>& predicted, const HttpRespond& respond) {
+  auto job = std::make_shared<QueuedRequest>();
+  const ServedModel& model = *predicted->model;
+  job->model = predicted->model;
+  const DurationCount before = model.counts().Now().infer;
+  const double rung_ms = model.rungs().empty() ? 1 : model.rungs()[0].ms;
+  job->work_ms = before.count == 0 ? rung_ms : std::max(rung_ms, 1e-6 * static_cast<double>(before.ns / before.count));
+  job->work = [raw = job.get(), predicted] {
+    try {
+      TaskAnswers& answers = *predicted->model->answers();
+      if (answers.of_pictures() != nullptr) {
+        predicted->outputs = answers.of_pictures()->Run(predicted->prepared);
+      } else {
+        predicted->answer = answers.Answer(predicted->Asked());
+      }
+    } catch (const Error& error) {
+      predicted->refusal = AnswerOf(error);
+      raw->is_refused = true;
+    }
+  };
+  job->ended = [respond, predicted](const QueuedRequest& ended, RequestEnd end, const std::string& error) {
+    predicted->facts = {.model = ended.model->name(), .version = ended.model->version(), .times = ended.Times()};
+    if (end != RequestEnd::kDone) predicted->refusal = AnswerOf(FailureOf(end, error));
+    respond.Later([predicted] { return AnswerOf(*predicted); });
+  };
+  return job;
+}
+
+// Decodes the picture; one that is broken counts as a failure of its model. Returns why it is refused, or nothing.
+std::optional<HttpAnswer> Prepare(Predicted& predicted) {
+  const auto begin = ServeClock::now();
+  std::optional<HttpAnswer> refusal;
+  try {
+    PicturePreparer& preparer = predicted.model->answers()->net()->preparer();
+    predicted.prepared = preparer.Prepare(predicted.file.bytes, predicted.file.name);
+  } catch (const Error& error) {
+    refusal = AnswerOf(error);
+  }
+  const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(ServeClock::now() - begin).count();
+  predicted.model->counts().Update([&](CountedModel& counted) { (refusal ? counted.fail : counted.input).Add(ns); });
+  return refusal;
+}
+
+}  // namespace
 
 void Service::Predict(HttpRequest& request, const std::shared_ptr<ServedModel>& model, const std::string& name,
                       const HttpRespond& respond) {
@@ -134,57 +282,28 @@ void Service::Predict(HttpRequest& request, const std::shared_ptr<ServedModel>& 
     Refuse(StrCat("model \"", model->name(), "\" is asked by tensors: its task takes no picture and no text"),
            StrCat("POST /v2/models/", model->name(), "/infer takes them"));
   }
-  struct Asked {
-    SentFile file;
-    bool draws = false;
-    TaskAnswer answer;
-    std::optional<HttpAnswer> refusal;
-    ServedFacts facts;
-  };
-  auto asked = std::make_shared<Asked>();
-  asked->file = SentFileOf(request, name);
-  const std::string_view accept = request.Header("accept");
-  asked->draws = accept.find("image/png") != std::string_view::npos;
-  if (asked->draws && !answers->draws()) {
-    return respond(
-        HttpErrorAnswer(406, StrCat("model \"", model->name(), "\" draws nothing"), "Accept: application/json"));
-  }
-  const std::string& bytes = asked->file.bytes;
-  constexpr int64_t kMostTextBytes = 64 << 10;
-  if (answers->kind() == AskedKind::kText && std::ssize(bytes) > kMostTextBytes)
-    return respond(HttpErrorAnswer(413, StrCat("a text has at most ", kMostTextBytes, " bytes")));
-  const Content content = RecognizeContent(std::string_view(bytes).substr(0, 4096));
-  if (answers->kind() == AskedKind::kPicture && content != Content::kImage) {
-    const std::string found = bytes.empty() ? "the body is empty" : StrCat("its first bytes are ", FirstBytes(bytes));
-    return respond(HttpErrorAnswer(415, StrCat("the body is no picture (", Describe(content), "); ", found)));
-  }
-  if (answers->kind() == AskedKind::kText && content == Content::kImage)
-    return respond(
-        HttpErrorAnswer(415, StrCat("model \"", model->name(), "\" reads texts, and the body is a picture")));
-  auto job = std::make_shared<QueuedRequest>();
-  job->model = model;
+  const auto predicted = std::make_shared<Predicted>();
+  predicted->model = model;
+  predicted->file = SentFileOf(request, name);
+  predicted->draws = request.Header("accept").find("image/png") != std::string_view::npos;
+  std::optional<HttpAnswer> refusal = RefusalOf(*predicted);
+  if (refusal) return respond(std::move(*refusal));
+  const std::shared_ptr<QueuedRequest> job = JobOf(predicted, respond);
   job->is_gone = request.is_gone;
-  const DurationCount before = model->counts().Now().infer;
-  const double rung_ms = model->rungs().empty() ? 1 : model->rungs()[0].ms;
-  job->work_ms = before.count == 0 ? rung_ms : std::max(rung_ms, 1e-6 * static_cast<double>(before.ns / before.count));
-  job->work = [raw = job.get(), asked, answers] {
+  const auto submit = [this, job, respond] {
+    if (const auto refused = Submit(job)) respond(AnswerOf(*refused));
+  };
+  if (answers->of_pictures() == nullptr) return submit();
+  if (const auto refused = Outlook(*model, 0)) return respond(AnswerOf(*refused));
+  workers_.Do([predicted, submit, respond] {
     try {
-      asked->answer = answers->Answer({asked->file.name, asked->file.bytes, asked->draws});
-    } catch (const Error& error) {
-      asked->refusal = AnswerOf(error);
-      raw->is_refused = true;
+      std::optional<HttpAnswer> broken = Prepare(*predicted);
+      if (broken) return respond(std::move(*broken));
+      submit();
+    } catch (const std::exception& error) {  // memory is short
+      respond(HttpErrorAnswer(500, error.what()));
     }
-  };
-  job->ended = [respond, asked](const QueuedRequest& ended, RequestEnd end, const std::string& error) {
-    asked->facts = {.model = ended.model->name(), .version = ended.model->version(), .times = ended.Times()};
-    if (end != RequestEnd::kDone) asked->refusal = AnswerOf(FailureOf(end, error));
-    respond.Later([asked] {
-      HttpAnswer answer = asked->refusal ? std::move(*asked->refusal) : PrintedAnswer(asked->answer);
-      answer.facts = asked->facts;
-      return answer;
-    });
-  };
-  if (const auto refused = Submit(std::move(job))) respond(AnswerOf(*refused));
+  });
 }
 
 }  // namespace moka

@@ -1,0 +1,39 @@
+// A reader has buffers of its own, so each thread takes one that is free.
+#include "tools/infer/picture_preparer.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "core/text.h"
+#include "tools/nets/deploy_net.h"
+
+namespace moka {
+
+PicturePreparer::PicturePreparer(const InferSource& source, const NetParameter& deploy, const Shape& sample)
+    : sample_(sample), way_(PictureWayOf(source, InferNet(source), deploy, sample)) {}
+
+std::unique_ptr<PictureReader> PicturePreparer::MakeReader() const {
+  return std::make_unique<PictureReader>(way_.layer, sample_, std::filesystem::path{}, way_.order, way_.stored);
+}
+
+PreparedPicture PicturePreparer::Prepare(std::string_view bytes, const std::string& name) {
+  std::unique_ptr<PictureReader> reader;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!free_.empty()) {
+      reader = std::move(free_.back());
+      free_.pop_back();
+    }
+  }
+  if (!reader) reader = MakeReader();
+  PreparedPicture prepared;
+  prepared.values.resize(static_cast<size_t>(sample_.Count()));
+  prepared.picture = reader->Load(bytes, prepared.values);
+  prepared.shown = reader->shown();
+  TellLosses(reader->TakeLosses(), Printable(name));
+  const std::lock_guard lock(mutex_);
+  free_.push_back(std::move(reader));
+  return prepared;
+}
+
+}  // namespace moka

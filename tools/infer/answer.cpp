@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <list>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
@@ -33,6 +34,7 @@ struct StoryAnswer {
   std::vector<std::pair<std::string, double>> words;  // the likeliest first, with their probabilities
   // Each sentence that the memory held, the latest first, with its part of each hop's attention.
   std::vector<std::vector<double>> attention;
+  std::vector<std::string> left_out = {};  // words that the net does not know
 };
 
 bool IsAsked(StoryFields::Output output) { return output != StoryFields::ANSWER && output != StoryFields::SUPPORT; }
@@ -116,6 +118,7 @@ class StoryNet {
     }
     made_.program->Run();
     StoryAnswer answer;
+    answer.left_out = std::exchange(left_out_, {});
     const std::span<const float> scores = Scores().as<const float>();
     CheckScores(scores, made_.outputs.back());
     std::vector<size_t> order(scores.size());
@@ -143,7 +146,9 @@ class StoryNet {
         out[at++] = static_cast<float>(number);
         continue;
       }
-      if (!unknown_.insert(word).second) continue;
+      if (std::ranges::find(left_out_, word) == left_out_.end()) left_out_.push_back(word);
+      constexpr size_t kMostTold = 1000;
+      if (unknown_.size() >= kMostTold || !unknown_.insert(word).second) continue;
       const std::string near = DidYouMean(word, words_);
       LogWarning(StrCat("the net does not know the word \"", Printable(word), "\" and reads on without it",
                         near.empty() ? "" : StrCat("; ", near)));
@@ -176,12 +181,14 @@ class StoryNet {
   std::vector<std::string> hops_;
   ParameterStore store_;
   InferProgram made_;
-  std::set<std::string> unknown_;
+  std::set<std::string> unknown_;      // words that were told of
+  std::vector<std::string> left_out_;  // of the question that is asked
 };
 
 nlohmann::ordered_json JsonOf(const AskedQuestion& asked, const StoryAnswer& answer) {
   nlohmann::ordered_json json = {{"question", asked.question.text}, {"line", asked.line}};
   if (asked.answer) json["expected"] = *asked.answer;
+  if (!answer.left_out.empty()) json["unknown_words"] = answer.left_out;
   json["answers"] = nlohmann::ordered_json::array();
   for (const auto& [word, probability] : answer.words) {
     json["answers"].push_back({{"answer", word}, {"probability", probability}});
@@ -252,14 +259,22 @@ class StoryAnswers : public TaskAnswers {
  private:
   StoryNet& NetFor(int64_t words) {
     constexpr size_t kMostNets = 8;
-    const auto found = nets_.find(words);
-    if (found != nets_.end()) return *found->second;
-    if (nets_.size() == kMostNets) nets_.erase(nets_.begin());
-    return *nets_.emplace(words, std::make_unique<StoryNet>(source_, words)).first->second;
+    auto found = std::ranges::find(nets_, words, &LengthNet::words);
+    if (found == nets_.end()) {
+      if (nets_.size() == kMostNets) nets_.pop_back();
+      nets_.push_front({words, std::make_unique<StoryNet>(source_, words)});
+      found = nets_.begin();
+    }
+    nets_.splice(nets_.begin(), nets_, found);
+    return *nets_.front().net;
   }
 
+  struct LengthNet {
+    int64_t words = 0;
+    std::unique_ptr<StoryNet> net;
+  };
   const InferSource& source_;
-  std::map<int64_t, std::unique_ptr<StoryNet>> nets_;
+  std::list<LengthNet> nets_;  // the last used first
 };
 
 int RunAnswer(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {

@@ -26,9 +26,7 @@ bool IsModelFolder(const fs::path& folder) {
 // The number that a folder is called; nothing for another name.
 std::optional<int64_t> VersionOf(const fs::path& folder) {
   const std::string name = folder.filename().string();
-  const bool is_number = !name.empty() && name.size() < 10 && name[0] != '0' &&
-                         std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
-  return is_number ? std::optional(std::stoll(name)) : std::nullopt;
+  return IsVersion(name) ? std::optional(std::stoll(name)) : std::nullopt;
 }
 
 std::vector<fs::path> FoldersIn(const fs::path& folder) {
@@ -65,6 +63,11 @@ void AddPlace(const std::string& name, const ModelPlace& place, std::map<std::st
 
 }  // namespace
 
+bool IsVersion(const std::string& name) {
+  return !name.empty() && name.size() < 10 && name[0] != '0' &&
+         std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
+}
+
 std::string_view NameOf(ModelState state) {
   switch (state) {
     case ModelState::kLoading: return "LOADING";
@@ -93,9 +96,8 @@ std::string ServedName(const std::string& word) {
   return name.substr(0, kMostLetters);
 }
 
-std::map<std::string, ModelPlace> PlacesOf(const std::vector<std::string>& words,
-                                           const std::vector<std::string>& names) {
-  std::map<std::string, ModelPlace> places;
+ModelPlaces PlacesOf(const std::vector<std::string>& words, const std::vector<std::string>& names) {
+  ModelPlaces places;
   if (names.size() > words.size()) {
     throw Error(ErrorKind::kUsage, StrCat("--name gives ", Counted(std::ssize(names), "name", "names"), " to ",
                                           Counted(std::ssize(words), "model", "models")));
@@ -108,11 +110,12 @@ std::map<std::string, ModelPlace> PlacesOf(const std::vector<std::string>& words
                   "letters, digits, '.', '_' and '-'");
     std::error_code failed;
     if (!fs::is_directory(word, failed) || IsModelFolder(word)) {
-      AddPlace(name, {word}, places);
+      AddPlace(name, {word}, places.models);
       continue;
     }
     if (i < names.size())
       throw Error(ErrorKind::kUsage, StrCat("--name: ", Printable(word), " holds models with names of their own"));
+    places.folders.push_back(word);
     size_t found = 0;
     for (const fs::path& folder : FoldersIn(word)) {
       const std::optional<ModelPlace> place = NewestOf(folder);
@@ -120,7 +123,7 @@ std::map<std::string, ModelPlace> PlacesOf(const std::vector<std::string>& words
         LogWarning(StrCat(Printable(folder.string()), " holds no model and is left out"));
         continue;
       }
-      AddPlace(ServedName(folder.filename().string()), *place, places);
+      AddPlace(ServedName(folder.filename().string()), *place, places.models);
       ++found;
     }
     if (found > 0) continue;
@@ -130,8 +133,23 @@ std::map<std::string, ModelPlace> PlacesOf(const std::vector<std::string>& words
   return places;
 }
 
-ModelRepository::ModelRepository(std::map<std::string, ModelPlace> places, Loader loader) : loader_(std::move(loader)) {
-  for (auto& [name, place] : places) entries_[name].place = std::move(place);
+ModelRepository::ModelRepository(ModelPlaces places, Loader loader)
+    : loader_(std::move(loader)), folders_(std::move(places.folders)) {
+  for (auto& [name, place] : places.models) entries_[name].place = std::move(place);
+}
+
+void ModelRepository::FindNew(const std::string& name) {
+  std::error_code failed;
+  if (entries_.contains(name) || name != ServedName(name)) return;
+  for (const std::string& folder : folders_) {
+    const fs::path model = fs::path(folder) / name;
+    const std::optional<ModelPlace> place = fs::is_directory(model, failed) ? NewestOf(model) : std::nullopt;
+    if (!place) continue;
+    Entry& entry = entries_[name];
+    entry.place = *place;
+    entry.is_wanted = false;  // until it is loaded
+    return;
+  }
 }
 
 const ModelRepository::Entry& ModelRepository::EntryOf(const std::string& name) const {
@@ -153,10 +171,10 @@ void ModelRepository::Load(const std::string& name) {
   ModelPlace place;
   {
     const std::lock_guard lock(mutex_);
+    FindNew(name);
     Entry& entry = EntryOf(name);
     entry.state = ModelState::kLoading;
     entry.reason.clear();
-    entry.is_wanted = true;
     place = entry.place;
   }
   try {
@@ -166,6 +184,7 @@ void ModelRepository::Load(const std::string& name) {
     Entry& entry = EntryOf(name);
     entry.model = std::move(model);
     entry.place = place;
+    entry.is_wanted = true;
     entry.state = ModelState::kReady;
   } catch (const std::exception& error) {
     const std::lock_guard lock(mutex_);

@@ -31,22 +31,29 @@ struct IndexedModel {
   std::string reason = {};  // why it is not there
 };
 
+// The models that a server is to have, and the folders MODEL/VERSION/... in which there may be more later.
+struct ModelPlaces {
+  std::map<std::string, ModelPlace> models = {};
+  std::vector<std::string> folders = {};
+};
+
 // A name that may stand in an address: of letters, digits, '.', '_' and '-', at most 128.
 std::string ServedName(const std::string& word);
+// Whether a folder of that name holds a version: a number of at most nine digits, from 1.
+bool IsVersion(const std::string& name);
 // The models of words of a command line: each a model, or a folder MODEL/VERSION/... of several. The first are called
 // by `names`. Errors: kUsage for two of one name and for names that no address may hold, kNoInput for a folder without
 // models.
-std::map<std::string, ModelPlace> PlacesOf(const std::vector<std::string>& words,
-                                           const std::vector<std::string>& names);
+ModelPlaces PlacesOf(const std::vector<std::string>& words, const std::vector<std::string>& names);
 
 class ModelRepository {
  public:
   using Loader = std::function<std::shared_ptr<ServedModel>(const std::string& name, const ModelPlace& place)>;
-  ModelRepository(std::map<std::string, ModelPlace> places, Loader loader);
+  ModelRepository(ModelPlaces places, Loader loader);
 
-  // Loads a model and puts it where the one before was, which ends with the last request that it has. In the calling
-  // thread. Errors: kNoInput for a name that is not there, with the nearest; those of the loader, after which the one
-  // before still answers.
+  // Loads a model, of a folder of models its newest version, and puts it where the one before was, which ends with the
+  // last request that it has. In the calling thread. Errors: kNoInput for a name that is not there, with the nearest;
+  // those of the loader, after which the one before still answers.
   void Load(const std::string& name);
   // Errors: kNoInput.
   void Unload(const std::string& name);
@@ -67,6 +74,8 @@ class ModelRepository {
     std::string reason = "not loaded";
     bool is_wanted = true;  // until it is unloaded
   };
+  // Makes an entry of a model that has come into one of the folders. Requires: the lock is held.
+  void FindNew(const std::string& name);
   Entry& EntryOf(const std::string& name);
   const Entry& EntryOf(const std::string& name) const;
 
@@ -74,6 +83,7 @@ class ModelRepository {
   mutable std::mutex mutex_;
   std::mutex loading_;  // one at a time: a load takes all cores
   std::map<std::string, Entry> entries_;
+  std::vector<std::string> folders_;
 };
 
 }  // namespace moka

@@ -27,7 +27,12 @@ void Handle(void (*handler)(int)) {
   action.sa_handler = handler;
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;
-  for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before = {};
+    sigaction(signal, nullptr, &before);
+    const bool is_of_nohup = signal == SIGHUP && before.sa_handler == SIG_IGN;
+    if (!is_of_nohup) sigaction(signal, &action, nullptr);
+  }
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
-// SIGINT and SIGTERM as a stream that a thread reads: a server ends in steps, not where it stands.
+// SIGINT, SIGTERM and SIGHUP (a terminal that is closed) as a stream that a thread reads: a server ends in steps, not
+// where it stands.
 #pragma once
 
 namespace moka {
 
-// While it lives, SIGINT and SIGTERM wait to be read. One at a time.
+// While it lives, they wait to be read; SIGHUP not under nohup. One at a time.
 class StopSignals {
  public:
   // Errors: kUnavailable.

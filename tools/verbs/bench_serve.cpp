@@ -178,7 +178,7 @@ Json JsonOf(const Load& load, const LoadResult& result) {
 // without a server, in milliseconds; 0 where the model takes no rows.
 double WithServer(const Arguments& arguments, const std::function<void(const std::string& address)>& work) {
   auto model = std::make_shared<ServedModel>("model", "1", InferSourceOf(arguments), 16);
-  ModelRepository repository({{"model", {.word = arguments.positionals[0]}}},
+  ModelRepository repository({.models = {{"model", {.word = arguments.positionals[0]}}}},
                              [&](const std::string&, const ModelPlace&) { return model; });
   repository.Load("model");
   MindOthersAlone();

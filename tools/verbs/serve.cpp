@@ -6,13 +6,17 @@
 #include <csignal>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <functional>
+#include <optional>
 #include <thread>
 
+#include "core/device/memory.h"
 #include "core/error.h"
 #include "core/exit_code.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "core/threads/parallel.h"
 #include "core/threads/team.h"
 #include "core/threads/team_wait.h"
 #include "optim/signals.h"
@@ -22,6 +26,7 @@
 #include "tools/serve/http_server.h"
 #include "tools/serve/net_queue.h"
 #include "tools/serve/repository.h"
+#include "tools/serve/repository_watch.h"
 #include "tools/serve/request_log.h"
 #include "tools/serve/service.h"
 #include "tools/serve/stop_signals.h"
@@ -78,11 +83,29 @@ int EndOnSignal(StopSignals& signals, const std::function<int(int signal)>& end)
 
 bool IsOwnMachine(const std::string& host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
 
+// A model needs at least its weights, and again as much where kernels order them anew. Errors: kUnavailable where that
+// much memory is not to be had: a load that is killed for it would take the others along.
+void CheckMemory(const std::string& name, const InferSource& source) {
+  int64_t bytes = 0;
+  for (const std::string& file : Split(source.weights, ',')) {
+    std::error_code failed;
+    const auto size = std::filesystem::file_size(file, failed);
+    if (!failed) bytes += 2 * static_cast<int64_t>(size);
+  }
+  const int64_t free_bytes = ReadMemoryFacts("/").available_bytes;
+  if (bytes <= free_bytes) return;
+  throw Error(
+      ErrorKind::kUnavailable, {},
+      StrCat("model ", name, " needs about ", BytesText(bytes), " of memory, and ", BytesText(free_bytes), " are free"),
+      "unload another, or serve it from another machine");
+}
+
 std::shared_ptr<ServedModel> LoadModel(const std::string& name, const ModelPlace& place, const Arguments& arguments,
                                        int64_t most_rows) {
   Arguments of_model = arguments;
   of_model.positionals = std::vector<std::string>{place.word};
   const auto begin = std::chrono::steady_clock::now();
+  CheckMemory(name, InferSourceOf(of_model));
   auto model = std::make_shared<ServedModel>(name, place.version, InferSourceOf(of_model), most_rows);
   std::vector<std::string> batches;
   for (const Rung& rung : model->rungs()) batches.push_back(fmt::format("{}: {:.3g} ms", rung.rows, rung.ms));
@@ -126,7 +149,8 @@ struct ServeSettings {
   bool allows_load = false;
   bool is_dry = false;
   int64_t most_rows = 16;
-  std::map<std::string, ModelPlace> places;
+  bool watches = false;
+  ModelPlaces places;
 };
 
 ServeSettings SettingsOf(const Arguments& arguments) {
@@ -142,6 +166,7 @@ ServeSettings SettingsOf(const Arguments& arguments) {
   settings.most_rows = arguments.Int("most-rows", 16, 1, 4096);
   settings.ending = {Seconds(arguments.Number("grace", 5, 0, 3600)), Seconds(arguments.Number("drain", 30, 0, 86400))};
   settings.allows_load = arguments.Has("allow-load");
+  settings.watches = arguments.Has("watch");
   if (arguments.Has("token-file")) settings.tokens = Tokens(arguments.Get("token-file"));
   if (arguments.Has("tls-cert") != arguments.Has("tls-key"))
     throw Error(ErrorKind::kUsage, {}, "--tls-cert and --tls-key belong together", "a certificate and its key, in PEM");
@@ -159,11 +184,14 @@ ServeSettings SettingsOf(const Arguments& arguments) {
   settings.places = PlacesOf(arguments.positionals.All(),
                              arguments.Has("name") ? Split(arguments.Get("name"), ',') : std::vector<std::string>());
   // The flags that models take are read, and what is missing is found, before a port is taken.
-  for (const auto& [name, place] : settings.places) {
+  for (const auto& [name, place] : settings.places.models) {
     Arguments of_model = arguments;
     of_model.positionals = std::vector<std::string>{place.word};
     (void)InferSourceOf(of_model);
   }
+  if (settings.watches && settings.places.folders.empty())
+    throw Error(ErrorKind::kUsage, {}, "--watch is of folders MODEL/VERSION/..., and none is given",
+                "a run or a model alone is loaded again by --allow-load and POST /v2/repository/models/NAME/load");
   settings.is_dry = arguments.Has("dry-run");
   arguments.RefuseUnread();
   return settings;
@@ -191,12 +219,15 @@ int Serve(const ServeSettings& settings, ModelRepository& repository) {
   std::exception_ptr failed;
   try {
     LogInfo(StrCat("listening at ", address));
-    for (const auto& [name, place] : settings.places) {
+    for (const auto& [name, place] : settings.places.models) {
       if (!queue.is_stopping()) repository.Load(name);
     }
     for (const std::shared_ptr<ServedModel>& model : repository.Ready())
       LogInfo(StrCat("try: ", TryLine(*model, address)));
     service.BeginServing();
+    std::optional<RepositoryWatch> watch;
+    if (settings.watches)
+      watch.emplace(settings.places.folders, [&](const std::string& model) { repository.Load(model); });
     queue.Run();
   } catch (...) {
     failed = std::current_exception();
@@ -210,9 +241,12 @@ int Serve(const ServeSettings& settings, ModelRepository& repository) {
 
 int RunServe(const Arguments& arguments) {
   const ServeSettings settings = SettingsOf(arguments);
-  ModelRepository repository(settings.places, [&](const std::string& name, const ModelPlace& place) {
-    return LoadModel(name, place, arguments, settings.most_rows);
-  });
+  // OpenMP asks each thread that begins a team for its size: loads have threads of their own.
+  ModelRepository repository(settings.places,
+                             [&, threads = ThreadCount()](const std::string& name, const ModelPlace& place) {
+                               SetThreadCount(threads);
+                               return LoadModel(name, place, arguments, settings.most_rows);
+                             });
   return settings.is_dry ? PrintModels(repository) : Serve(settings, repository);
 }
 
@@ -224,7 +258,6 @@ Verb ServeVerb() {
   verb.summary = "trained nets behind HTTP, by the Open Inference Protocol";
   verb.usage = "RUN|MODEL|FOLDER... [--flags]";
   verb.examples = {"moka serve runs/latest", "moka serve zoo:bccd_ssd --port 9000",
-                   "moka serve runs/latest zoo:lenet --name mine,digits",
                    "curl -T cell.jpg http://127.0.0.1:8000/v2/models/bccd_ssd/predict"};
   verb.operands = {{"RUN|MODEL", "as moka infer takes them, called by its folder's name"},
                    {"FOLDER", "of models: MODEL/VERSION/..., the highest number of each"}};
@@ -241,6 +274,7 @@ Verb ServeVerb() {
                   {"tls-key", "FILE", "PEM: its private key"},
                   {"request-log", "FILE", "a line of JSON for each request (/dev/stdout: on the standard output)"},
                   {"allow-load", "", "models are loaded again and unloaded through /v2/repository"},
+                  {"watch", "", "a version that is moved (mv) into MODEL of a FOLDER is loaded"},
                   {"dry-run", "", "load and time the models, show them, and end"},
                   {"weights", "FILES", "of a model that does not carry its own"},
                   {"runs", "FOLDER", "where runs lie (default runs)"},

@@ -438,5 +438,54 @@ TEST_F(ServeCliTest, ModelsAreLoadedAgainBesideTheirRequests) {
   EXPECT_EQ(server.Wait(), 0);
 }
 
+// With --watch a version is loaded when it is moved to its place, whole; one that is copied there is not.
+TEST_F(ServeCliTest, VersionsThatAreMovedInAreLoaded) {
+  Run();
+  const auto copy = [&](const fs::path& to) {
+    fs::create_directories(to.parent_path());
+    fs::copy(folder_ / "runs/lenet-0001", to, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+  };
+  copy(folder_ / "watched/digits/1");
+  fs::create_directories(folder_ / "made");
+  Server server(folder_, {"watched", "--watch", "--allow-load"});
+  HttpClient client(server.port());
+  const auto version = [&](const std::string& model) -> std::string {
+    const Reply reply = client.Ask("GET", StrCat("/v2/models/", model));
+    return reply.status == 200 ? Json::parse(reply.body)["versions"][0].get<std::string>() : "";
+  };
+  const auto becomes = [&](const std::string& model, const std::string& wanted) {
+    for (int i = 0; i < 100 && version(model) != wanted; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    return version(model) == wanted;
+  };
+  EXPECT_EQ(version("digits"), "1");
+  copy(folder_ / "made/2");
+  fs::rename(folder_ / "made/2", folder_ / "watched/digits/2");
+  EXPECT_TRUE(becomes("digits", "2"));
+  copy(folder_ / "made/broken");
+  fs::remove_all(folder_ / "made/broken/config");
+  fs::rename(folder_ / "made/broken", folder_ / "watched/digits/3");
+  copy(folder_ / "watched/digits/4");  // it may be half written when it is seen
+  copy(folder_ / "made/more/1");
+  fs::rename(folder_ / "made/more", folder_ / "watched/more");
+  EXPECT_TRUE(becomes("more", "1"));
+  EXPECT_EQ(version("digits"), "2");
+  EXPECT_EQ(client.Ask("GET", "/v2/health/ready").status, 200);
+  EXPECT_THAT(server.Log(), HasSubstr("watched/digits/4 was made where it is and may be half written"));
+  // Who asks for it has it, and models that have come since the start, too.
+  EXPECT_EQ(client.Ask("POST", "/v2/repository/models/digits/load").status, 200);
+  EXPECT_EQ(version("digits"), "4");
+  copy(folder_ / "watched/third/7");
+  EXPECT_EQ(client.Ask("POST", "/v2/repository/models/third/load").status, 200);
+  EXPECT_EQ(version("third"), "7");
+  EXPECT_EQ(client.Ask("POST", "/v2/repository/models/..%2Fwatched/load").status, 404);
+  // A closed terminal ends it as Ctrl-C does.
+  server.Signal(SIGHUP);
+  EXPECT_EQ(server.Wait(), 0);
+  const Outcome outcome = Moka("serve runs/lenet-0001 --watch");
+  EXPECT_EQ(outcome.code, 64);
+  EXPECT_THAT(outcome.err, HasSubstr("--watch is of folders"));
+}
+
 }  // namespace
 }  // namespace moka

@@ -99,17 +99,15 @@ struct SoakRequests::Maker {
     return InferSourceOf(arguments);
   }
 
-  // Rows of each input, of several sizes, so that few of their answers are alike; larger ones than nets are trained with
-  // would have sums whose rounding shows.
+  // Rows of each input, between 0 and 1 as pixels are, of several brightnesses, so that few of their answers are alike.
   std::vector<std::vector<float>> Inputs(int64_t rows) {
     std::vector<std::vector<float>> inputs;
-    std::uniform_real_distribution<float> scale(0.05F, 0.5F);
-    std::normal_distribution<float> normal;
+    std::uniform_real_distribution<float> unit(0, 1);
     for (const ServedTensor& input : model.inputs()) {
       inputs.emplace_back();
       for (int64_t row = 0; row < rows; ++row) {
-        const float factor = scale(random);
-        for (int64_t i = 0; i < input.Count(); ++i) inputs.back().push_back(factor * normal(random));
+        const float brightness = unit(random);
+        for (int64_t i = 0; i < input.Count(); ++i) inputs.back().push_back(brightness * unit(random));
       }
     }
     return inputs;

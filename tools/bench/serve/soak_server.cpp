@@ -2,7 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,13 +49,16 @@ void SoakServer::Start() {
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, STDERR_FILENO, log_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
   fs::remove(log_);
-  const int failed = posix_spawn(&process_, moka_.c_str(), &files, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&files);
-  if (failed != 0) throw Error(ErrorKind::kNoInput, StrCat("cannot start ", Printable(moka_)));
+  process_ = fork();
+  if (process_ == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // it outlives no test
+    const int log = open(log_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    dup2(log, STDERR_FILENO);
+    execv(moka_.c_str(), arguments.data());
+    _exit(127);
+  }
+  if (process_ < 0) throw Error(ErrorKind::kUnavailable, "the system starts no more processes");
   static const std::regex listening("listening at http://127.0.0.1:([0-9]+)");
   for (int i = 0; i < 12000; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -17,9 +17,12 @@ struct DurationCount {
   }
 };
 
+// Runs of so many rows.
 struct BatchCount {
   int64_t runs = 0;
-  int64_t ns = 0;
+  int64_t input_ns = 0;
+  int64_t infer_ns = 0;
+  int64_t output_ns = 0;
 };
 
 // The parts of a request's time, as Triton calls them.

@@ -101,7 +101,9 @@ void CountBatch(const ServedModel& model, const BatchTimes& times, const std::ve
     counted.output.Add(NsBetween(times.ran, times.taken));
     BatchCount& of_rows = counted.batches[used];
     ++of_rows.runs;
-    of_rows.ns += NsBetween(times.filled, times.ran);
+    of_rows.input_ns += NsBetween(times.begun, times.filled);
+    of_rows.infer_ns += NsBetween(times.filled, times.ran);
+    of_rows.output_ns += NsBetween(times.ran, times.taken);
   });
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/text.h"
 #include "tools/serve/openapi.h"
+#include "tools/serve/process_facts.h"
 #include "tools/serve/service.h"
 #include "tools/serve/service_answers.h"
 
@@ -21,7 +22,11 @@ Json StatisticsOf(const ModelStatistics& model) {
   const CountedModel& counted = model.counted;
   Json batches = Json::array();
   for (const auto& [rows, of_rows] : counted.batches) {
-    batches.push_back({{"batch_size", rows}, {"compute_infer", {{"count", of_rows.runs}, {"ns", of_rows.ns}}}});
+    const int64_t runs = of_rows.runs;
+    batches.push_back({{"batch_size", rows},
+                       {"compute_input", JsonOf(DurationCount{runs, of_rows.input_ns})},
+                       {"compute_infer", JsonOf(DurationCount{runs, of_rows.infer_ns})},
+                       {"compute_output", JsonOf(DurationCount{runs, of_rows.output_ns})}});
   }
   const DurationCount none;
   const double alone =
@@ -138,6 +143,42 @@ void AddSeconds(const std::vector<CountedOfModel>& models, MetricsText& text) {
   }
 }
 
+void AddBatchRows(const std::vector<CountedOfModel>& models, MetricsText& text) {
+  constexpr int64_t kMostRows = 4096;  // of a batch (--most-rows)
+  text.Begin("moka_batch_rows", "histogram", "Rows of the batches that were run.");
+  for (const CountedOfModel& model : models) {
+    const auto runs_to = [&](int64_t most) {
+      int64_t runs = 0;
+      for (const auto& [rows, of_rows] : model.counted.batches) runs += rows <= most ? of_rows.runs : 0;
+      return runs;
+    };
+    for (int64_t most = 1; most <= kMostRows; most *= 2)
+      text.Add(fmt::format("{},le=\"{}\"", model.labels, most), runs_to(most), "_bucket");
+    int64_t sum = 0;
+    for (const auto& [rows, of_rows] : model.counted.batches) sum += rows * of_rows.runs;
+    text.Add(StrCat(model.labels, ",le=\"+Inf\""), runs_to(INT64_MAX), "_bucket");
+    text.Add(model.labels, sum, "_sum");
+    text.Add(model.labels, runs_to(INT64_MAX), "_count");
+  }
+}
+
+// The names that all clients of Prometheus give these.
+void AddProcess(MetricsText& text) {
+  const ProcessFacts facts = ProcessFactsNow();
+  const auto add = [&](std::string_view name, std::string_view type, std::string_view help, auto value) {
+    text.Begin(name, type, help);
+    text.Add("", value);
+  };
+  add("process_cpu_seconds_total", "counter", "Time of all threads, in the kernel too.", facts.cpu_seconds);
+  add("process_open_fds", "gauge", "Open file descriptors.", facts.open_files);
+  add("process_max_fds", "gauge", "The most file descriptors that may be open.", facts.most_files);
+  add("process_virtual_memory_bytes", "gauge", "Virtual memory.", facts.virtual_bytes);
+  add("process_resident_memory_bytes", "gauge", "Resident memory.", facts.resident_bytes);
+  add("process_start_time_seconds", "gauge", "When the process began, since 1970.",
+      fmt::format("{:.2f}", facts.start_seconds));
+  add("process_threads", "gauge", "Threads.", facts.threads);
+}
+
 }  // namespace
 
 HttpAnswer Service::Metrics() const {
@@ -153,6 +194,7 @@ HttpAnswer Service::Metrics() const {
   }
   AddFailures(models, text);
   AddSeconds(models, text);
+  AddBatchRows(models, text);
   text.Begin("moka_queue_depth", "gauge", "Requests that wait, of all models.");
   text.Add("", queue_.waiting());
   const HttpServer* server = server_;
@@ -163,6 +205,7 @@ HttpAnswer Service::Metrics() const {
   text.Add("", counts.requests);
   text.Begin("moka_connections_refused_total", "counter", "Connections beyond the limits.");
   text.Add("", counts.refused_connections);
+  AddProcess(text);
   return {.body = text.Take(), .type = "text/plain; version=0.0.4"};
 }
 

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/text.h"
 #include "core/text_table.h"
 #include "core/threads/team_wait.h"
@@ -209,9 +210,24 @@ struct Measured {
   double bare_ms = 0;  // of one row in this process; 0: not known
 };
 
-void Measure(const std::string& address, const std::vector<double>& rates, bool as_json, Measured& measured) {
+// A file's bytes as the body of each request, to the address itself; servers of the protocol are told that no JSON is
+// before them, and others do not look.
+void MakeBody(Load& load, const std::string& file) {
+  load.body = ReadFile(file);
+  load.headers.emplace_back("Inference-Header-Content-Length", "0");
+  load.headers.emplace_back("Content-Type", "application/octet-stream");
+  load.path = load.place.path;
+}
+
+// `body`: a file to be sent; empty: tensors as the model has them.
+void Measure(const std::string& address, const std::vector<double>& rates, bool as_json, const std::string& body,
+             Measured& measured) {
   measured.load.place = HttpPlaceOf(address);
-  MakeTensors(measured.load, as_json);
+  if (body.empty()) {
+    MakeTensors(measured.load, as_json);
+  } else {
+    MakeBody(measured.load, body);
+  }
   for (const double rate : rates) {
     measured.load.rate = rate;
     measured.results.push_back(RunLoad(measured.load));
@@ -244,12 +260,15 @@ int RunBenchServe(const Arguments& arguments) {
   const std::vector<double> rates = RatesOf(arguments);
   const bool as_json = arguments.Has("text");
   const bool wants_json = arguments.Has("json");
+  const std::string body = arguments.Get("body", "");
+  if (!body.empty() && (as_json || arguments.Has("rows") || !word.starts_with("http")))
+    throw Error(ErrorKind::kUsage, {}, "--body sends a file as it is to an address", "leave --text and --rows out");
   if (word.starts_with("http")) {
     arguments.RefuseUnread();
-    Measure(word, rates, as_json, measured);
+    Measure(word, rates, as_json, body, measured);
   } else {
     measured.bare_ms =
-        WithServer(arguments, [&](const std::string& address) { Measure(address, rates, as_json, measured); });
+        WithServer(arguments, [&](const std::string& address) { Measure(address, rates, as_json, body, measured); });
   }
   if (!wants_json) {
     PrintMeasured(measured);
@@ -279,6 +298,7 @@ Verb BenchServeVerb() {
                   {"seconds", "S", "of each measurement (default 10)"},
                   {"rows", "N", "of a request (default 1)"},
                   {"text", "", "tensors as JSON rather than as bytes"},
+                  {"body", "FILE", "what each request sends, to the address itself, of any server"},
                   {"weights", "FILES", "of a model that does not carry its own"},
                   {"runs", "FOLDER", "where runs lie (default runs)"},
                   {"json", "", "print as JSON"}};

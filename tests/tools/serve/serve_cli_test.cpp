@@ -246,10 +246,21 @@ TEST_F(ServeCliTest, FactsStatisticsAndMetricsCountWhatWasAsked) {
   EXPECT_EQ(stats["inference_count"], 7);
   EXPECT_EQ(stats["inference_stats"]["fail"]["count"], 1);
   EXPECT_EQ(stats["inference_stats"]["success"]["count"], 4);
+  EXPECT_EQ(stats["batch_stats"][0]["batch_size"], 1);
+  EXPECT_EQ(stats["batch_stats"][1]["batch_size"], 2);
+  for (const std::string part : {"compute_input", "compute_infer", "compute_output"}) {
+    EXPECT_EQ(stats["batch_stats"][1][part]["count"], 3) << part;
+    EXPECT_GT(stats["batch_stats"][1][part]["ns"], 0) << part;
+  }
   const std::string metrics = client.Ask("GET", "/metrics").body;
   EXPECT_THAT(metrics, HasSubstr("nv_inference_request_success{model=\"lenet-0001\",version=\"1\"} 4\n"));
   EXPECT_THAT(metrics, HasSubstr("nv_inference_count{model=\"lenet-0001\",version=\"1\"} 7\n"));
   EXPECT_THAT(metrics, HasSubstr("moka_request_seconds_bucket{model=\"lenet-0001\",version=\"1\",le=\"+Inf\"} 4\n"));
+  const std::string batches = "moka_batch_rows_bucket{model=\"lenet-0001\",version=\"1\",le=";
+  EXPECT_THAT(metrics, HasSubstr(batches + "\"1\"} 1\n"));
+  EXPECT_THAT(metrics, HasSubstr(batches + "\"2\"} 4\n"));
+  EXPECT_THAT(metrics, HasSubstr(batches + "\"+Inf\"} 4\n"));
+  EXPECT_THAT(metrics, HasSubstr("moka_batch_rows_sum{model=\"lenet-0001\",version=\"1\"} 7\n"));
   const Json index = Json::parse(client.Ask("POST", "/v2/repository/index").body);
   EXPECT_EQ(index[0]["state"], "READY");
   EXPECT_EQ(Json::parse(client.Ask("GET", "/openapi.json").body)["openapi"], "3.0.3");

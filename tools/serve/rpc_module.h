@@ -30,8 +30,8 @@ class RpcServer {
   virtual uint16_t port() const = 0;
   // Tells those who watch the server's health at once where it has changed.
   virtual void LookAtHealth() = 0;
-  // Accepts no call any more and ends streams behind what they have asked. What is not answered in so long is broken
-  // off.
+  // From now on calls are refused, then no connection is accepted; streams end behind what they have asked. What is not
+  // answered in so long is broken off.
   virtual void StopAccepting(std::chrono::milliseconds most) = 0;
   // Waits until no call is unanswered, at most so long. Returns how many are.
   virtual int64_t WaitForAnswers(std::chrono::milliseconds most) const = 0;

@@ -29,7 +29,8 @@ grpc::StatusCode CodeOf(CallStatus status) {
 grpc::Status StatusOf(const CallFailure& failure) { return {CodeOf(failure.status), FailureText(failure)}; }
 
 std::optional<CallFailure> RefusalOf(const grpc::CallbackServerContext& context, const ServiceCalls& calls,
-                                     bool loads) {
+                                     const OpenCalls& open, bool loads) {
+  if (open.is_closing()) return CallFailure{CallStatus::kUnavailable, "the server is closing"};
   const auto& metadata = context.client_metadata();
   const auto token = metadata.find("authorization");
   if (token == metadata.end()) return calls.Refusal({}, loads);

@@ -14,8 +14,9 @@ namespace moka {
 
 grpc::Status StatusOf(const CallFailure& failure);
 
-// Why the metadata's token may not call; nothing: it may.
-std::optional<CallFailure> RefusalOf(const grpc::CallbackServerContext& context, const ServiceCalls& calls, bool loads);
+// Why a call is not taken: its token, or the server's end; nothing: it is.
+std::optional<CallFailure> RefusalOf(const grpc::CallbackServerContext& context, const ServiceCalls& calls,
+                                     const OpenCalls& open, bool loads);
 
 // Bounds the wait of a request by its call's deadline. Returns whether there is time left.
 bool KeepDeadline(const grpc::CallbackServerContext& context, InferRequest& request);

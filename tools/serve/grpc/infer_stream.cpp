@@ -151,7 +151,8 @@ class RefusedStream final : public InferReactor {
 
 InferReactor* BeginInferStream(const grpc::CallbackServerContext& context, ServiceCalls& calls,
                                std::shared_ptr<OpenCalls> open) {
-  if (const auto refusal = RefusalOf(context, calls, false)) return std::make_unique<RefusedStream>(*refusal).release();
+  if (const auto refusal = RefusalOf(context, calls, *open, false))
+    return std::make_unique<RefusedStream>(*refusal).release();
   const auto stream = std::make_shared<InferStream>(context, calls, std::move(open));
   stream->Begin();
   return stream.get();

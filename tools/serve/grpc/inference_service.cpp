@@ -36,7 +36,7 @@ std::optional<CallFailure> RefusedRepository(const std::string& name) {
 template <class Answer>
 InferenceService::Call* InferenceService::Answered(const Context& context, const Answer& answer) {
   UnaryCall* const call = NewCall(open_);
-  if (const auto refusal = RefusalOf(context, calls_, false)) {
+  if (const auto refusal = RefusalOf(context, calls_, *open_, false)) {
     call->Finish(StatusOf(*refusal));
   } else {
     call->Finish(answer());
@@ -125,7 +125,7 @@ template <class Request>
 InferenceService::Call* InferenceService::Loaded(const Context& context, const Request& request, bool loads,
                                                  const std::string& allowed) {
   UnaryCall* const call = NewCall(open_);
-  std::optional<CallFailure> refused = RefusalOf(context, calls_, true);
+  std::optional<CallFailure> refused = RefusalOf(context, calls_, *open_, true);
   if (!refused) refused = RefusedRepository(request.repository_name());
   for (const auto& [name, parameter] : request.parameters()) {
     if (refused || name == allowed) continue;
@@ -163,7 +163,7 @@ InferenceService::Call* InferenceService::ModelInfer(Context* context, const inf
                         is_raw = request->raw_input_contents_size() > 0](const CallResult<InferAnswer>& result) {
     call->Finish(Written(result, [&](const InferAnswer& answer) { WriteAnswer(answer, is_raw, *response); }));
   };
-  if (const auto refusal = RefusalOf(*context, calls_, false)) {
+  if (const auto refusal = RefusalOf(*context, calls_, *open_, false)) {
     respond(*refusal);
     return call;
   }

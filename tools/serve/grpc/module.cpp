@@ -20,6 +20,10 @@ namespace moka {
 namespace {
 
 constexpr std::chrono::milliseconds kHealthLook{100};  // how late a watch may learn of a load
+// gRPC cancels calls that come in the instant in which it begins to close, before clients know: CANCELLED is no status
+// that they would call elsewhere for. So they are refused as UNAVAILABLE first, until none has come for a while.
+constexpr std::chrono::milliseconds kQuiet{200};
+constexpr std::chrono::milliseconds kMostQuiet{2000};
 constexpr uint64_t kLeastQuota = uint64_t{256} << 20;  // bytes
 
 std::string AddressOf(const RpcServerOptions& options) {
@@ -72,9 +76,12 @@ class GrpcServer final : public RpcServer {
   uint16_t port() const override { return static_cast<uint16_t>(port_); }
   void LookAtHealth() override { open_->LookAtHealth(); }
   void StopAccepting(std::chrono::milliseconds most) override {
-    open_->EndLasting();
+    open_->Close();
     const auto deadline = std::chrono::system_clock::now() + most;
-    ender_ = std::thread([this, deadline] { server_->Shutdown(deadline); });
+    ender_ = std::thread([this, deadline, most] {
+      open_->WaitForQuiet(kQuiet, std::min(kMostQuiet, most));
+      server_->Shutdown(deadline);
+    });
   }
   int64_t WaitForAnswers(std::chrono::milliseconds most) const override { return open_->WaitForAnswers(most); }
 

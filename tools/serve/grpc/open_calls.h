@@ -26,7 +26,7 @@ class LastingCall {
 // Thread-safe.
 class OpenCalls {
  public:
-  // A request is to be answered, and has been.
+  // A call has come, and has been answered.
   void Begin();
   void End();
   // Waits until none is unanswered, at most so long. Returns how many are.
@@ -35,8 +35,11 @@ class OpenCalls {
   // Holds a call until Remove. Where the server closes already it is ended.
   void Add(const std::shared_ptr<LastingCall>& call);
   void Remove(const LastingCall& call);
-  // Ends all of them, and those that come.
-  void EndLasting();
+  // From now on the server is to end: what lasts is ended, and calls that come are to be refused.
+  void Close();
+  bool is_closing() const;
+  // Waits until for so long no call has come, at most `most` in all.
+  void WaitForQuiet(std::chrono::milliseconds quiet, std::chrono::milliseconds most) const;
   void LookAtHealth() const;
 
  private:
@@ -47,7 +50,8 @@ class OpenCalls {
   mutable std::condition_variable answered_;
   int64_t unanswered_ = 0;
   Calls lasting_;
-  bool is_ending_ = false;
+  bool is_closing_ = false;
+  std::chrono::steady_clock::time_point last_call_ = {};
 };
 
 }  // namespace moka

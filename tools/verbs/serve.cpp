@@ -243,7 +243,7 @@ int RunServe(const Arguments& arguments) {
 Verb ServeVerb() {
   Verb verb;
   verb.name = "serve";
-  verb.summary = "trained nets behind HTTP, by the Open Inference Protocol";
+  verb.summary = "trained nets behind HTTP or gRPC, by the Open Inference Protocol";
   verb.usage = "RUN|MODEL|FOLDER... [--flags]";
   verb.examples = {"moka serve runs/latest", "moka serve zoo:bccd_ssd --port 9000",
                    "moka serve runs/latest zoo:lenet --name mine,digits",

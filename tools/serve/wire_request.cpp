@@ -3,15 +3,13 @@
 #include <simdjson.h>
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cmath>
-#include <cstring>
 #include <map>
 
 #include "core/error.h"
 #include "core/text.h"
 #include "tools/serve/http_message.h"
+#include "tools/serve/wire_check.h"
 #include "tools/serve/wire_tensor.h"
 
 namespace moka {
@@ -19,15 +17,9 @@ namespace {
 
 namespace od = simdjson::ondemand;
 
-static_assert(std::endian::native == std::endian::little, "tensors are sent little endian");
 static_assert(kBodyPadding >= simdjson::SIMDJSON_PADDING);
 
-constexpr size_t kMostTensors = 256;  // inputs, and outputs, of a request
-constexpr int64_t kMostAxes = 32;
-constexpr int64_t kMostElements = int64_t{1} << 28;  // of a tensor
-
-// A name as an error shows it.
-std::string Shown(std::string_view name) { return Printable(name.substr(0, 200)); }
+std::string Shown(std::string_view name) { return ShownName(name); }
 
 [[noreturn]] void Refuse(const std::string& text, const std::string& hint = {}) {
   throw Error(ErrorKind::kBadData, {}, text, hint);
@@ -74,22 +66,11 @@ void ForFields(od::object object, const std::string& where, const std::vector<st
 
 std::vector<int64_t> ShapeIn(od::value value, const std::string& where) {
   std::vector<int64_t> shape;
-  int64_t count = 1;
   for (auto each : Take(value.get_array(), StrCat(where, ", a list,"))) {
-    const int64_t side = WholeIn(Take(std::move(each), where), where);
-    shape.push_back(side);
-    if (side < 1) Refuse(StrCat(where, " has a dimension of ", side));
-    if (std::ssize(shape) > kMostAxes) Refuse(StrCat(where, " has more than ", kMostAxes, " dimensions"));
-    if (__builtin_mul_overflow(count, side, &count) || count > kMostElements)
-      Refuse(StrCat(where, " is of more than ", kMostElements, " elements"));
+    shape.push_back(WholeIn(Take(std::move(each), where), where));
+    CheckShape(shape, where);
   }
   return shape;
-}
-
-int64_t CountOf(const std::vector<int64_t>& shape) {
-  int64_t count = 1;
-  for (const int64_t side : shape) count *= side;
-  return count;
 }
 
 // Adds the numbers of nested lists or a flat one, row by row.
@@ -135,29 +116,11 @@ void ReadTexts(od::array list, const std::string& where, int depth, std::vector<
   }
 }
 
-constexpr std::array<std::string_view, 13> kDatatypes = {
-    "BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64", "FP16", "FP32", "FP64", "BYTES"};
-
 // A tensor, of whose bytes behind the JSON only the number is known yet.
 struct ReadTensor {
   WireTensor tensor;
   std::optional<int64_t> bytes;
 };
-
-void CheckCount(const WireTensor& tensor) {
-  const auto found = static_cast<int64_t>(tensor.datatype == "BYTES" ? tensor.texts.size() : tensor.values.size());
-  const int64_t wanted = CountOf(tensor.shape);
-  if (found == wanted) return;
-  Refuse(StrCat("input \"", Shown(tensor.name), "\": data holds ", found, " values, and its shape [",
-                Join(
-                    [&] {
-                      std::vector<std::string> sides;
-                      for (const int64_t side : tensor.shape) sides.push_back(StrCat(side));
-                      return sides;
-                    }(),
-                    ","),
-                "] is of ", wanted));
-}
 
 ReadTensor InputIn(od::object object, size_t index) {
   ReadTensor read;
@@ -194,7 +157,7 @@ ReadTensor InputIn(od::object object, size_t index) {
                   ReadTexts(list, StrCat(where, ".data"), 1, tensor.texts);
                 } else {
                   if (has_shape)
-                    tensor.values.reserve(static_cast<size_t>(std::min(CountOf(tensor.shape), int64_t{1} << 24)));
+                    tensor.values.reserve(static_cast<size_t>(std::min(ElementsOf(tensor.shape), int64_t{1} << 24)));
                   NumbersReader(where, tensor.values).Read(list, 1);
                 }
               }
@@ -202,14 +165,12 @@ ReadTensor InputIn(od::object object, size_t index) {
             });
   if (tensor.name.empty()) Refuse(StrCat(where, " has no name"));
   if (!has_shape) Refuse(StrCat(where, " has no shape"));
-  if (std::ranges::find(kDatatypes, tensor.datatype) == kDatatypes.end())
-    Refuse(StrCat(where, " has the datatype \"", Shown(tensor.datatype), "\""),
-           StrCat("there are ", Join({kDatatypes.begin(), kDatatypes.end()}, ", ")));
+  CheckDatatype(tensor.datatype, where);
   if (has_data == read.bytes.has_value())
     Refuse(StrCat(where, has_data ? " has data and binary_data_size" : " has neither data nor binary_data_size"));
-  if (has_data && tensor.datatype == "FP16")
-    Refuse(StrCat(where, ": FP16 has no form in JSON"), "binary_data_size sends bytes");
-  if (has_data) CheckCount(tensor);
+  if (has_data && (tensor.datatype == "FP16" || tensor.datatype == "BF16"))
+    Refuse(StrCat(where, ": ", tensor.datatype, " has no form in JSON"), "binary_data_size sends bytes");
+  if (has_data) CheckElements(tensor);
   return read;
 }
 
@@ -251,30 +212,6 @@ void ParametersIn(od::object object, InferRequest& request) {
               if (number < 0) Refuse(StrCat(where, " is ", number));
               return true;
             });
-}
-
-// Fills a tensor from the bytes that it said.
-void ReadBytes(std::string_view bytes, WireTensor& tensor) {
-  const std::string where = StrCat("input \"", Shown(tensor.name), "\"");
-  if (tensor.datatype == "BYTES") {
-    while (!bytes.empty()) {
-      uint32_t length = 0;
-      if (bytes.size() < sizeof(length)) Refuse(StrCat(where, ": its last element has no length"));
-      std::memcpy(&length, bytes.data(), sizeof(length));
-      bytes.remove_prefix(sizeof(length));
-      if (length > bytes.size())
-        Refuse(StrCat(where, ": an element of ", length, " bytes, of which ", bytes.size(), " came"));
-      tensor.texts.emplace_back(bytes.substr(0, length));
-      bytes.remove_prefix(length);
-    }
-    return CheckCount(tensor);
-  }
-  if (tensor.datatype != "FP32") return;  // no input takes it, which is said where inputs are known
-  const int64_t wanted = CountOf(tensor.shape) * static_cast<int64_t>(sizeof(float));
-  if (std::ssize(bytes) != wanted)
-    Refuse(StrCat(where, ": binary_data_size is ", bytes.size(), ", and its shape is of ", wanted, " bytes"));
-  tensor.values.resize(static_cast<size_t>(CountOf(tensor.shape)));
-  std::memcpy(tensor.values.data(), bytes.data(), bytes.size());
 }
 
 }  // namespace
@@ -326,7 +263,7 @@ InferRequest ReadInferRequest(std::string& body, std::optional<int64_t> json_byt
         Refuse(StrCat("input \"", Shown(input.tensor.name), "\": binary_data_size is ", *input.bytes, ", and ",
                       rest.size(), " bytes are left"));
       }
-      ReadBytes(rest.substr(0, static_cast<size_t>(*input.bytes)), input.tensor);
+      FillFromBytes(rest.substr(0, static_cast<size_t>(*input.bytes)), "binary_data_size", input.tensor);
       rest.remove_prefix(static_cast<size_t>(*input.bytes));
     }
     request.inputs.push_back(std::move(input.tensor));

@@ -1,6 +1,7 @@
 // moka serve: trained nets behind HTTP, from the first model that is loaded to the last answer after a signal.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -8,6 +9,7 @@
 #include <exception>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <thread>
 
@@ -28,6 +30,7 @@
 #include "tools/serve/repository.h"
 #include "tools/serve/repository_watch.h"
 #include "tools/serve/request_log.h"
+#include "tools/serve/rpc_module.h"
 #include "tools/serve/service.h"
 #include "tools/serve/stop_signals.h"
 #include "tools/serve/tls_keys.h"
@@ -45,23 +48,43 @@ struct Ending {
   Seconds drain{30};
 };
 
+// The servers of HTTP and, where it is asked for, of gRPC.
+struct Servers {
+  HttpServer& http;
+  RpcServer* rpc;
+
+  void StopAccepting(std::chrono::milliseconds most) const {
+    http.StopAccepting();
+    if (rpc != nullptr) rpc->StopAccepting(most);
+  }
+  int64_t WaitForAnswers(std::chrono::milliseconds most) const {
+    const auto until = std::chrono::steady_clock::now() + most;
+    const int64_t left = http.WaitForAnswers(most);
+    const auto rest = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    return left + (rpc == nullptr ? 0 : rpc->WaitForAnswers(std::max(rest, std::chrono::milliseconds(0))));
+  }
+};
+
 // Ends the server in its steps. Returns the exit code.
-int EndServer(int signal, const Ending& ending, Service& service, HttpServer& server, NetQueue& queue) {
+int EndServer(int signal, const Ending& ending, Service& service, const Servers& servers, NetQueue& queue) {
+  constexpr std::chrono::milliseconds kBreakOff{1000};  // for those who are told that they get no answer
   service.BeginDraining();
+  if (servers.rpc != nullptr) servers.rpc->LookAtHealth();
   // A person at a terminal waits for no load balancer.
   const Seconds grace = signal == SIGTERM ? ending.grace : Seconds(0);
   LogInfo(fmt::format("ending: {}no new requests, {} wait",
                       grace.count() > 0 ? fmt::format("in {:g} s ", grace.count()) : "", queue.waiting()));
   std::this_thread::sleep_for(grace);
-  server.StopAccepting();
-  const int64_t left = server.WaitForAnswers(std::chrono::duration_cast<std::chrono::milliseconds>(ending.drain));
+  const auto drain = std::chrono::duration_cast<std::chrono::milliseconds>(ending.drain);
+  servers.StopAccepting(drain + kBreakOff);
+  const int64_t left = servers.WaitForAnswers(drain);
   queue.Stop(left > 0);
   if (left == 0) {
-    server.WaitForClients();
+    servers.http.WaitForClients();
     return 0;
   }
-  const int64_t running = server.WaitForAnswers(std::chrono::seconds(1));
-  if (running == 0) server.WaitForClients();
+  const int64_t running = servers.WaitForAnswers(kBreakOff);
+  if (running == 0) servers.http.WaitForClients();
   LogWarning(StrCat(Counted(left, "request", "requests"), " had no answer in time and ", left == 1 ? "was" : "were",
                     " refused or broken off"));
   // A net that runs for long is not waited for.
@@ -143,9 +166,12 @@ int PrintModels(ModelRepository& repository) {
 
 struct ServeSettings {
   HttpServerOptions http;
+  std::optional<uint16_t> rpc_port;
   NetQueueLimits limits;
   Ending ending;
   Tokens tokens;
+  std::string certificate = {};  // files of TLS; empty: without
+  std::string key = {};
   bool allows_load = false;
   bool is_dry = false;
   int64_t most_rows = 16;
@@ -162,6 +188,7 @@ ServeSettings SettingsOf(const Arguments& arguments) {
   http.limits.body_bytes = static_cast<uint64_t>(arguments.Int("most-mb", 64, 1, 1 << 16)) << 20;
   http.limits.bodies_bytes = 8 * http.limits.body_bytes;
   http.threads = 2;
+  if (arguments.Has("grpc-port")) settings.rpc_port = static_cast<uint16_t>(arguments.Int("grpc-port", 0, 0, 65535));
   settings.limits.most_wait = std::chrono::milliseconds(arguments.Int("most-wait", 2000, 1, 3600 * 1000));
   settings.most_rows = arguments.Int("most-rows", 16, 1, 4096);
   settings.ending = {Seconds(arguments.Number("grace", 5, 0, 3600)), Seconds(arguments.Number("drain", 30, 0, 86400))};
@@ -170,8 +197,9 @@ ServeSettings SettingsOf(const Arguments& arguments) {
   if (arguments.Has("token-file")) settings.tokens = Tokens(arguments.Get("token-file"));
   if (arguments.Has("tls-cert") != arguments.Has("tls-key"))
     throw Error(ErrorKind::kUsage, {}, "--tls-cert and --tls-key belong together", "a certificate and its key, in PEM");
-  if (arguments.Has("tls-cert"))
-    http.tls = std::make_shared<TlsKeys>(arguments.Get("tls-cert"), arguments.Get("tls-key"));
+  settings.certificate = arguments.Get("tls-cert");
+  settings.key = arguments.Get("tls-key");
+  if (!settings.certificate.empty()) http.tls = std::make_shared<TlsKeys>(settings.certificate, settings.key);
   if (arguments.Has("request-log")) {
     const auto log = std::make_shared<RequestLog>(arguments.Get("request-log"));
     http.log = [log](const LoggedRequest& request) { log->Write(request); };
@@ -209,15 +237,27 @@ int Serve(const ServeSettings& settings, ModelRepository& repository) {
       options, [&](HttpRequest request, const HttpRespond& respond) { service.Handle(std::move(request), respond); });
   service.Count(server);
   const std::string& host = settings.http.host;
-  const std::string address =
-      StrCat(options.tls ? "https://" : "http://", host.find(':') != std::string::npos ? StrCat("[", host, "]") : host,
-             ":", int64_t{server.port()});
+  std::unique_ptr<RpcServer> rpc;
+  if (settings.rpc_port) {
+    rpc = MakeRpcServer({.host = host,
+                         .port = *settings.rpc_port,
+                         .message_bytes = settings.http.limits.body_bytes,
+                         .version = MOKA_VERSION,
+                         .certificate = settings.certificate,
+                         .key = settings.key},
+                        service);
+  }
+  const std::string machine = host.find(':') != std::string::npos ? StrCat("[", host, "]") : host;
+  const std::string address = StrCat(options.tls ? "https://" : "http://", machine, ":", int64_t{server.port()});
   int code = 0;
   std::thread ender([&] {
-    code = EndOnSignal(signals, [&](int signal) { return EndServer(signal, settings.ending, service, server, queue); });
+    code = EndOnSignal(signals, [&](int signal) {
+      return EndServer(signal, settings.ending, service, {server, rpc.get()}, queue);
+    });
   });
   std::exception_ptr failed;
   try {
+    if (rpc) LogInfo(StrCat("gRPC at ", machine, ":", int64_t{rpc->port()}));
     LogInfo(StrCat("listening at ", address));
     for (const auto& [name, place] : settings.places.models) {
       if (!queue.is_stopping()) repository.Load(name);
@@ -255,7 +295,7 @@ int RunServe(const Arguments& arguments) {
 Verb ServeVerb() {
   Verb verb;
   verb.name = "serve";
-  verb.summary = "trained nets behind HTTP, by the Open Inference Protocol";
+  verb.summary = "trained nets behind HTTP or gRPC, by the Open Inference Protocol";
   verb.usage = "RUN|MODEL|FOLDER... [--flags]";
   verb.examples = {"moka serve runs/latest", "moka serve zoo:bccd_ssd --port 9000",
                    "curl -T cell.jpg http://127.0.0.1:8000/v2/models/bccd_ssd/predict"};
@@ -263,6 +303,7 @@ Verb ServeVerb() {
                    {"FOLDER", "of models: MODEL/VERSION/..., the highest number of each"}};
   verb.options = {{"host", "ADDRESS", "where to listen (default 127.0.0.1: this machine alone)"},
                   {"port", "N", "(default 8000; 0: any that is free)"},
+                  {"grpc-port", "N", "also serve gRPC there (0: any that is free)"},
                   {"name", "NAMES", "what they are called in addresses, a comma list (default: as their folders)"},
                   {"most-rows", "N", "the largest batch (default 16; less where more is not faster)"},
                   {"most-wait", "MS", "requests that would wait longer are refused (default 2000)"},

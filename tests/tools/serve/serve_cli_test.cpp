@@ -2,76 +2,20 @@
 // request lost when the server ends.
 #include <gmock/gmock.h>
 #include <signal.h>
-#include <sys/wait.h>
 
 #include <chrono>
-#include <regex>
 #include <thread>
 
 #include "core/checksum.h"
 #include "core/error.h"
 #include "tests/tools/cli_fixture.h"
 #include "tests/tools/serve/http_client.h"
+#include "tests/tools/serve/server_process.h"
 
 namespace moka {
 namespace {
 
 using testing::HasSubstr;
-
-// A server of this test, from its first answer that it is ready to its end.
-class Server {
- public:
-  Server(const fs::path& folder, const std::vector<std::string>& words) : log_(folder / "serve.log") {
-    fs::remove(log_);
-    process_ = fork();
-    if (process_ == 0) {
-      std::vector<std::string> all = {MOKA_BINARY, "serve"};
-      all.insert(all.end(), words.begin(), words.end());
-      all.insert(all.end(), {"--port", "0"});
-      std::vector<char*> arguments;
-      for (std::string& word : all) arguments.push_back(word.data());
-      arguments.push_back(nullptr);
-      if (chdir(folder.c_str()) != 0 || freopen(log_.c_str(), "w", stderr) == nullptr) _exit(1);
-      setenv("OMP_NUM_THREADS", "1", 1);
-      execv(MOKA_BINARY, arguments.data());
-      _exit(1);
-    }
-    for (int i = 0; i < 3000; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-      std::smatch found;
-      const std::string log = fs::exists(log_) ? ReadFile(log_) : "";
-      if (!std::regex_search(log, found, std::regex("listening at http://127.0.0.1:([0-9]+)"))) {
-        if (waitpid(process_, nullptr, WNOHANG) != 0) break;
-        continue;
-      }
-      port_ = static_cast<uint16_t>(std::stoi(found[1]));
-      if (HttpClient(port_).Ask("GET", "/v2/health/ready").status == 200) return;
-    }
-    ADD_FAILURE() << "the server is not ready: " << ReadFile(log_);
-  }
-  Server(const Server&) = delete;
-  Server& operator=(const Server&) = delete;
-  ~Server() {
-    if (process_ > 0) kill(process_, SIGKILL);
-    if (process_ > 0) waitpid(process_, nullptr, 0);
-  }
-
-  uint16_t port() const { return port_; }
-  void Signal(int signal) const { kill(process_, signal); }
-  // The exit code.
-  int Wait() {
-    int status = 0;
-    waitpid(process_, &status, 0);
-    process_ = -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  }
-  std::string Log() const { return ReadFile(log_); }
-
- private:
-  fs::path log_;
-  pid_t process_ = -1;
-  uint16_t port_ = 0;
-};
 
 class ServeCliTest : public CliTest {
  protected:
@@ -94,7 +38,7 @@ class ServeCliTest : public CliTest {
 TEST_F(ServeCliTest, AnswersAreThoseOfInfer) {
   Run();
   const Outcome inferred = Moka(StrCat("infer runs/lenet-0001 ", Digit().string(), " --json"));
-  Server server(folder_, {"runs/lenet-0001"});
+  ServerProcess server(folder_, {"runs/lenet-0001"});
   HttpClient client(server.port());
   const std::string bytes = ReadFile(folder_ / Digit());
   const std::string model = "/v2/models/lenet-0001";
@@ -140,7 +84,7 @@ TEST_F(ServeCliTest, AnswersAreThoseOfInfer) {
 // Several pictures in one request are rows of one batch; the one that is broken is named.
 TEST_F(ServeCliTest, PicturesAreRows) {
   Run();
-  Server server(folder_, {"runs/lenet-0001"});
+  ServerProcess server(folder_, {"runs/lenet-0001"});
   HttpClient client(server.port());
   const std::string path = "/v2/models/lenet-0001/infer";
   const std::vector<fs::path> files = ListFiles(folder_ / "drawn", ".png");
@@ -173,7 +117,7 @@ TEST_F(ServeCliTest, PicturesAreRows) {
 
 TEST_F(ServeCliTest, FaultsHaveTheirStatus) {
   Run();
-  Server server(folder_, {"runs/lenet-0001", "--name", "digits"});
+  ServerProcess server(folder_, {"runs/lenet-0001", "--name", "digits"});
   HttpClient client(server.port());
   const auto expect = [&](const std::string& method, const std::string& path, const std::string& body, int status,
                           const std::string& text) {
@@ -230,7 +174,7 @@ TEST_F(ServeCliTest, FaultsHaveTheirStatus) {
 
 TEST_F(ServeCliTest, FactsStatisticsAndMetricsCountWhatWasAsked) {
   Run();
-  Server server(folder_, {"runs/lenet-0001"});
+  ServerProcess server(folder_, {"runs/lenet-0001"});
   HttpClient client(server.port());
   const std::string model = "/v2/models/lenet-0001";
   for (int i = 0; i < 3; ++i) EXPECT_EQ(client.Ask("POST", model + "/infer", Request(2)).status, 200);
@@ -274,7 +218,7 @@ TEST_F(ServeCliTest, TokensSayWhoMayAsk) {
   Run();
   WriteFileAtomically(folder_ / "tokens",
                       StrCat("# who may\nuser:", Sha256("one"), ":user\nboss:", Sha256("two"), ":admin\n"));
-  Server server(folder_, {"runs/lenet-0001", "--token-file", "tokens", "--allow-load"});
+  ServerProcess server(folder_, {"runs/lenet-0001", "--token-file", "tokens", "--allow-load"});
   HttpClient client(server.port());
   const std::string model = "/v2/models/lenet-0001";
   const auto status = [&](const std::string& method, const std::string& path, const std::string& token) {
@@ -296,7 +240,7 @@ TEST_F(ServeCliTest, TokensSayWhoMayAsk) {
 // Many clients at once each get their own answers.
 TEST_F(ServeCliTest, ManyClientsAreNotMixedUp) {
   Run();
-  Server server(folder_, {"runs/lenet-0001"});
+  ServerProcess server(folder_, {"runs/lenet-0001"});
   const std::string path = "/v2/models/lenet-0001/infer";
   constexpr int kClients = 8;
   std::vector<std::string> alone;
@@ -332,7 +276,7 @@ TEST_F(ServeCliTest, ManyClientsAreNotMixedUp) {
 
 TEST_F(ServeCliTest, WhatWasAcceptedIsAnsweredWhenItEnds) {
   Run();
-  Server server(folder_, {"runs/lenet-0001", "--grace", "1"});
+  ServerProcess server(folder_, {"runs/lenet-0001", "--grace", "1"});
   const std::string path = "/v2/models/lenet-0001/infer";
   std::atomic<int> answered = 0;
   std::atomic<int> failed = 0;
@@ -369,7 +313,7 @@ TEST_F(ServeCliTest, WhatWasAcceptedIsAnsweredWhenItEnds) {
 // Requests of which a part has come when the server is to end are read and answered.
 TEST_F(ServeCliTest, AHalfSentRequestIsAnsweredWhenItEnds) {
   Run();
-  Server server(folder_, {"runs/lenet-0001", "--grace", "0"});
+  ServerProcess server(folder_, {"runs/lenet-0001", "--grace", "0"});
   const std::string body = Request(1);
   HttpClient half(server.port());
   half.Send(StrCat("POST /v2/models/lenet-0001/infer HTTP/1.1\r\nContent-Length: ", body.size(), "\r\n\r\n"));
@@ -386,7 +330,7 @@ TEST_F(ServeCliTest, AHalfSentRequestIsAnsweredWhenItEnds) {
 // the server's threads are not to leave.
 TEST_F(ServeCliTest, APipeliningClientIsAnsweredWhenItEnds) {
   Run();
-  Server server(folder_, {"runs/lenet-0001", "--grace", "0", "--most-rows", "1", "--most-wait", "3600000"});
+  ServerProcess server(folder_, {"runs/lenet-0001", "--grace", "0", "--most-rows", "1", "--most-wait", "3600000"});
   const std::string floats(int64_t{10000} * 3136, '\0');
   const std::string json =
       R"({"inputs":[{"name":"data","shape":[10000,1,28,28],"datatype":"FP32","parameters":{"binary_data_size":31360000}}]})";
@@ -403,7 +347,7 @@ TEST_F(ServeCliTest, APipeliningClientIsAnsweredWhenItEnds) {
 // A request that takes long holds up neither one of a higher priority nor the end.
 TEST_F(ServeCliTest, LongRequestsGiveWay) {
   Run();
-  Server server(folder_, {"runs/lenet-0001", "--drain", "0.5", "--most-rows", "1", "--most-wait", "3600000"});
+  ServerProcess server(folder_, {"runs/lenet-0001", "--drain", "0.5", "--most-rows", "1", "--most-wait", "3600000"});
   const std::string path = "/v2/models/lenet-0001/infer";
   const std::string floats(int64_t{20000} * 3136, '\0');
   const std::string json =
@@ -426,7 +370,7 @@ TEST_F(ServeCliTest, ModelsAreLoadedAgainBesideTheirRequests) {
   fs::create_directories(folder_ / "models/digits");
   fs::copy(folder_ / "runs/lenet-0001", folder_ / "models/digits/2",
            fs::copy_options::recursive | fs::copy_options::copy_symlinks);
-  Server server(folder_, {"models", "--allow-load"});
+  ServerProcess server(folder_, {"models", "--allow-load"});
   HttpClient client(server.port());
   EXPECT_EQ(Json::parse(client.Ask("GET", "/v2/models/digits").body)["versions"][0], "2");
   EXPECT_EQ(client.Ask("POST", "/v2/repository/models/digits/load").status, 200);
@@ -458,7 +402,7 @@ TEST_F(ServeCliTest, VersionsThatAreMovedInAreLoaded) {
   };
   copy(folder_ / "watched/digits/1");
   fs::create_directories(folder_ / "made");
-  Server server(folder_, {"watched", "--watch", "--allow-load"});
+  ServerProcess server(folder_, {"watched", "--watch", "--allow-load"});
   HttpClient client(server.port());
   const auto version = [&](const std::string& model) -> std::string {
     const Reply reply = client.Ask("GET", StrCat("/v2/models/", model));

@@ -1,0 +1,42 @@
+// Parts that calls of gRPC share: who may call, by when, and with which status a failure ends.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+
+#include "tools/serve/grpc/open_calls.h"
+#include "tools/serve/service_calls.h"
+
+namespace moka {
+
+grpc::Status StatusOf(const CallFailure& failure);
+
+// Why a call is not taken: its token, or the server's end; nothing: it is.
+std::optional<CallFailure> RefusalOf(const grpc::CallbackServerContext& context, const ServiceCalls& calls,
+                                     const OpenCalls& open, bool loads);
+
+// Bounds the wait of a request by its call's deadline. Returns whether there is time left.
+bool KeepDeadline(const grpc::CallbackServerContext& context, InferRequest& request);
+CallFailure DeadlineFailure();
+
+// A call with one answer, which owns itself: Finish is to be called once.
+class UnaryCall final : public grpc::ServerUnaryReactor {
+ public:
+  explicit UnaryCall(std::shared_ptr<OpenCalls> open) : open_(std::move(open)) { open_->Begin(); }
+  std::shared_ptr<const std::atomic<bool>> is_gone() const { return is_gone_; }
+
+  void OnCancel() override { *is_gone_ = true; }
+  void OnDone() override {
+    const std::unique_ptr<UnaryCall> self(this);
+    open_->End();
+  }
+
+ private:
+  std::shared_ptr<OpenCalls> open_;
+  std::shared_ptr<std::atomic<bool>> is_gone_ = std::make_shared<std::atomic<bool>>(false);
+};
+
+}  // namespace moka

@@ -1,0 +1,125 @@
+// Models as Triton's messages tell of them: those of its fields that say something here.
+#include <fmt/format.h>
+
+#include "core/text.h"
+#include "core/utf8.h"
+#include "tools/serve/grpc/messages.h"
+
+namespace moka {
+namespace {
+
+constexpr std::string_view kPlatform = "moka_prototxt";
+
+// Bytes that are no UTF-8, which a message may not hold, become question marks.
+std::string Utf8Of(std::string_view text) {
+  std::string clean(text);
+  for (size_t at = 0; at < clean.size();) {
+    const Character character = CharacterAt(clean, at);
+    if (character.bytes == 0) clean[at] = '?';
+    at += std::max<size_t>(1, character.bytes);
+  }
+  return clean;
+}
+
+template <class Count>
+void WriteCount(int64_t count, int64_t ns, Count& message) {
+  message.set_count(static_cast<uint64_t>(count));
+  message.set_ns(static_cast<uint64_t>(ns));
+}
+
+void WriteDuration(const DurationCount& duration, inference::StatisticDuration& message) {
+  WriteCount(duration.count, duration.ns, message);
+}
+
+template <class Messages>
+void WriteTensors(const std::vector<TensorFacts>& tensors, Messages& messages) {
+  for (const TensorFacts& tensor : tensors) {
+    auto& message = *messages.Add();
+    message.set_name(tensor.name);
+    message.set_datatype("FP32");
+    for (const int64_t side : tensor.shape) message.add_shape(side);
+  }
+}
+
+template <class Messages>
+void WriteSettings(const std::vector<TensorFacts>& tensors, Messages& messages) {
+  for (const TensorFacts& tensor : tensors) {
+    auto& message = *messages.Add();
+    message.set_name(tensor.name);
+    message.set_data_type(inference::TYPE_FP32);
+    for (size_t i = 1; i < tensor.shape.size(); ++i) message.add_dims(tensor.shape[i]);
+  }
+}
+
+}  // namespace
+
+void WriteMetadata(const ModelFacts& facts, inference::ModelMetadataResponse& message) {
+  message.set_name(facts.name);
+  message.add_versions(facts.version);
+  message.set_platform(std::string(kPlatform));
+  WriteTensors(facts.inputs, *message.mutable_inputs());
+  WriteTensors(facts.outputs, *message.mutable_outputs());
+}
+
+void WriteConfig(const ModelFacts& facts, inference::ModelConfig& message) {
+  message.set_name(facts.name);
+  message.set_platform(std::string(kPlatform));
+  message.mutable_version_policy()->mutable_latest()->set_num_versions(1);
+  message.set_max_batch_size(facts.batches.empty() ? 0 : static_cast<int32_t>(facts.batches.back().rows));
+  WriteSettings(facts.inputs, *message.mutable_input());
+  WriteSettings(facts.outputs, *message.mutable_output());
+  message.mutable_dynamic_batching()->set_max_queue_delay_microseconds(0);
+  (*message.mutable_parameters())["task"].set_string_value(facts.task);
+  for (const BatchFacts& batch : facts.batches)
+    (*message.mutable_parameters())[StrCat("batch_", batch.rows, "_ms")].set_string_value(fmt::format("{}", batch.ms));
+}
+
+void WriteStatistics(const std::vector<ModelStatistics>& models, inference::ModelStatisticsResponse& message) {
+  for (const ModelStatistics& model : models) {
+    auto& one = *message.add_model_stats();
+    const CountedModel& counted = model.counted;
+    one.set_name(model.name);
+    one.set_version(model.version);
+    one.set_last_inference(static_cast<uint64_t>(counted.last_ms));
+    one.set_inference_count(static_cast<uint64_t>(counted.rows));
+    one.set_execution_count(static_cast<uint64_t>(counted.runs));
+    auto& stats = *one.mutable_inference_stats();
+    WriteDuration(counted.success, *stats.mutable_success());
+    WriteDuration(counted.fail, *stats.mutable_fail());
+    WriteDuration(counted.queue, *stats.mutable_queue());
+    WriteDuration(counted.input, *stats.mutable_compute_input());
+    WriteDuration(counted.infer, *stats.mutable_compute_infer());
+    WriteDuration(counted.output, *stats.mutable_compute_output());
+    WriteDuration({}, *stats.mutable_cache_hit());
+    WriteDuration({}, *stats.mutable_cache_miss());
+    for (const auto& [rows, batch] : counted.batches) {
+      auto& of_rows = *one.add_batch_stats();
+      of_rows.set_batch_size(static_cast<uint64_t>(rows));
+      WriteCount(batch.runs, batch.input_ns, *of_rows.mutable_compute_input());
+      WriteCount(batch.runs, batch.infer_ns, *of_rows.mutable_compute_infer());
+      WriteCount(batch.runs, batch.output_ns, *of_rows.mutable_compute_output());
+    }
+    auto& memory = *one.add_memory_usage();
+    memory.set_type("model");
+    memory.set_byte_size(static_cast<uint64_t>(model.memory_bytes));
+  }
+}
+
+void WriteIndex(const std::vector<ModelListing>& models, inference::RepositoryIndexResponse& message) {
+  for (const ModelListing& model : models) {
+    auto& one = *message.add_models();
+    one.set_name(model.name);
+    one.set_version(model.version);
+    one.set_state(model.state);
+    one.set_reason(Utf8Of(model.reason));
+  }
+}
+
+std::string FailureText(const CallFailure& failure) {
+  constexpr size_t kMostBytes = 2000;  // a client takes heads of 8 KiB, and a byte may become three
+  std::string text = failure.hint.empty() ? failure.text : StrCat(failure.text, "; ", failure.hint);
+  if (text.size() > kMostBytes) text = StrCat(text.substr(0, kMostBytes), " ...");
+  return Utf8Of(text);
+}
+
+}  // namespace moka

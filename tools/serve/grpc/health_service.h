@@ -1,0 +1,28 @@
+// grpc.health.v1 for the server, the service "" or by its name: serving once /v2/health/ready says yes. Without a
+// token.
+#pragma once
+
+#include <memory>
+
+#include "tools/serve/grpc/health.grpc.pb.h"
+#include "tools/serve/grpc/open_calls.h"
+#include "tools/serve/service_calls.h"
+
+namespace moka {
+
+class HealthService final : public grpc::health::v1::Health::CallbackService {
+ public:
+  HealthService(ServiceCalls& calls, std::shared_ptr<OpenCalls> open) : calls_(calls), open_(std::move(open)) {}
+
+  grpc::ServerUnaryReactor* Check(grpc::CallbackServerContext* context,
+                                  const grpc::health::v1::HealthCheckRequest* request,
+                                  grpc::health::v1::HealthCheckResponse* response) override;
+  grpc::ServerWriteReactor<grpc::health::v1::HealthCheckResponse>* Watch(
+      grpc::CallbackServerContext* context, const grpc::health::v1::HealthCheckRequest* request) override;
+
+ private:
+  ServiceCalls& calls_;
+  std::shared_ptr<OpenCalls> open_;
+};
+
+}  // namespace moka

@@ -1,0 +1,26 @@
+// Requests and answers between gRPC's messages and the types of the service.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/serve/grpc/inference.pb.h"
+#include "tools/serve/service_calls.h"
+#include "tools/serve/wire_tensor.h"
+
+namespace moka {
+
+// Errors: kBadData naming the input, output or parameter, and what was expected.
+InferRequest RequestOf(const inference::ModelInferRequest& message);
+// The outputs as raw bytes where the request's inputs came so, else as contents.
+void WriteAnswer(const InferAnswer& answer, bool is_raw, inference::ModelInferResponse& message);
+
+void WriteMetadata(const ModelFacts& facts, inference::ModelMetadataResponse& message);
+void WriteConfig(const ModelFacts& facts, inference::ModelConfig& message);
+void WriteStatistics(const std::vector<ModelStatistics>& models, inference::ModelStatisticsResponse& message);
+void WriteIndex(const std::vector<ModelListing>& models, inference::RepositoryIndexResponse& message);
+
+// A failure on one line, as the status of a call carries it: UTF-8 of a length that every client takes.
+std::string FailureText(const CallFailure& failure);
+
+}  // namespace moka

@@ -87,7 +87,10 @@ int StatusOf(const Error& error) {
   }
 }
 
-HttpAnswer AnswerOf(const Error& error) { return HttpErrorAnswer(StatusOf(error), error.text(), error.hint()); }
+HttpAnswer AnswerOf(const Error& error) {
+  const std::string place = error.place().ToString();
+  return HttpErrorAnswer(StatusOf(error), StrCat(place, place.empty() ? "" : ": ", error.text()), error.hint());
+}
 
 void Service::Handle(HttpRequest request, HttpRespond respond) {
   const std::string id(request.Header("x-request-id").substr(0, 128));

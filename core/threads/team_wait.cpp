@@ -44,6 +44,8 @@ constexpr double kBusyShare = 0.15;
 constexpr int kBusyWindows = 3;
 constexpr int kCalmWindows = 20;  // two seconds, before the runtime spins again as it did
 constexpr int kSetBack = 5;       // calm windows that a busy one outweighs
+// CPUs' worth of time that other programs take, from which on they are what this process waits for.
+constexpr double kOthersCpus = 0.4;
 // The shortest slice there is: a thread that was waited for begins sooner.
 constexpr uint64_t kShortSliceNs = 100'000;
 constexpr int kMostIdleThreads = 64;  // a team so much smaller than the machine is not crowded out
@@ -106,11 +108,40 @@ struct LoadState {
   int busy_windows = 0;
   int calm_windows = 0;
   bool is_told = false;
+  bool minds_others_alone = false;
+  std::optional<double> others_s;  // of CPU time that other programs had until the last window that was busy
+  Clock::time_point others_at{};
 };
 
 LoadState& Load() {
   static LoadState state;
   return state;
+}
+
+// Seconds of CPU time on this process's CPUs that others had, from some point on.
+std::optional<double> OthersSeconds() {
+  const CpuFacts& facts = ProcessCpus();
+  if (facts.quota > 0) return std::nullopt;
+  std::vector<int> cpus;
+  for (const Cpu& cpu : facts.allowed) cpus.push_back(cpu.id);
+  const std::optional<double> idle_s = IdleSeconds(cpus);
+  if (!idle_s) return std::nullopt;
+  timespec own{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own);
+  const double all_s =
+      std::chrono::duration<double>(Clock::now().time_since_epoch()).count() * static_cast<double>(cpus.size());
+  return all_s - *idle_s - static_cast<double>(own.tv_sec) - 1e-9 * static_cast<double>(own.tv_nsec);
+}
+
+// Whether it is other programs that a thread waited for since the last busy window. The first one tells nothing.
+bool AreOthersBusy(LoadState& state) {
+  if (!state.minds_others_alone) return true;
+  const Clock::time_point now = Clock::now();
+  const double passed_s = std::chrono::duration<double>(now - std::exchange(state.others_at, now)).count();
+  const std::optional<double> others_s = OthersSeconds();
+  const std::optional<double> before_s = std::exchange(state.others_s, others_s);
+  if (!others_s) return true;
+  return before_s && *others_s - *before_s >= kOthersCpus * passed_s;
 }
 
 // The values that the calling thread saw at its last look.
@@ -236,12 +267,18 @@ void MindLoad() {
   LoadState& state = Load();
   const std::unique_lock lock(state.mutex, std::try_to_lock);
   if (!lock) return;
-  if (share >= kBusyShare) {
+  if (share >= kBusyShare && AreOthersBusy(state)) {
     BecomeBusy(state);
   } else {
     BecomeCalmer(state);
   }
   if (state.team) MindCpus(*state.team, passed_s, look.run_s - last.run_s);
+}
+
+void MindOthersAlone() {
+  LoadState& state = Load();
+  const std::scoped_lock lock(state.mutex);
+  state.minds_others_alone = true;
 }
 
 bool IsBusy() {

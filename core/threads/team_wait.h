@@ -34,6 +34,10 @@ bool IsWaitSetByUser();
 // less, and the team keep fewer CPUs, or both as before; not where the user has set how threads wait. Called before
 // each run of a program; any thread.
 void MindLoad();
+// From now on only other programs make the machine a busy one, not this process's own threads: a server's connections
+// run while its team has nothing to do, and a team that sleeps between the layers of a small net takes three times as
+// long. Not where a container's quota is the limit, which its own threads use up, too.
+void MindOthersAlone();
 // Whether the runtime spins less now; for tests.
 bool IsBusy();
 

@@ -12,23 +12,46 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json ShapeOf(const ServedTensor& tensor) {
-  Json shape = Json::array({-1});
-  for (const int64_t side : tensor.row) shape.push_back(side);
-  return shape;
+std::vector<TensorFacts> TensorsOf(const std::vector<ServedTensor>& tensors) {
+  std::vector<TensorFacts> facts;
+  for (const ServedTensor& tensor : tensors) {
+    facts.push_back({tensor.name, {-1}});
+    facts.back().shape.insert(facts.back().shape.end(), tensor.row.begin(), tensor.row.end());
+  }
+  return facts;
 }
 
-Json TensorsOf(const std::vector<ServedTensor>& tensors) {
+Json JsonOf(const std::vector<TensorFacts>& tensors) {
   Json list = Json::array();
-  for (const ServedTensor& tensor : tensors) {
-    list.push_back({{"name", tensor.name}, {"datatype", "FP32"}, {"shape", ShapeOf(tensor)}});
+  for (const TensorFacts& tensor : tensors)
+    list.push_back({{"name", tensor.name}, {"datatype", "FP32"}, {"shape", tensor.shape}});
+  return list;
+}
+
+// Without the rows.
+Json ConfigJsonOf(const std::vector<TensorFacts>& tensors) {
+  Json list = Json::array();
+  for (const TensorFacts& tensor : tensors) {
+    const std::vector<int64_t> row(tensor.shape.begin() + 1, tensor.shape.end());
+    list.push_back({{"name", tensor.name}, {"data_type", "TYPE_FP32"}, {"dims", row}});
   }
   return list;
 }
 
 }  // namespace
 
-std::string ServerFacts() {
+ModelFacts FactsOf(const ServedModel& model) {
+  ModelFacts facts{.name = model.name(),
+                   .version = model.version(),
+                   .task = std::string(ModelCard::Task_Name(model.source().card.task())),
+                   .inputs = TensorsOf(model.inputs()),
+                   .outputs = TensorsOf(model.outputs()),
+                   .batches = {}};
+  for (const Rung& rung : model.rungs()) facts.batches.push_back({rung.rows, rung.ms});
+  return facts;
+}
+
+std::string ServerFactsJson() {
   return DumpJson(
       Json{{"name", "moka"},
            {"version", MOKA_VERSION},
@@ -36,32 +59,26 @@ std::string ServerFacts() {
             {"binary_tensor_data", "classification", "model_repository", "schedule_policy", "statistics", "predict"}}});
 }
 
-std::string ModelFacts(const ServedModel& model) {
-  return DumpJson(Json{{"name", model.name()},
-                       {"versions", {model.version()}},
+std::string ModelFactsJson(const ModelFacts& facts) {
+  return DumpJson(Json{{"name", facts.name},
+                       {"versions", {facts.version}},
                        {"platform", "moka_prototxt"},
-                       {"inputs", TensorsOf(model.inputs())},
-                       {"outputs", TensorsOf(model.outputs())}});
+                       {"inputs", JsonOf(facts.inputs)},
+                       {"outputs", JsonOf(facts.outputs)}});
 }
 
-std::string ModelConfig(const ServedModel& model) {
-  const auto described = [](const std::vector<ServedTensor>& tensors) {
-    Json list = Json::array();
-    for (const ServedTensor& tensor : tensors)
-      list.push_back({{"name", tensor.name}, {"data_type", "TYPE_FP32"}, {"dims", tensor.row}});
-    return list;
-  };
-  Json rungs = Json::array();
-  for (const Rung& rung : model.rungs()) rungs.push_back({{"rows", rung.rows}, {"ms", rung.ms}});
-  return DumpJson(Json{{"name", model.name()},
+std::string ModelConfigJson(const ModelFacts& facts) {
+  Json batches = Json::array();
+  for (const BatchFacts& batch : facts.batches) batches.push_back({{"rows", batch.rows}, {"ms", batch.ms}});
+  return DumpJson(Json{{"name", facts.name},
                        {"platform", "moka_prototxt"},
-                       {"task", ModelCard::Task_Name(model.source().card.task())},
+                       {"task", facts.task},
                        {"version_policy", {{"latest", {{"num_versions", 1}}}}},
-                       {"max_batch_size", model.rungs().empty() ? 0 : model.rungs().back().rows},
-                       {"input", described(model.inputs())},
-                       {"output", described(model.outputs())},
+                       {"max_batch_size", facts.batches.empty() ? 0 : facts.batches.back().rows},
+                       {"input", ConfigJsonOf(facts.inputs)},
+                       {"output", ConfigJsonOf(facts.outputs)},
                        {"dynamic_batching", {{"max_queue_delay_microseconds", 0}}},
-                       {"batches", rungs}});
+                       {"batches", batches}});
 }
 
 std::string OpenApiText() { return std::string(OpenApiDocument()); }

@@ -4,15 +4,19 @@
 #include <string>
 
 #include "tools/serve/served_model.h"
+#include "tools/serve/service_calls.h"
 
 namespace moka {
 
+// What may be known of a model.
+ModelFacts FactsOf(const ServedModel& model);
+
 // Name, version and extensions.
-std::string ServerFacts();
+std::string ServerFactsJson();
 // Name, versions, platform, inputs and outputs; -1 stands for the rows.
-std::string ModelFacts(const ServedModel& model);
+std::string ModelFactsJson(const ModelFacts& facts);
 // The settings of serving it, with the times that were measured, which batches are chosen by.
-std::string ModelConfig(const ServedModel& model);
+std::string ModelConfigJson(const ModelFacts& facts);
 // The addresses of the server as OpenAPI 3.0 has them.
 std::string OpenApiText();
 

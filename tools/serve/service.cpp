@@ -2,12 +2,14 @@
 #include "tools/serve/service.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "tools/serve/infer_job.h"
 #include "tools/serve/model_facts.h"
 #include "tools/serve/service_answers.h"
 
@@ -29,10 +31,8 @@ HttpAnswer WrongMethod(const std::string& allowed) {
   return answer;
 }
 
-HttpAnswer Unavailable(const std::string& error) {
-  HttpAnswer answer = HttpErrorAnswer(503, error);
-  answer.headers.emplace_back("Retry-After", "1");
-  return answer;
+CallFailure NotLoaded(const std::string& name) {
+  return {CallStatus::kUnavailable, StrCat("model \"", name, "\" is not loaded")};
 }
 
 HttpAnswer NotFound(const std::string& path) {
@@ -75,22 +75,31 @@ std::vector<std::string> PathParts(const std::string& path) {
   return parts;
 }
 
-int StatusOf(const Error& error) {
-  switch (error.kind()) {
-    case ErrorKind::kBadData:
-    case ErrorKind::kUsage:
-    case ErrorKind::kConfig: return 400;
-    case ErrorKind::kNoInput: return 404;
-    case ErrorKind::kNotAllowed: return 403;
-    case ErrorKind::kUnavailable: return 503;
-    default: return 500;
+HttpAnswer AnswerOf(const CallFailure& failure) {
+  const auto status = [&] {
+    switch (failure.status) {
+      case CallStatus::kWrong: return 400;
+      case CallStatus::kNoToken: return 401;
+      case CallStatus::kNotAllowed: return 403;
+      case CallStatus::kNotFound: return 404;
+      case CallStatus::kGone: return 499;
+      case CallStatus::kUnavailable:
+      case CallStatus::kFull: return 503;
+      case CallStatus::kLate: return 504;
+      case CallStatus::kFailed: return 500;
+    }
+    return 500;
+  };
+  HttpAnswer answer = HttpErrorAnswer(status(), failure.text, failure.hint);
+  if (answer.status == 401) answer.headers.emplace_back("WWW-Authenticate", "Bearer");
+  if (answer.status == 503) {
+    const auto seconds = std::lround(std::ceil(failure.wait_s));
+    answer.headers.emplace_back("Retry-After", StrCat(std::max<int64_t>(1, seconds)));
   }
+  return answer;
 }
 
-HttpAnswer AnswerOf(const Error& error) {
-  const std::string place = error.place().ToString();
-  return HttpErrorAnswer(StatusOf(error), StrCat(place, place.empty() ? "" : ": ", error.text()), error.hint());
-}
+HttpAnswer AnswerOf(const Error& error) { return AnswerOf(FailureOf(error)); }
 
 void Service::Handle(HttpRequest request, HttpRespond respond) {
   const std::string id(request.Header("x-request-id").substr(0, 128));
@@ -124,17 +133,26 @@ void Service::LoadOrUnload(const HttpRequest& request, const std::string& name, 
                            const HttpRespond& respond) {
   if (request.method != "POST") return respond(WrongMethod("POST"));
   CheckRepositoryCall(request.body);
-  if (!allows_load_)
-    return respond(HttpErrorAnswer(403, "this server loads and unloads no models", "moka serve --allow-load does"));
+  Load(name, loads, [respond](const std::optional<CallFailure>& failure) {
+    respond(failure ? AnswerOf(*failure) : HttpAnswer{.body = "{}"});
+  });
+}
+
+void Service::Load(const std::string& name, bool loads, LoadRespond respond) {
+  if (!allows_load_) {
+    return respond(CallFailure{CallStatus::kNotAllowed, "this server loads and unloads no models",
+                               "moka serve --allow-load does"});
+  }
   {
     constexpr int64_t kMostLoads = 8;
     const std::lock_guard lock(mutex_);
-    if (loads_ == kMostLoads || is_draining_) return respond(Unavailable("too many models are to be loaded"));
+    if (loads_ == kMostLoads || is_draining_)
+      return respond(CallFailure{CallStatus::kUnavailable, "too many models are to be loaded"});
     ++loads_;
   }
   // A load takes long, and other requests are answered meanwhile.
-  std::thread([this, name, loads, respond = HttpRespond(respond)]() mutable {
-    HttpAnswer answer{.body = "{}"};
+  std::thread([this, name, loads, respond = std::move(respond)]() mutable {
+    std::optional<CallFailure> failure;
     try {
       if (loads) {
         repository_.Load(name);
@@ -142,11 +160,11 @@ void Service::LoadOrUnload(const HttpRequest& request, const std::string& name, 
         repository_.Unload(name);
       }
     } catch (const Error& error) {
-      answer = AnswerOf(error);
+      failure = FailureOf(error);
     } catch (const std::exception& error) {
-      answer = HttpErrorAnswer(500, StrCat("the load failed: ", error.what()));
+      failure = CallFailure{CallStatus::kFailed, StrCat("the load failed: ", error.what())};
     }
-    respond(std::move(answer));
+    respond(std::move(failure));
     respond = {};
     const std::lock_guard lock(mutex_);
     --loads_;
@@ -154,21 +172,77 @@ void Service::LoadOrUnload(const HttpRequest& request, const std::string& name, 
   }).detach();
 }
 
+std::optional<CallFailure> Service::Refusal(std::string_view authorization, bool loads) const {
+  if (tokens_.empty()) return std::nullopt;
+  const Role role = tokens_.RoleOf(authorization);
+  if (role == Role::kAdmin || (role == Role::kUser && !loads)) return std::nullopt;
+  if (role == Role::kUser) return CallFailure{CallStatus::kNotAllowed, "to load and unload models is an admin's"};
+  return CallFailure{CallStatus::kNoToken, "this server wants a token", "Authorization: Bearer TOKEN"};
+}
+
+bool Service::IsReady() const { return repository_.IsReady() && is_serving_ && !is_draining_; }
+
+std::shared_ptr<ServedModel> Service::LoadedModel(const std::string& name, const std::string& version) const {
+  std::shared_ptr<ServedModel> model = repository_.Find(name, version);
+  if (!model) throw Error(ErrorKind::kUnavailable, NotLoaded(name).text);
+  return model;
+}
+
+CallResult<ModelFacts> Service::Model(const std::string& name, const std::string& version) const {
+  try {
+    return FactsOf(*LoadedModel(name, version));
+  } catch (const Error& error) {
+    return FailureOf(error);
+  }
+}
+
+CallResult<std::vector<ModelStatistics>> Service::Statistics(const std::string& name,
+                                                             const std::string& version) const {
+  try {
+    std::vector<std::shared_ptr<ServedModel>> models = repository_.Ready();
+    if (!name.empty()) models = {LoadedModel(name, version)};
+    std::vector<ModelStatistics> statistics;
+    for (const auto& model : models)
+      statistics.push_back({model->name(), model->version(), model->counts().Now(), model->memory_bytes()});
+    return statistics;
+  } catch (const Error& error) {
+    return FailureOf(error);
+  }
+}
+
+std::vector<ModelListing> Service::Index(bool wants_ready) const {
+  std::vector<ModelListing> listings;
+  for (const IndexedModel& model : repository_.Index()) {
+    if (wants_ready && model.state != ModelState::kReady) continue;
+    listings.push_back({model.name, model.version, std::string(NameOf(model.state)), model.reason});
+  }
+  return listings;
+}
+
+void Service::Infer(const std::string& name, const std::string& version, InferRequest request,
+                    std::shared_ptr<const std::atomic<bool>> is_gone, InferRespond respond) {
+  std::optional<CallFailure> refused;
+  try {
+    const std::shared_ptr<ServedModel> model = LoadedModel(name, version);
+    if (!is_serving_) return respond(NotLoaded(name));
+    CheckTakesTensors(*model);
+    refused = Submit(InferJobOf(model, std::move(request), std::move(is_gone), respond));
+  } catch (const Error& error) {
+    refused = FailureOf(error);
+  } catch (const std::exception& error) {
+    refused = CallFailure{CallStatus::kFailed, error.what()};
+  }
+  if (refused) respond(std::move(*refused));
+}
+
 bool Service::IsAllowed(const HttpRequest& request, const std::vector<std::string>& parts,
                         const HttpRespond& respond) const {
   const bool is_health =
       parts == std::vector<std::string>{"healthz"} || (parts.size() == 3 && parts[0] == "v2" && parts[1] == "health");
-  if (tokens_.empty() || is_health) return true;
-  const Role role = tokens_.RoleOf(request.Header("authorization"));
-  if (role == Role::kAdmin || (role == Role::kUser && !IsLoadCall(parts))) return true;
-  if (role == Role::kUser) {
-    respond(HttpErrorAnswer(403, "to load and unload models is an admin's"));
-    return false;
-  }
-  HttpAnswer answer = HttpErrorAnswer(401, "this server wants a token", "Authorization: Bearer TOKEN");
-  answer.headers.emplace_back("WWW-Authenticate", "Bearer");
-  respond(std::move(answer));
-  return false;
+  if (is_health) return true;
+  const std::optional<CallFailure> refusal = Refusal(request.Header("authorization"), IsLoadCall(parts));
+  if (refusal) respond(AnswerOf(*refusal));
+  return !refusal;
 }
 
 HttpAnswer Service::Answer(const HttpRequest& request, const std::vector<std::string>& parts) {
@@ -177,10 +251,9 @@ HttpAnswer Service::Answer(const HttpRequest& request, const std::vector<std::st
     if (request.method != "POST") return WrongMethod("POST");
     const bool wants_ready = CheckIndexCall(request.body);
     Json json = Json::array();
-    for (const IndexedModel& model : repository_.Index()) {
-      if (wants_ready && model.state != ModelState::kReady) continue;
+    for (const ModelListing& model : Index(wants_ready)) {
       json.push_back(
-          {{"name", model.name}, {"version", model.version}, {"state", NameOf(model.state)}, {"reason", model.reason}});
+          {{"name", model.name}, {"version", model.version}, {"state", model.state}, {"reason", model.reason}});
     }
     return {.body = DumpJson(json)};
   }
@@ -194,9 +267,9 @@ HttpAnswer Service::Answer(const HttpRequest& request, const std::vector<std::st
   if (path == "/") return Page();
   if (path == "/metrics") return Metrics();
   if (path == "/openapi.json") return {.body = OpenApiText()};
-  if (path == "/v2") return {.body = ServerFacts()};
+  if (path == "/v2") return {.body = ServerFactsJson()};
   if (path == "/v2/health/live" || path == "/healthz") return {.body = R"({"live":true})"};
-  const bool is_ready = repository_.IsReady() && is_serving_ && !is_draining_;
+  const bool is_ready = IsReady();
   return {.status = is_ready ? 200 : 503,
           .body = is_ready ? R"({"ready":true,"live":true})" : R"({"ready":false,"live":true})"};
 }
@@ -204,7 +277,7 @@ HttpAnswer Service::Answer(const HttpRequest& request, const std::vector<std::st
 void Service::HandleModel(HttpRequest& request, const std::vector<std::string>& parts, const HttpRespond& respond) {
   const std::string& name = parts[2];
   if (name == "stats" && parts.size() == 3) {
-    return respond(IsRead(request) ? Statistics(repository_.Ready()) : WrongMethod("GET, HEAD"));
+    return respond(IsRead(request) ? StatisticsAnswer({}, {}) : WrongMethod("GET, HEAD"));
   }
   std::string version;
   size_t at = 3;
@@ -223,17 +296,17 @@ void Service::HandleModel(HttpRequest& request, const std::vector<std::string>& 
     if (!has_body) return respond(HttpErrorAnswer(411, "a body needs its Content-Length, or to be chunked"));
     if (!request.Header("content-encoding").empty())
       return respond(HttpErrorAnswer(415, "a body with a Content-Encoding is not taken", "leave it as it is"));
-    if (!model || !is_serving_) return respond(Unavailable(StrCat("model \"", name, "\" is not loaded")));
+    if (!model || !is_serving_) return respond(AnswerOf(NotLoaded(name)));
     if (call == "infer") return Infer(request, model, respond);
     return Predict(request, model, parts.size() > at + 1 ? parts[at + 1] : "", respond);
   }
   const bool is_fact = call.empty() || call == "ready" || call == "config" || call == "stats";
   if (!is_fact) return respond(NotFound(request.path));
   if (!IsRead(request)) return respond(WrongMethod("GET, HEAD"));
-  if (!model) return respond(Unavailable(StrCat("model \"", name, "\" is not loaded")));
+  if (!model) return respond(AnswerOf(NotLoaded(name)));
   if (call == "ready") return respond({.body = DumpJson(Json{{"name", name}, {"ready", true}})});
-  if (call == "stats") return respond(Statistics({model}));
-  respond({.body = call == "config" ? ModelConfig(*model) : ModelFacts(*model)});
+  if (call == "stats") return respond(StatisticsAnswer(name, version));
+  respond({.body = call == "config" ? ModelConfigJson(FactsOf(*model)) : ModelFactsJson(FactsOf(*model))});
 }
 
 }  // namespace moka

@@ -13,6 +13,7 @@
 #include "tools/serve/http_server.h"
 #include "tools/serve/net_queue.h"
 #include "tools/serve/repository.h"
+#include "tools/serve/service_calls.h"
 #include "tools/serve/tokens.h"
 
 namespace moka {
@@ -20,15 +21,13 @@ namespace moka {
 // An address, split at its slashes and with %XX undone; "" where it is malformed.
 std::vector<std::string> PathParts(const std::string& path);
 
-class Service {
+class Service : public ServiceCalls {
  public:
   // `allows_load`: whether models may be loaded and unloaded by requests. Without tokens everyone may ask.
   Service(ModelRepository& repository, NetQueue& queue, bool allows_load, Tokens tokens = {})
       : repository_(repository), queue_(queue), allows_load_(allows_load), tokens_(std::move(tokens)) {}
-  Service(const Service&) = delete;
-  Service& operator=(const Service&) = delete;
   // Waits for models that are being loaded.
-  ~Service() { WaitForLoads(); }
+  ~Service() override { WaitForLoads(); }
 
   // Answers, now or later. Thread-safe.
   void Handle(HttpRequest request, HttpRespond respond);
@@ -40,6 +39,16 @@ class Service {
   void Count(const HttpServer& server) { server_ = &server; }
   void WaitForLoads();
 
+  std::optional<CallFailure> Refusal(std::string_view authorization, bool loads) const override;
+  bool IsReady() const override;
+  CallResult<ModelFacts> Model(const std::string& name, const std::string& version) const override;
+  CallResult<std::vector<ModelStatistics>> Statistics(const std::string& name,
+                                                      const std::string& version) const override;
+  std::vector<ModelListing> Index(bool wants_ready) const override;
+  void Load(const std::string& name, bool loads, LoadRespond respond) override;
+  void Infer(const std::string& name, const std::string& version, InferRequest request,
+             std::shared_ptr<const std::atomic<bool>> is_gone, InferRespond respond) override;
+
  private:
   // Whether the request may go on; if not it is answered.
   bool IsAllowed(const HttpRequest& request, const std::vector<std::string>& parts, const HttpRespond& respond) const;
@@ -49,9 +58,12 @@ class Service {
   void Infer(HttpRequest& request, const std::shared_ptr<ServedModel>& model, const HttpRespond& respond);
   void Predict(HttpRequest& request, const std::shared_ptr<ServedModel>& model, const std::string& name,
                const HttpRespond& respond);
-  void Submit(std::shared_ptr<QueuedRequest> job, const HttpRespond& respond);
+  // Why the job is not taken; nothing: it will end.
+  std::optional<CallFailure> Submit(std::shared_ptr<QueuedRequest> job);
+  // Errors: kNoInput, kUnavailable.
+  std::shared_ptr<ServedModel> LoadedModel(const std::string& name, const std::string& version) const;
   void LoadOrUnload(const HttpRequest& request, const std::string& name, bool loads, const HttpRespond& respond);
-  HttpAnswer Statistics(const std::vector<std::shared_ptr<ServedModel>>& models) const;
+  HttpAnswer StatisticsAnswer(const std::string& name, const std::string& version) const;
   HttpAnswer Metrics() const;
   HttpAnswer Page() const;
 

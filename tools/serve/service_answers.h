@@ -6,11 +6,12 @@
 
 #include "core/error.h"
 #include "tools/serve/http_message.h"
+#include "tools/serve/service_calls.h"
 
 namespace moka {
 
-// An error's kind as a status of HTTP.
-int StatusOf(const Error& error);
+// A failure with its status of HTTP.
+HttpAnswer AnswerOf(const CallFailure& failure);
 HttpAnswer AnswerOf(const Error& error);
 
 // JSON on one line; bytes that are no UTF-8 become U+FFFD.

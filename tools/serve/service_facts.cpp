@@ -17,8 +17,8 @@ using Json = nlohmann::ordered_json;
 
 Json JsonOf(const DurationCount& count) { return {{"count", count.count}, {"ns", count.ns}}; }
 
-Json StatisticsOf(const ServedModel& model) {
-  const CountedModel counted = model.counts().Now();
+Json StatisticsOf(const ModelStatistics& model) {
+  const CountedModel& counted = model.counted;
   Json batches = Json::array();
   for (const auto& [rows, of_rows] : counted.batches) {
     batches.push_back({{"batch_size", rows}, {"compute_infer", {{"count", of_rows.runs}, {"ns", of_rows.ns}}}});
@@ -26,8 +26,8 @@ Json StatisticsOf(const ServedModel& model) {
   const DurationCount none;
   const double alone =
       counted.runs > 0 ? 100.0 * static_cast<double>(counted.alone) / static_cast<double>(counted.runs) : 0;
-  return {{"name", model.name()},
-          {"version", model.version()},
+  return {{"name", model.name},
+          {"version", model.version},
           {"last_inference", counted.last_ms},
           {"inference_count", counted.rows},
           {"execution_count", counted.runs},
@@ -41,7 +41,7 @@ Json StatisticsOf(const ServedModel& model) {
             {"cache_hit", JsonOf(none)},
             {"cache_miss", JsonOf(none)}}},
           {"batch_stats", batches},
-          {"memory_usage", model.memory_bytes()},
+          {"memory_usage", model.memory_bytes},
           {"batching", fmt::format("of {} runs {:.0f} % had one request, since no other waited", counted.runs, alone)}};
 }
 
@@ -65,9 +65,12 @@ class MetricsText {
 
 }  // namespace
 
-HttpAnswer Service::Statistics(const std::vector<std::shared_ptr<ServedModel>>& models) const {
+HttpAnswer Service::StatisticsAnswer(const std::string& name, const std::string& version) const {
+  const auto models = Statistics(name, version);
+  if (const auto* failure = std::get_if<CallFailure>(&models)) return AnswerOf(*failure);
   Json list = Json::array();
-  for (const auto& model : models) list.push_back(StatisticsOf(*model));
+  for (const ModelStatistics& model : std::get<std::vector<ModelStatistics>>(models))
+    list.push_back(StatisticsOf(model));
   return {.body = DumpJson(Json{{"model_stats", list}})};
 }
 

@@ -17,6 +17,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "core/text_table.h"
+#include "core/threads/team_wait.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/print.h"
 #include "tools/infer/source.h"
@@ -180,6 +181,7 @@ double WithServer(const Arguments& arguments, const std::function<void(const std
   ModelRepository repository({{"model", {.word = arguments.positionals[0]}}},
                              [&](const std::string&, const ModelPlace&) { return model; });
   repository.Load("model");
+  MindOthersAlone();
   NetQueue queue({.waiting = 1 << 20, .most_wait = std::chrono::hours(1)});
   Service service(repository, queue, false);
   HttpServer server({.port = 0}, [&](HttpRequest request, HttpRespond respond) {

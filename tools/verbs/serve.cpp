@@ -14,6 +14,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "core/threads/team.h"
+#include "core/threads/team_wait.h"
 #include "optim/signals.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/print.h"
@@ -159,6 +160,7 @@ ServeSettings SettingsOf(const Arguments& arguments) {
 
 // Serves until a signal. Returns the exit code.
 int Serve(const ServeSettings& settings, ModelRepository& repository) {
+  MindOthersAlone();
   StopSignals signals;
   NetQueue queue(settings.limits);
   Service service(repository, queue, settings.allows_load, settings.tokens);

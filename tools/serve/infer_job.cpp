@@ -1,0 +1,214 @@
+// Inputs are checked by the thread that read them; the queue's thread gives the outputs back.
+#include "tools/serve/infer_job.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "core/printable.h"
+#include "core/text.h"
+#include "tools/infer/picture_net.h"
+#include "tools/infer/task_answers.h"
+
+namespace moka {
+namespace {
+
+[[noreturn]] void RefuseCall(const std::string& text, const std::string& hint = {}) {
+  throw Error(ErrorKind::kBadData, {}, text, hint);
+}
+
+std::string ShapeText(const std::vector<int64_t>& row, const std::string& rows) {
+  std::string text = StrCat("[", rows);
+  for (const int64_t side : row) text += StrCat(",", side);
+  return text + "]";
+}
+
+// The rows of a request, the same for all inputs. Errors: kBadData.
+int64_t CheckInputs(const InferRequest& request, const ServedModel& model) {
+  std::vector<std::string> names;
+  for (const ServedTensor& input : model.inputs()) names.push_back(input.name);
+  int64_t rows = 0;
+  for (const WireTensor& tensor : request.inputs) {
+    const auto input = std::ranges::find(model.inputs(), tensor.name, &ServedTensor::name);
+    if (input == model.inputs().end()) {
+      RefuseCall(StrCat("model \"", model.name(), "\" has no input \"", Printable(tensor.name), "\""),
+                 StrCat("it has ", Join(names, ", ")));
+    }
+    std::vector<int64_t> row(tensor.shape.begin() + (tensor.shape.empty() ? 0 : 1), tensor.shape.end());
+    if (tensor.datatype == "BYTES") {
+      const bool takes_pictures = model.answers() != nullptr && model.answers()->kind() == AskedKind::kPicture;
+      if (!takes_pictures || model.inputs().size() != 1)
+        RefuseCall(StrCat("input \"", tensor.name, "\" takes FP32; BYTES are pictures, of models that look at them"));
+      if (tensor.shape.size() != 1) RefuseCall(StrCat("input \"", tensor.name, "\": pictures are of the shape [N]"));
+    } else if (tensor.datatype != "FP32") {
+      RefuseCall(StrCat("input \"", tensor.name, "\" takes FP32, and the request has ", tensor.datatype));
+    } else if (tensor.shape.empty() || row != input->row) {
+      const std::string given = tensor.shape.empty() ? "[]" : ShapeText(row, StrCat(tensor.shape[0]));
+      RefuseCall(StrCat("input \"", tensor.name, "\" has the shape ", given),
+                 StrCat("expected ", ShapeText(input->row, "-1"), ", -1 any number of rows"));
+    }
+    const int64_t of_tensor = tensor.shape[0];
+    if (rows != 0 && rows != of_tensor)
+      RefuseCall(StrCat("inputs of ", rows, " and of ", of_tensor, " rows do not belong together"));
+    rows = of_tensor;
+  }
+  if (request.inputs.size() == model.inputs().size()) return rows;
+  for (const std::string& name : names) {
+    if (std::ranges::find(request.inputs, name, &WireTensor::name) == request.inputs.end())
+      RefuseCall(StrCat("the request lacks input \"", name, "\""));
+  }
+  return rows;
+}
+
+// Errors: kBadData.
+void CheckOutputs(const InferRequest& request, const ServedModel& model, int64_t rows) {
+  constexpr int64_t kMostNumbers = int64_t{1} << 26;  // of an answer
+  std::vector<std::string> names;
+  int64_t numbers = 0;
+  for (const ServedTensor& output : model.outputs()) {
+    names.push_back(output.name);
+    numbers += rows * output.Count();
+  }
+  if (numbers > kMostNumbers)
+    RefuseCall(
+        StrCat("the answer to ", rows, " rows would be of ", numbers, " numbers, and ", kMostNumbers, " is the most"));
+  std::vector<std::string> seen;
+  for (const WantedOutput& wanted : request.outputs) {
+    if (std::ranges::find(seen, wanted.name) != seen.end())
+      RefuseCall(StrCat("output \"", Printable(wanted.name.substr(0, 200)), "\" is asked for twice"));
+    seen.push_back(wanted.name);
+    if (std::ranges::find(names, wanted.name) != names.end()) continue;
+    RefuseCall(StrCat("model \"", model.name(), "\" has no output \"", Printable(wanted.name.substr(0, 200)), "\""),
+               StrCat("it has ", Join(names, ", ")));
+  }
+}
+
+// The outputs that were asked for. The job's values go into them.
+InferAnswer AnswerOfJob(QueuedRequest& job, const InferRequest& request) {
+  const ServedModel& model = *job.model;
+  InferAnswer answer{.model = model.name(), .version = model.version(), .id = request.id, .outputs = {}};
+  std::vector<WantedOutput> wanted = request.outputs;
+  if (wanted.empty()) {
+    for (const ServedTensor& output : model.outputs()) wanted.push_back({.name = output.name});
+  }
+  for (const WantedOutput& one : wanted) {
+    const auto at = std::ranges::find(model.outputs(), one.name, &ServedTensor::name) - model.outputs().begin();
+    const ServedTensor& output = model.outputs()[static_cast<size_t>(at)];
+    AnsweredTensor tensor{.name = one.name, .shape = {job.rows * output.rows}};
+    tensor.is_binary = one.is_binary.value_or(request.are_outputs_binary);
+    std::vector<float>& values = job.outputs[static_cast<size_t>(at)];
+    if (one.classes > 0) {
+      tensor.texts = ClassTexts(values, job.rows, one.classes, model.source().names);
+      tensor.is_text = true;
+      tensor.shape = {job.rows, std::ssize(tensor.texts) / job.rows};
+    } else {
+      tensor.shape.insert(tensor.shape.end(), output.row.begin(), output.row.end());
+      tensor.values = std::move(values);
+    }
+    answer.outputs.push_back(std::move(tensor));
+  }
+  return answer;
+}
+
+// Pictures as the model's data layer would have them; each a row.
+void RunPictures(QueuedRequest& job, const std::vector<std::string>& pictures) {
+  PictureNet& net = *job.model->answers()->net();
+  for (size_t i = 0; i < pictures.size(); ++i) {
+    if (job.is_gone && *job.is_gone) return;
+    (void)net.LoadBytes(pictures[i], StrCat("picture ", i), 0);
+    net.RunRows();
+    for (size_t k = 0; k < job.outputs.size(); ++k) {
+      const std::span<const float> values = net.output(job.model->outputs()[k].name).as<const float>();
+      job.outputs[k].insert(job.outputs[k].end(), values.begin(), values.end());
+    }
+  }
+}
+
+}  // namespace
+
+CallFailure FailureOf(RequestEnd end, const std::string& error) {
+  switch (end) {
+    case RequestEnd::kLate:
+      return {CallStatus::kLate, "the request waited longer than its timeout",
+              "timeout counts the time in the queue alone"};
+    case RequestEnd::kStopped: return {CallStatus::kUnavailable, "the server is closing"};
+    case RequestEnd::kGone: return {CallStatus::kGone, "the client left"};
+    default: return {CallStatus::kFailed, error};
+  }
+}
+
+CallFailure FailureOf(const Error& error) {
+  const auto status = [&] {
+    switch (error.kind()) {
+      case ErrorKind::kBadData:
+      case ErrorKind::kUsage:
+      case ErrorKind::kConfig: return CallStatus::kWrong;
+      case ErrorKind::kNoInput: return CallStatus::kNotFound;
+      case ErrorKind::kNotAllowed: return CallStatus::kNotAllowed;
+      case ErrorKind::kUnavailable: return CallStatus::kUnavailable;
+      default: return CallStatus::kFailed;
+    }
+  };
+  const std::string place = error.place().ToString();
+  return {status(), StrCat(place, place.empty() ? "" : ": ", error.text()), error.hint()};
+}
+
+void CheckTakesTensors(const ServedModel& model) {
+  if (!model.rungs().empty()) return;
+  RefuseCall(StrCat("model \"", model.name(), "\" is asked by texts, not by tensors"),
+             StrCat("POST /v2/models/", model.name(), "/predict takes one"));
+}
+
+std::shared_ptr<QueuedRequest> InferJobOf(const std::shared_ptr<ServedModel>& model, InferRequest request,
+                                          std::shared_ptr<const std::atomic<bool>> is_gone, InferRespond respond) {
+  const auto infer = std::make_shared<InferRequest>(std::move(request));
+  auto job = std::make_shared<QueuedRequest>();
+  job->model = model;
+  job->rows = CheckInputs(*infer, *model);
+  CheckOutputs(*infer, *model, job->rows);
+  constexpr int64_t kMostRows = 65536;
+  if (job->rows > kMostRows) RefuseCall(StrCat("a request has at most ", kMostRows, " rows, and this has ", job->rows));
+  if (infer->priority > kLowestPriority)
+    RefuseCall(StrCat("parameters.priority is ", infer->priority, ", and the lowest is ", kLowestPriority));
+  job->priority = infer->priority;
+  job->is_gone = std::move(is_gone);
+  if (infer->timeout_us > 0)
+    job->due = job->arrived + std::chrono::microseconds(std::min<int64_t>(infer->timeout_us, 86'400'000'000));
+  job->outputs.resize(model->outputs().size());
+  const auto refused = std::make_shared<std::optional<CallFailure>>();
+  if (infer->inputs[0].datatype == "BYTES") {
+    constexpr int64_t kMostPictures = 256;
+    if (job->rows > kMostPictures)
+      RefuseCall(StrCat("a request has at most ", kMostPictures, " pictures, and this has ", job->rows));
+    job->work_ms = model->rungs()[0].ms * static_cast<double>(job->rows);
+    job->work = [raw = job.get(), infer, refused] {
+      try {
+        RunPictures(*raw, infer->inputs[0].texts);
+      } catch (const Error& error) {
+        *refused = FailureOf(error);
+        raw->is_refused = true;
+      }
+    };
+  } else {
+    for (const ServedTensor& input : model->inputs()) {
+      const auto given = std::ranges::find(infer->inputs, input.name, &WireTensor::name);
+      job->inputs.push_back(std::move(given->values));
+    }
+  }
+  job->ended = [respond = std::move(respond), infer, refused](QueuedRequest& ended, RequestEnd end,
+                                                              const std::string& error) {
+    if (end != RequestEnd::kDone) return respond(FailureOf(end, error));
+    if (*refused) return respond(std::move(**refused));
+    CallResult<InferAnswer> result;
+    try {
+      result = AnswerOfJob(ended, *infer);
+    } catch (const std::exception& failed) {  // memory is short
+      result = CallFailure{CallStatus::kFailed, failed.what()};
+    }
+    respond(std::move(result));
+  };
+  return job;
+}
+
+}  // namespace moka

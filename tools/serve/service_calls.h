@@ -1,0 +1,108 @@
+// The calls that a server answers, apart from HTTP and gRPC, which say them in their own ways. The module for gRPC is
+// loaded at run time and shares these types with the program; no exception passes between the two.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "tools/serve/model_counts.h"
+#include "tools/serve/wire_tensor.h"
+
+namespace moka {
+
+enum class CallStatus : uint8_t {
+  kWrong,        // the request is
+  kNoToken,      // that the server knows
+  kNotAllowed,   // to this caller, or on this server
+  kNotFound,     // no such model or version
+  kUnavailable,  // a model that is not loaded; a server that is closing
+  kFull,         // too many requests wait
+  kLate,         // the request waited longer than its timeout
+  kGone,         // the client left
+  kFailed        // by a fault of the server
+};
+
+// Why a call has no answer.
+struct CallFailure {
+  CallStatus status = CallStatus::kFailed;
+  std::string text;
+  std::string hint = {};
+  double wait_s = 0;  // after so long to ask again makes sense
+};
+
+template <class Value>
+using CallResult = std::variant<Value, CallFailure>;
+
+// A tensor of a model; -1 stands for the rows.
+struct TensorFacts {
+  std::string name;
+  std::vector<int64_t> shape;
+};
+
+// The time of a run of so many rows.
+struct BatchFacts {
+  int64_t rows = 0;
+  double ms = 0;
+};
+
+struct ModelFacts {
+  std::string name;
+  std::string version;
+  std::string task;
+  std::vector<TensorFacts> inputs;
+  std::vector<TensorFacts> outputs;
+  std::vector<BatchFacts> batches;  // by rows
+};
+
+struct ModelStatistics {
+  std::string name;
+  std::string version;
+  CountedModel counted;
+  int64_t memory_bytes = 0;
+};
+
+// A model as the index of the repository tells of it.
+struct ModelListing {
+  std::string name;
+  std::string version;
+  std::string state;  // "READY"
+  std::string reason = {};
+};
+
+// Each is called once, by any thread.
+using InferRespond = std::function<void(CallResult<InferAnswer> result)>;
+using LoadRespond = std::function<void(std::optional<CallFailure> failure)>;
+
+// Thread-safe; nothing is thrown.
+class ServiceCalls {
+ public:
+  ServiceCalls() = default;
+  ServiceCalls(const ServiceCalls&) = delete;
+  ServiceCalls& operator=(const ServiceCalls&) = delete;
+  virtual ~ServiceCalls() = default;
+
+  // Why whoever sends "Bearer TOKEN" may not call; nothing: may. `loads`: to load and unload models.
+  virtual std::optional<CallFailure> Refusal(std::string_view authorization, bool loads) const = 0;
+  // Whether all models answer and will for a while.
+  virtual bool IsReady() const = 0;
+  // `version`: empty, or that which is to answer.
+  virtual CallResult<ModelFacts> Model(const std::string& name, const std::string& version) const = 0;
+  // Without a name those of all models that answer.
+  virtual CallResult<std::vector<ModelStatistics>> Statistics(const std::string& name,
+                                                              const std::string& version) const = 0;
+  virtual std::vector<ModelListing> Index(bool wants_ready) const = 0;
+  // Loads a model anew, or unloads it. Answers once that is done.
+  virtual void Load(const std::string& name, bool loads, LoadRespond respond) = 0;
+  // `is_gone`: whether the client has left, so that what waits is dropped.
+  virtual void Infer(const std::string& name, const std::string& version, InferRequest request,
+                     std::shared_ptr<const std::atomic<bool>> is_gone, InferRespond respond) = 0;
+};
+
+}  // namespace moka

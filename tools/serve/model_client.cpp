@@ -141,7 +141,8 @@ bool ModelClient::WaitToRetry(Clock::time_point since, Milliseconds pause, const
   const Clock::time_point last = since + settings_.patience;
   const Clock::time_point next = Clock::now() + pause;
   if (next > last || *settings_.is_stopped) return false;
-  if (!settings_.is_told->exchange(true)) {
+  constexpr std::chrono::seconds kUntold(2);  // a short wait needs no words
+  if (next - since > kUntold && !settings_.is_told->exchange(true)) {
     LogWarning(StrCat(why, "; trying again for ",
                       std::chrono::duration_cast<std::chrono::seconds>(settings_.patience).count(), " s"));
   }

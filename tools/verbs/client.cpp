@@ -206,7 +206,7 @@ class ShownAnswers {
 
  private:
   void Show(const PictureJson& one) {
-    if (shown_++ > 0) Print("{}", form_.between);
+    if (shown_++ > 0) PrintLines(form_.between);
     form_.print(one);
   }
 
@@ -220,7 +220,7 @@ class ShownAnswers {
 
 // A text's lines; where a server would refuse it for its length, in parts, as each line is an answer.
 void AddTexts(const std::string& word, bool are_lines_alone, std::vector<SentItem>& items) {
-  constexpr size_t kMostBytes = size_t{4} << 10;  // of a part: others that wait get their turn
+  constexpr size_t kMostBytes = 1024;  // of a part: others that wait get their turn
   TextLines lines(TextFileOf(word));
   items.push_back({.file = word, .name = fs::path(word).filename().string(), .text = ""});
   while (lines.Next()) {
@@ -339,7 +339,9 @@ int AskAboutFiles(const Arguments& arguments, const ClientSettings& settings, Mo
   if (model.is_drawn && model.task->form.drawn_ending.empty())
     throw Error(ErrorKind::kUsage, StrCat("--draw: model \"", Printable(name), "\" (task ",
                                           ModelCard::Task_Name(model.task->task), ") draws nothing"));
-  const int64_t connections = arguments.Int("parallel", 4, 1, 64);
+  // Texts take long, so that several that wait would soon be refused.
+  const bool are_texts = model.task->form.asked == AskedKind::kText;
+  const int64_t connections = arguments.Int("parallel", are_texts ? 2 : 4, 1, 64);
   arguments.WillRead({"json"});
   arguments.RefuseUnread();
   const std::vector<SentItem> items = ItemsOf(words, *model.task);
@@ -354,10 +356,10 @@ int AskAboutFiles(const Arguments& arguments, const ClientSettings& settings, Mo
     const SentItem& item = items[next++];
     shown.Add(item, answers.Next());
   };
-  if (model.task->form.asked == AskedKind::kPicture) {
-    done = ForEachFile(files, show);
-  } else {
+  if (are_texts) {
     std::ranges::for_each(files, show);
+  } else {
+    done = ForEachFile(files, show);
   }
   shown.Finish();
   LogInfo(fmt::format("{}, {:.1f} ms", Counted(shown.answers(), "answer", "answers"),
@@ -402,7 +404,7 @@ Verb ClientVerb() {
   verb.options = {{"model", "NAME", "which to ask, where the server has several"},
                   {"draw", "FOLDER", "answers drawn on the pictures, as moka infer --out writes them", '\0',
                    "a model that draws: task: DETECT, SEGMENT or INSTANCES in its card"},
-                  {"parallel", "N", "connections (default 4)"},
+                  {"parallel", "N", "connections (default 4; of texts 2)"},
                   {"status", "", "the server's models and whether they answer; exit code 69 where they do not"},
                   {"load", "NAME", "load a model anew (moka serve --allow-load)"},
                   {"unload", "NAME", "take a model out of service"},

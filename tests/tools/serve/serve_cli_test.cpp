@@ -5,73 +5,18 @@
 #include <sys/wait.h>
 
 #include <chrono>
-#include <regex>
 #include <thread>
 
 #include "core/checksum.h"
 #include "core/error.h"
 #include "tests/tools/cli_fixture.h"
 #include "tests/tools/serve/http_client.h"
+#include "tests/tools/serve/server.h"
 
 namespace moka {
 namespace {
 
 using testing::HasSubstr;
-
-// A server of this test, from its first answer that it is ready to its end.
-class Server {
- public:
-  Server(const fs::path& folder, const std::vector<std::string>& words) : log_(folder / "serve.log") {
-    fs::remove(log_);
-    process_ = fork();
-    if (process_ == 0) {
-      std::vector<std::string> all = {MOKA_BINARY, "serve"};
-      all.insert(all.end(), words.begin(), words.end());
-      all.insert(all.end(), {"--port", "0"});
-      std::vector<char*> arguments;
-      for (std::string& word : all) arguments.push_back(word.data());
-      arguments.push_back(nullptr);
-      if (chdir(folder.c_str()) != 0 || freopen(log_.c_str(), "w", stderr) == nullptr) _exit(1);
-      setenv("OMP_NUM_THREADS", "1", 1);
-      execv(MOKA_BINARY, arguments.data());
-      _exit(1);
-    }
-    for (int i = 0; i < 3000; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-      std::smatch found;
-      const std::string log = fs::exists(log_) ? ReadFile(log_) : "";
-      if (!std::regex_search(log, found, std::regex("listening at http://127.0.0.1:([0-9]+)"))) {
-        if (waitpid(process_, nullptr, WNOHANG) != 0) break;
-        continue;
-      }
-      port_ = static_cast<uint16_t>(std::stoi(found[1]));
-      if (HttpClient(port_).Ask("GET", "/v2/health/ready").status == 200) return;
-    }
-    ADD_FAILURE() << "the server is not ready: " << ReadFile(log_);
-  }
-  Server(const Server&) = delete;
-  Server& operator=(const Server&) = delete;
-  ~Server() {
-    if (process_ > 0) kill(process_, SIGKILL);
-    if (process_ > 0) waitpid(process_, nullptr, 0);
-  }
-
-  uint16_t port() const { return port_; }
-  void Signal(int signal) const { kill(process_, signal); }
-  // The exit code.
-  int Wait() {
-    int status = 0;
-    waitpid(process_, &status, 0);
-    process_ = -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  }
-  std::string Log() const { return ReadFile(log_); }
-
- private:
-  fs::path log_;
-  pid_t process_ = -1;
-  uint16_t port_ = 0;
-};
 
 class ServeCliTest : public CliTest {
  protected:

@@ -21,6 +21,7 @@
 #include "proto/nets/data_fields.h"
 #include "tools/cli/print.h"
 #include "tools/infer/infer_program.h"
+#include "tools/infer/shown_answers.h"
 #include "tools/infer/tasks.h"
 #include "tools/nets/deploy_net.h"
 #include "tools/train/program_options.h"
@@ -29,6 +30,8 @@ namespace moka {
 namespace {
 
 using StoryFields = StoryDataParameter;
+
+constexpr const char* kBetween = "\n";  // two questions
 
 struct StoryAnswer {
   std::vector<std::pair<std::string, double>> words;  // the likeliest first, with their probabilities
@@ -108,7 +111,6 @@ class StoryNet {
 
   const Program& program() const { return *made_.program; }
   int64_t sentences() const { return story_.story_data_param().sentences(); }
-  size_t hops() const { return hops_.size(); }
 
   StoryAnswer Answer(const AskedQuestion& asked, int64_t top) {
     const size_t held = std::min(asked.story.size(), static_cast<size_t>(sentences()));
@@ -206,30 +208,33 @@ size_t Characters(std::string_view text) {
   return static_cast<size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
-void PrintAnswer(const AskedQuestion& asked, const StoryAnswer& answer, size_t hops) {
+void PrintAnswer(const PictureJson& answer) {
   constexpr double kBar = 10;  // characters of a weight of 1
+  const PictureJson& memory = answer.at("memory");
   size_t width = 0;
-  const auto text = [&](size_t s) { return Printable(asked.story[asked.story.size() - 1 - s].text); };
-  for (size_t s = 0; s < answer.attention.size(); ++s) width = std::max(width, Characters(text(s)));
-  if (hops > 0 && !answer.attention.empty()) {
+  for (const PictureJson& held : memory) width = std::max(width, Characters(Printable(TextAt(held, "sentence"))));
+  const size_t hops = memory.empty() ? 0 : memory.at(0).at("attention").size();
+  if (hops > 0) {
     Print("{}", std::string(width, ' '));
     for (size_t hop = 1; hop <= hops; ++hop) Print("  {:<15}", StrCat("hop ", hop));
     Print("\n");
   }
-  for (size_t s = answer.attention.size(); s-- > 0;) {
-    std::string line = text(s) + std::string(width - Characters(text(s)), ' ');
-    for (const double weight : answer.attention[s]) {
+  for (const PictureJson& held : memory) {
+    const std::string text = Printable(TextAt(held, "sentence"));
+    std::string line = text + std::string(width - Characters(text), ' ');
+    for (const double weight : held.at("attention").get<std::vector<double>>()) {
       const auto bar = static_cast<size_t>(std::lround(std::clamp(std::abs(weight), 0.0, 1.0) * kBar));
       line += fmt::format("  {:4.2f} {:<10}", weight, std::string(bar, '#'));
     }
     Print("{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
   }
-  Print("{}\n", asked.question.text);
-  for (const auto& [word, probability] : answer.words) Print("  {:.4f}  {}\n", probability, word);
-  if (asked.answer) {
-    const bool is_right = !answer.words.empty() && answer.words[0].first == *asked.answer;
-    Print("  {}\n", is_right ? "right" : StrCat("wrong: it is ", *asked.answer));
-  }
+  Print("{}\n", TextAt(answer, "question"));
+  const PictureJson& words = answer.at("answers");
+  for (const PictureJson& word : words) Print("  {:.4f}  {}\n", NumberAt(word, "probability"), TextAt(word, "answer"));
+  if (!answer.contains("expected")) return;
+  const std::string expected = TextAt(answer, "expected");
+  const bool is_right = !words.empty() && TextAt(words.at(0), "answer") == expected;
+  Print("  {}\n", is_right ? "right" : StrCat("wrong: it is ", expected));
 }
 
 // Longest sentence or question, in words; at least 1.
@@ -303,8 +308,8 @@ int RunAnswer(const InferSource& source, const std::vector<std::string>& inputs,
       json.push_back(JsonOf(asked, answer));
       continue;
     }
-    if (&asked != &questions.front()) Print("\n");
-    PrintAnswer(asked, answer, net.hops());
+    if (&asked != &questions.front()) Print(kBetween);
+    PrintAnswer(JsonOf(asked, answer));
   }
   EndTrace(arguments);
   if (arguments.Has("json")) {
@@ -324,6 +329,7 @@ InferTask AnswerTask() {
           .answers = [](const InferSource& source, const SharedWeights& /*weights*/) -> std::unique_ptr<TaskAnswers> {
             return std::make_unique<StoryAnswers>(source);
           },
+          .form = {.asked = AskedKind::kText, .print = PrintAnswer, .between = kBetween},
           .options = {{"story", "FILE", "sentences and questions, lines of text or of bAbI's form; -: standard input"}},
           .input = "--story FILE"};
 }

@@ -8,6 +8,7 @@
 #include "tools/cli/print.h"
 #include "tools/infer/annotate.h"
 #include "tools/infer/picture_report.h"
+#include "tools/infer/shown_answers.h"
 #include "tools/infer/tasks.h"
 #include "tools/infer/uncertainty.h"
 #include "tools/train/program_options.h"
@@ -74,14 +75,13 @@ PictureJson TargetsJson(const fs::path& file, const std::vector<RankedClass>& ta
   return {{"file", file.string()}, {"targets", values}};
 }
 
-void PrintTargets(const fs::path& file, const std::vector<RankedClass>& targets) {
-  Print("{}\n", file.string());
-  for (const RankedClass& t : targets) Print("  {} = {:g}\n", t.name, t.score);
-}
-
-void PrintClasses(const fs::path& file, const std::vector<RankedClass>& best) {
-  Print("{}\n", file.string());
-  for (const RankedClass& p : best) Print("  {:.4f} - \"{}\"\n", p.score, p.name);
+void PrintRanked(const PictureJson& answer) {
+  Print("{}\n", TextAt(answer, "file"));
+  if (answer.contains("targets")) {
+    for (const PictureJson& t : answer.at("targets")) Print("  {} = {:g}\n", TextAt(t, "target"), NumberAt(t, "value"));
+    return;
+  }
+  for (const PictureJson& p : answer.at("top")) Print("  {:.4f} - \"{}\"\n", NumberAt(p, "score"), TextAt(p, "label"));
 }
 
 // Errors: kConfig unless the answer is a score of each class.
@@ -163,8 +163,8 @@ int RunClassify(const InferSource& source, const std::vector<std::string>& input
   PictureReport report(arguments);
   const FilesSeen done = ForEachPicture(net, files, [&](const fs::path& file, const Image&, int64_t slot) {
     if (is_regression) {
-      const std::vector<RankedClass> targets = TargetsOf(scores, slot, source);
-      return report.as_json() ? report.Add(TargetsJson(file, targets)) : PrintTargets(file, targets);
+      PictureJson json = TargetsJson(file, TargetsOf(scores, slot, source));
+      return report.as_json() ? report.Add(std::move(json)) : PrintRanked(json);
     }
     const std::vector<RankedClass> best = RankClasses(scores, slot, top, source);
     PictureJson json = ClassesJson(file, best);
@@ -175,7 +175,7 @@ int RunClassify(const InferSource& source, const std::vector<std::string>& input
       json["uncertainty"] = uncertainty;
     }
     if (report.as_json()) return report.Add(std::move(json));
-    PrintClasses(file, best);
+    PrintRanked(json);
   });
   if (annotations) annotations->Finish();
   report.Finish(done.files.size());
@@ -188,6 +188,7 @@ InferTask ClassifyTask() {
   return {.task = ModelCard::CLASSIFY,
           .run = RunClassify,
           .answers = MakeAnswers<ClassAnswers>,
+          .form = {.print = PrintRanked},
           .options = {{"top", "N", "classes (default 5), answers (1) or neighbours (5) shown"},
                       AnnotateOption(),
                       ScoreOption()},

@@ -13,6 +13,7 @@
 #include "tools/infer/detected_boxes.h"
 #include "tools/infer/out_folder.h"
 #include "tools/infer/picture_report.h"
+#include "tools/infer/shown_answers.h"
 #include "tools/infer/tasks.h"
 #include "tools/infer/track_video.h"
 #include "tools/infer/uncertainty.h"
@@ -22,6 +23,8 @@ namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kDrawnEnding = "_boxes.png";
 
 Image DrawnOn(Image picture, const std::vector<ShownBox>& boxes, const InferSource& source) {
   if (picture.channels != 3) ConvertChannels(3, picture);
@@ -48,13 +51,9 @@ PictureJson JsonOf(const fs::path& file, const Image& picture, const std::vector
   return {{"file", file.string()}, {"width", picture.width}, {"height", picture.height}, {"boxes", list}};
 }
 
-void PrintBoxes(const fs::path& file, const std::vector<ShownBox>& boxes, const InferSource& source,
-                const std::string& drawn) {
-  Print("{} -> {}\n", file.string(), drawn);
-  for (const ShownBox& found : boxes) {
-    Print("  {:.4f} - \"{}\" {:.0f},{:.0f} to {:.0f},{:.0f}\n", found.score, NameOf(source, found.label),
-          found.box.left, found.box.top, found.box.right, found.box.bottom);
-  }
+void PrintBoxes(const PictureJson& answer) {
+  Print("{}\n", TextAt(answer, "file") + WrittenText(answer, {"annotation", "picture"}));
+  for (const PictureJson& found : answer.at("boxes")) PrintBox(found);
 }
 
 std::vector<ScoredObject> ObjectsOf(const std::vector<ShownBox>& boxes) {
@@ -115,14 +114,14 @@ int RunDetect(const InferSource& source, const std::vector<std::string>& inputs,
       uncertainty = DetectionUncertainty(AllScoresOf(rows, slot));
       written = annotations->AddObjects(file, picture, ObjectsOf(boxes), uncertainty);
     } else {
-      written = drawings->NameFor(file) + "_boxes.png";
+      written = drawings->NameFor(file) + kDrawnEnding;
       PlaceFile(written, EncodePng(DrawnOn(picture, boxes, source)));
     }
-    if (!report.as_json()) return PrintBoxes(file, boxes, source, written);
     PictureJson json = JsonOf(file, picture, boxes, source);
     json[annotations ? "annotation" : "picture"] = written;
     if (annotations) json["uncertainty"] = uncertainty;
-    report.Add(std::move(json));
+    if (report.as_json()) return report.Add(std::move(json));
+    PrintBoxes(json);
   });
   if (annotations) annotations->Finish();
   report.Finish(done.files.size());
@@ -135,6 +134,7 @@ InferTask DetectTask() {
   return {.task = ModelCard::DETECT,
           .run = RunDetect,
           .answers = MakeAnswers<BoxAnswers>,
+          .form = {.print = PrintBoxes, .drawn_ending = kDrawnEnding},
           .options = {ScoreOption(),
                       AnnotateOption(),
                       {"track", "",

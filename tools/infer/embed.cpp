@@ -15,6 +15,7 @@
 #include "tools/cli/print.h"
 #include "tools/infer/infer_program.h"
 #include "tools/infer/picture_report.h"
+#include "tools/infer/shown_answers.h"
 #include "tools/infer/tasks.h"
 #include "tools/nets/deploy_net.h"
 #include "tools/train/program_options.h"
@@ -23,6 +24,8 @@ namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr int64_t kUsualTop = 5;  // neighbours
 
 // Rows of one width.
 struct VectorRows {
@@ -116,7 +119,7 @@ int32_t KnownWord(const Vocabulary& vocabulary, const std::string& word) {
 int EmbedWords(const InferSource& source, const NetParameter& net, const LayerParameter& layer,
                const std::vector<std::string>& words, const Arguments& arguments) {
   if (words.empty() && !LooksInside(arguments)) throw Error(ErrorKind::kUsage, "missing argument: at least one word");
-  const int64_t top = arguments.Int("top", 5, 1, INT64_MAX);
+  const int64_t top = arguments.Int("top", kUsualTop, 1, INT64_MAX);
   const Vocabulary vocabulary(VocabularyFile(source, layer, VocabulariesOf(layer)[0].file));
   std::vector<size_t> asked;
   asked.reserve(words.size());
@@ -150,9 +153,46 @@ Tensor VectorsOf(const PictureNet& net) {
                                          ", not a vector for each picture"));
 }
 
+// The pictures nearest to picture i.
+PictureJson NearestJson(const VectorRows& vectors, const std::vector<std::string>& files, size_t i, int64_t top) {
+  PictureJson list = PictureJson::array();
+  for (const Neighbor& one : NearestRows(vectors, i, 0, top, DistanceOf))
+    list.push_back({{"file", files[one.row]}, {"distance", one.measure}});
+  return list;
+}
+
+PictureJson VectorJson(const std::string& file, PictureJson nearest, std::span<const float> vector) {
+  return {{"file", file}, {"nearest", std::move(nearest)}, {"vector", vector}};
+}
+
+// A server answers a picture at a time, and knows none beside it.
+void RelateVectors(PictureJson& list) {
+  VectorRows vectors;
+  std::vector<std::string> files;
+  for (const PictureJson& one : list) {
+    const auto vector = one.at("vector").get<std::vector<float>>();
+    if (vector.empty() || (!files.empty() && vector.size() != vectors.width))
+      throw Error(ErrorKind::kPeer, "vectors of several lengths came for pictures of one model");
+    vectors.Add(vector);
+    files.push_back(TextAt(one, "file"));
+  }
+  for (size_t i = 0; i < files.size(); ++i) list[i]["nearest"] = NearestJson(vectors, files, i, kUsualTop);
+}
+
+void PrintVector(const PictureJson& answer) {
+  constexpr size_t kShown = 8;
+  const PictureJson& vector = answer.at("vector");
+  std::string numbers;
+  for (size_t i = 0; i < std::min(vector.size(), kShown); ++i)
+    numbers += fmt::format(" {:.4f}", vector.at(i).get<double>());
+  Print("{}: [{}]{}{}\n", TextAt(answer, "file"), vector.size(), numbers, vector.size() > kShown ? " ..." : "");
+  for (const PictureJson& near : answer.at("nearest"))
+    Print("  {:.4f} - {}\n", NumberAt(near, "distance"), TextAt(near, "file"));
+}
+
 int EmbedPictures(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
   const std::vector<fs::path> files = PicturesToInfer(inputs, arguments);
-  const int64_t top = arguments.Int("top", 5, 1, INT64_MAX);
+  const int64_t top = arguments.Int("top", kUsualTop, 1, INT64_MAX);
   PictureNet net(source, PicturesARun(files, arguments));
   const Tensor output = VectorsOf(net);
   TellOutput(net, net.outputs().back());
@@ -164,22 +204,17 @@ int EmbedPictures(const InferSource& source, const std::vector<std::string>& inp
   const FilesSeen done = ForEachPicture(net, files, [&](const fs::path&, const Image&, int64_t slot) {
     vectors.Add(output.as<const float>().subspan(static_cast<size_t>(slot) * width, width));
   });
-  const std::vector<fs::path>& read = done.files;
-  for (size_t i = 0; i < read.size(); ++i) {
-    const std::vector<Neighbor> near = NearestRows(vectors, i, 0, top, DistanceOf);
+  std::vector<std::string> names;
+  for (const fs::path& file : done.files) names.push_back(file.string());
+  for (size_t i = 0; i < names.size(); ++i) {
+    PictureJson json = VectorJson(names[i], NearestJson(vectors, names, i, top), vectors.row(i));
     if (report.as_json()) {
-      PictureJson list = PictureJson::array();
-      for (const Neighbor& one : near) list.push_back({{"file", read[one.row].string()}, {"distance", one.measure}});
-      report.Add({{"file", read[i].string()}, {"nearest", list}, {"vector", vectors.row(i)}});
-      continue;
+      report.Add(std::move(json));
+    } else {
+      PrintVector(json);
     }
-    constexpr size_t kShown = 8;
-    std::string numbers;
-    for (const float value : vectors.row(i).first(std::min(width, kShown))) numbers += fmt::format(" {:.4f}", value);
-    Print("{}: [{}]{}{}\n", read[i].string(), width, numbers, width > kShown ? " ..." : "");
-    for (const Neighbor& one : near) Print("  {:.4f} - {}\n", one.measure, read[one.row].string());
   }
-  report.Finish(read.size());
+  report.Finish(names.size());
   return done.code;
 }
 
@@ -193,9 +228,7 @@ class VectorAnswers : public PictureAnswers {
 
   TaskAnswer AnswerOf(const AskedContent& asked, const PreparedPicture& /*prepared*/,
                       const NetOutputs& outputs) const override {
-    PictureJson one = {
-        {"file", asked.name}, {"nearest", PictureJson::array()}, {"vector", outputs[0].as<const float>()}};
-    return {.json = PictureJson::array({std::move(one)})};
+    return {.json = PictureJson::array({VectorJson(asked.name, PictureJson::array(), outputs[0].as<const float>())})};
   }
 
  protected:
@@ -220,7 +253,11 @@ int RunEmbed(const InferSource& source, const std::vector<std::string>& inputs, 
 }  // namespace
 
 InferTask EmbedTask() {
-  return {.task = ModelCard::EMBED, .run = RunEmbed, .answers = EmbedAnswers, .input = "WORD|PICTURE..."};
+  return {.task = ModelCard::EMBED,
+          .run = RunEmbed,
+          .answers = EmbedAnswers,
+          .form = {.print = PrintVector, .relate = RelateVectors},
+          .input = "WORD|PICTURE..."};
 }
 
 }  // namespace moka

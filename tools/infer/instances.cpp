@@ -15,6 +15,7 @@
 #include "tools/infer/detected_boxes.h"
 #include "tools/infer/out_folder.h"
 #include "tools/infer/picture_report.h"
+#include "tools/infer/shown_answers.h"
 #include "tools/infer/tasks.h"
 #include "tools/infer/uncertainty.h"
 #include "tools/train/program_options.h"
@@ -28,6 +29,7 @@ constexpr int64_t kInstanceColumns = 7;  // item, class, score, xmin, ymin, xmax
 constexpr double kMaskThreshold = 0.5;   // of a pixel's probability
 
 constexpr int kIndent = -1;  // of JSON: masks are long
+constexpr const char* kDrawnEnding = "_instances.png";
 
 struct FoundInstance {
   int64_t label = 0;
@@ -126,27 +128,27 @@ Image DrawnOn(const Image& picture, const std::vector<FoundInstance>& instances,
   return drawn;
 }
 
+// Masks are left out where there are none given: they take the longest.
 PictureJson JsonOf(const fs::path& file, const Image& picture, const std::vector<FoundInstance>& instances,
-                   const Tensor& masks, const InferSource& source) {
+                   const Tensor* masks, const InferSource& source) {
   PictureJson list = PictureJson::array();
   for (const FoundInstance& found : instances) {
-    const RunLengths runs = RunLengthsOf(MaskOfInstance(found, masks, 1, picture.width, picture.height));
     list.push_back({{"label", NameOf(source, found.label)},
                     {"index", found.label},
                     {"score", found.score},
-                    {"box", {found.box.left, found.box.top, found.box.right, found.box.bottom}},
-                    {"segmentation", {{"size", {picture.height, picture.width}}, {"counts", runs}}}});
+                    {"box", {found.box.left, found.box.top, found.box.right, found.box.bottom}}});
+    if (masks == nullptr) continue;
+    const RunLengths runs = RunLengthsOf(MaskOfInstance(found, *masks, 1, picture.width, picture.height));
+    list.back()["segmentation"] = {{"size", {picture.height, picture.width}}, {"counts", runs}};
   }
   return {{"file", file.string()}, {"width", picture.width}, {"height", picture.height}, {"instances", list}};
 }
 
-void PrintInstances(const fs::path& file, const std::vector<FoundInstance>& instances, const InferSource& source,
-                    const std::string& drawn) {
-  Print("{} -> {}: {} object{}\n", file.string(), drawn, instances.size(), instances.size() == 1 ? "" : "s");
-  for (const FoundInstance& found : instances) {
-    Print("  {:.4f} - \"{}\" {:.0f},{:.0f} to {:.0f},{:.0f}\n", found.score, NameOf(source, found.label),
-          found.box.left, found.box.top, found.box.right, found.box.bottom);
-  }
+void PrintInstances(const PictureJson& answer) {
+  const PictureJson& instances = answer.at("instances");
+  Print("{}: {}\n", TextAt(answer, "file") + WrittenText(answer, {"annotation", "picture"}),
+        Counted(std::ssize(instances), "object", "objects"));
+  for (const PictureJson& found : instances) PrintBox(found);
 }
 
 std::vector<ScoredObject> ObjectsOf(const std::vector<FoundInstance>& instances, const Tensor& masks,
@@ -174,7 +176,7 @@ class InstanceAnswers : public PictureAnswers {
     const Tensor& masks = outputs[1].tensor();
     const std::vector<FoundInstance> found =
         InstancesOf(outputs[0].tensor(), 0, source().card.detection().score(), picture, prepared.shown);
-    TaskAnswer answer{.json = PictureJson::array({JsonOf(asked.name, picture, found, masks, source())}),
+    TaskAnswer answer{.json = PictureJson::array({JsonOf(asked.name, picture, found, &masks, source())}),
                       .indent = kIndent};
     if (asked.draws) answer.drawn = DrawnOn(picture, found, masks, 1, source());
     return answer;
@@ -215,14 +217,14 @@ int RunInstances(const InferSource& source, const std::vector<std::string>& inpu
       uncertainty = DetectionUncertainty(AllScoresOf(rows, slot));
       written = annotations->AddObjects(file, picture, ObjectsOf(found, masks, picture), uncertainty);
     } else {
-      written = drawings->NameFor(file) + "_instances.png";
+      written = drawings->NameFor(file) + kDrawnEnding;
       PlaceFile(written, EncodePng(DrawnOn(picture, found, masks, zoom, source)));
     }
-    if (!report.as_json()) return PrintInstances(file, found, source, written);
-    PictureJson json = JsonOf(file, picture, found, masks, source);
+    PictureJson json = JsonOf(file, picture, found, report.as_json() ? &masks : nullptr, source);
     json[annotations ? "annotation" : "picture"] = written;
     if (annotations) json["uncertainty"] = uncertainty;
-    report.Add(std::move(json));
+    if (report.as_json()) return report.Add(std::move(json));
+    PrintInstances(json);
   });
   if (annotations) annotations->Finish();
   report.Finish(done.files.size(), kIndent);
@@ -235,6 +237,7 @@ InferTask InstancesTask() {
   return {.task = ModelCard::INSTANCES,
           .run = RunInstances,
           .answers = MakeAnswers<InstanceAnswers>,
+          .form = {.print = PrintInstances, .drawn_ending = kDrawnEnding, .indent = kIndent},
           .options = {ScoreOption(),
                       AnnotateOption(),
                       {"zoom", "N", "instances are drawn on pictures so many times as large (default 1)"}},

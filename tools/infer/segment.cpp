@@ -13,6 +13,7 @@
 #include "tools/infer/class_map.h"
 #include "tools/infer/out_folder.h"
 #include "tools/infer/picture_report.h"
+#include "tools/infer/shown_answers.h"
 #include "tools/infer/tasks.h"
 #include "tools/train/program_options.h"
 
@@ -20,6 +21,8 @@ namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kDrawnEnding = "_overlay.png";
 
 // A class of a picture and its part of the pixels.
 struct ClassShare {
@@ -111,6 +114,12 @@ PictureJson JsonOf(const fs::path& file, const ClassMap& map, const std::vector<
   return {{"file", file.string()}, {"width", map.width}, {"height", map.height}, {"classes", classes}};
 }
 
+void PrintShares(const PictureJson& answer) {
+  Print("{}\n", TextAt(answer, "file") + WrittenText(answer, {"annotation", "overlay"}));
+  for (const PictureJson& share : answer.at("classes"))
+    Print("  {:5.1f} %  {}\n", 100 * NumberAt(share, "share"), TextAt(share, "label"));
+}
+
 class MapAnswers : public TaskAnswers {
  public:
   MapAnswers(const InferSource& source, const SharedWeights& weights)
@@ -163,23 +172,20 @@ int RunSegment(const InferSource& source, const std::vector<std::string>& inputs
     const ClassMap map = MapOf(net, picture, options);
     const std::vector<ClassShare> shares = ClassSharesOf(map, source);
     PictureJson json = JsonOf(file, map, shares);
-    std::string written;
     if (annotations) {
-      written = annotations->AddMask(file, GrayOf(map), map.entropy);
-      json["annotation"] = written;
+      json["annotation"] = annotations->AddMask(file, GrayOf(map), map.entropy);
       json["uncertainty"] = map.entropy;
     } else {
       const std::string name = drawings->NameFor(file);
-      written = name + "_overlay.png";
+      const std::string overlay = name + kDrawnEnding;
       const std::string class_map = name + "_classes.png";
-      PlaceFile(written, EncodePng(OverlayOf(picture, map, shares, source.card.segmentation().ignored())));
+      PlaceFile(overlay, EncodePng(OverlayOf(picture, map, shares, source.card.segmentation().ignored())));
       PlaceFile(class_map, EncodePng(GrayOf(map)));
-      json["overlay"] = written;
+      json["overlay"] = overlay;
       json["class_map"] = class_map;
     }
     if (report.as_json()) return report.Add(std::move(json));
-    Print("{} -> {}\n", file.string(), written);
-    for (const ClassShare& share : shares) Print("  {:5.1f} %  {}\n", 100 * share.share, share.name);
+    PrintShares(json);
   };
   const FilesSeen done = ForEachFile(files, segment);
   if (annotations) annotations->Finish();
@@ -193,6 +199,7 @@ InferTask SegmentTask() {
   return {.task = ModelCard::SEGMENT,
           .run = RunSegment,
           .answers = MakeAnswers<MapAnswers>,
+          .form = {.print = PrintShares, .drawn_ending = kDrawnEnding, .drawn_key = "overlay"},
           .options =
               {{"tile", "",
                 "overlapping tiles of pictures at their own size, not resized; --overlap N: pixels at sides not used"},

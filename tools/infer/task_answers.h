@@ -35,6 +35,21 @@ class PictureAnswers;
 
 enum class AskedKind : uint8_t { kPicture, kText };
 
+// How a task's answers are shown: by `moka infer`, and by who has them from elsewhere (moka client).
+struct AnswerForm {
+  AskedKind asked = AskedKind::kPicture;
+  // Prints one, an element of the list that `moka infer --json` prints, as it does without --json. Errors: those of
+  // nlohmann's for an element of another form.
+  void (*print)(const PictureJson& answer) = nullptr;
+  // Says what several answers tell of each other, which none of them can alone; null: nothing.
+  void (*relate)(PictureJson& list) = nullptr;
+  std::string list = {};              // key of the list in the JSON; empty: the list is all of it
+  std::string between = {};           // printed between two
+  std::string drawn_ending = {};      // of a drawing's name behind its input's ("_boxes.png"); empty: nothing is drawn
+  std::string drawn_key = "picture";  // under which an answer names its drawing
+  int indent = 2;                     // of the JSON
+};
+
 // A net that was made to answer. One thread.
 class TaskAnswers {
  public:

@@ -18,6 +18,7 @@
 #include "tools/cli/print.h"
 #include "tools/infer/attention_picture.h"
 #include "tools/infer/beam_search.h"
+#include "tools/infer/shown_answers.h"
 #include "tools/infer/tasks.h"
 #include "tools/infer/translation_net.h"
 #include "tools/train/program_options.h"
@@ -198,9 +199,14 @@ nlohmann::ordered_json JsonOf(const TranslatedLine& line, const Settings& settin
   return json;
 }
 
+void PrintBest(const PictureJson& line) {
+  const PictureJson& translations = line.at("translations");
+  Print("{}\n", translations.empty() ? std::string() : TextAt(translations.at(0), "text"));
+}
+
 void PrintTranslations(const std::vector<TranslatedLine>& lines, const Settings& settings, const TranslationNet& net) {
   for (size_t i = 0; i < lines.size(); ++i) {
-    if (settings.shown == 1) Print("{}\n", BestOf(lines[i], net));
+    if (settings.shown == 1) PrintBest(JsonOf(lines[i], settings, net));
     for (size_t k = 0; settings.shown > 1 && k < lines[i].translations.size(); ++k) {
       if (k == static_cast<size_t>(settings.shown)) break;
       const Translation& one = lines[i].translations[k];
@@ -320,6 +326,7 @@ InferTask TranslateTask() {
           .answers = [](const InferSource& source, const SharedWeights& /*weights*/) -> std::unique_ptr<TaskAnswers> {
             return std::make_unique<TranslationAnswers>(source);
           },
+          .form = {.asked = AskedKind::kText, .print = PrintBest, .list = "lines"},
           .options = {{"text", "FILE", "lines to translate; -: the standard input"},
                       {"beam", "N", "translations followed at once (default: the card's, 5)"},
                       {"length-penalty", "A", "scores are log P / ((5 + words) / 6)^A (default: the card's, 1)"},

@@ -154,7 +154,7 @@ NewModel MakeAnswerer(const NewSource& source, const NewOptions& options) {
                       .net = {"body"},
                       .set_width = SetWidth,
                       .has_deploy = false};
-  const Choice choice = ChooseNet(recipe, data, options, search, values);
+  const NetChoice choice = ChooseNet(recipe, data, options, search, values);
   constexpr int64_t kParts = 4;
   constexpr int64_t kLinear = 5;
   values["stepsize"] = StrCat(std::max<int64_t>(1, choice.length.iterations / kParts));

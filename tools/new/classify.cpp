@@ -251,7 +251,7 @@ void AddStart(const StartNet& start, bool has_gray, bool has_color, Values& valu
 }
 
 // Returns the solver that trains the classifier alone first, where pictures are few.
-std::optional<std::string> AddHead(int64_t pictures, const Choice& choice, Values& values) {
+std::optional<std::string> AddHead(int64_t pictures, const NetChoice& choice, Values& values) {
   constexpr int64_t kFew = 2000;
   constexpr int64_t kHeadEpochs = 5;
   if (pictures >= kFew) {
@@ -301,7 +301,7 @@ NewModel DeriveClassifier(const NewData& data, const NewOptions& options) {
   const int64_t channels = start ? start->channels : std::ssize(colors.mean);
   search.shapes = {{values.at("input"), Shape{search.batch, channels, side, side}}, {"label", Shape{search.batch}}};
   const Recipe recipe = RecipeOf(sides, start);
-  const Choice choice = ChooseNet(recipe, data, options, search, values);
+  const NetChoice choice = ChooseNet(recipe, data, options, search, values);
   values["net_choice"] =
       start ? StrCat("That of ", Printable(start->word)) : StrCat("Width ", choice.width, ", ", choice.remark);
   values["summary"] =

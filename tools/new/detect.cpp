@@ -135,7 +135,7 @@ NewModel DeriveDetector(const NewData& data, const NewOptions& options) {
   search.most_epochs = 250;
   search.shapes = {{"data", Shape{batch, std::ssize(colors.mean), input.height, input.width}}};
   const Recipe recipe{.text = DetectTemplate(), .front = {"head", "blocks"}, .net = {"body"}, .set_width = SetWidth};
-  const Choice choice = ChooseNet(recipe, data, options, search, values);
+  const NetChoice choice = ChooseNet(recipe, data, options, search, values);
   NewModel model = MakeModel(recipe, data, choice, BoxesText(data, classes), values);
   model.files["labels.txt"] = Join(classes, "\n") + "\n";
   model.storage = PixelStorage(data, std::max(input.width, input.height));

@@ -105,7 +105,7 @@ NewModel DeriveGenerator(const NewData& data, const NewOptions& options) {
                       .net = {"body"},
                       .set_width = SetWidth,
                       .has_deploy = false};
-  const Choice choice = ChooseNet(recipe, data, options, search, values);
+  const NetChoice choice = ChooseNet(recipe, data, options, search, values);
   NewModel model = MakeModel(recipe, data, choice, fmt::format("pictures of {0}x{0} pixels", side), values);
   model.storage = PixelStorage(data, 2 * side);
   return model;

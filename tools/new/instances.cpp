@@ -129,7 +129,7 @@ NewModel DeriveInstances(const NewData& data, const NewOptions& options) {
                       .net = {"body"},
                       .set_width = SetWidth,
                       .has_deploy = false};
-  const Choice choice = ChooseNet(recipe, data, options, search, values);
+  const NetChoice choice = ChooseNet(recipe, data, options, search, values);
   NewModel model = MakeModel(recipe, data, choice, BoxesText(data, classes), values);
   model.files["labels.txt"] = Join(classes, "\n") + "\n";
   model.storage = PixelStorage(data, canvas.stored);

@@ -161,10 +161,10 @@ int64_t TestBatch(int64_t pictures, int64_t most) {
   return best;
 }
 
-Choice Choose(const Search& search, const NewOptions& options) {
+NetChoice Choose(const Search& search, const NewOptions& options) {
   const int64_t wanted =
       std::clamp(search.samples / std::max<int64_t>(1, search.pictures), search.least_epochs, search.most_epochs);
-  Choice choice;
+  NetChoice choice;
   for (const int64_t width : search.widths) {
     choice.width = width;
     choice.step = StepTimeOf(search.train_net(width), search, options);
@@ -201,15 +201,16 @@ std::string TrainNetText(const Recipe& recipe, const NewData& data, Values value
   return Filled(SectionsOf(recipe.text, sections), values);
 }
 
-Choice ChooseNet(const Recipe& recipe, const NewData& data, const NewOptions& options, Search search, Values& values) {
+NetChoice ChooseNet(const Recipe& recipe, const NewData& data, const NewOptions& options, Search search,
+                    Values& values) {
   search.train_net = [&](int64_t width) { return TrainNetText(recipe, data, values, width); };
-  Choice choice = Choose(search, options);
+  NetChoice choice = Choose(search, options);
   recipe.set_width(choice.width, values);
   AddLength(choice, search, values);
   return choice;
 }
 
-NewModel MakeModel(const Recipe& recipe, const NewData& data, const Choice& choice, const std::string& what,
+NewModel MakeModel(const Recipe& recipe, const NewData& data, const NetChoice& choice, const std::string& what,
                    const Values& values) {
   std::vector<std::string> deploy = recipe.front;
   deploy.emplace_back("input");

@@ -51,7 +51,7 @@ struct StepTime {
 };
 
 // A net that is tried: its width and its text.
-struct Choice {
+struct NetChoice {
   int64_t width = 0;  // of its first stage
   StepTime step;
   double minutes = 0;  // of the whole training
@@ -75,7 +75,7 @@ struct Search {
 // The widest net whose training fits the budget here, if need be by up to half of the epochs less: width is worth more
 // than them. Where none does, the narrowest, for a quarter of the epochs at least. Each is compiled and some of its
 // steps are timed. Requires: there are widths.
-Choice Choose(const Search& search, const NewOptions& options);
+NetChoice Choose(const Search& search, const NewOptions& options);
 
 // A recipe's net: sections of its template, and what a width gives to their places.
 struct Recipe {
@@ -90,9 +90,10 @@ struct Recipe {
 // train_val.prototxt: the front, the data (and that of the part "test", where there is one), the net and "losses".
 std::string TrainNetText(const Recipe& recipe, const NewData& data, Values values, int64_t width);
 // Chooses by `search`, whose train_net is the recipe's, and adds what follows from the choice to the values.
-Choice ChooseNet(const Recipe& recipe, const NewData& data, const NewOptions& options, Search search, Values& values);
+NetChoice ChooseNet(const Recipe& recipe, const NewData& data, const NewOptions& options, Search search,
+                    Values& values);
 // The files of the model but its labels, lines of `what` there is and of what was chosen.
-NewModel MakeModel(const Recipe& recipe, const NewData& data, const Choice& choice, const std::string& what,
+NewModel MakeModel(const Recipe& recipe, const NewData& data, const NetChoice& choice, const std::string& what,
                    const Values& values);
 
 // The values that all recipes of pictures have: name, title, folder, source, parts and their databases.
@@ -102,7 +103,7 @@ void AddColors(const ColorFacts& colors, Values& values);
 // "test_batch", "test_iter", and "held_out_batch" where there is a part "test".
 void AddTestBatches(const NewData& data, int64_t most, Values& values);
 // The choice's numbers and all that follow from the length of the training.
-void AddLength(const Choice& choice, const Search& search, Values& values);
+void AddLength(const NetChoice& choice, const Search& search, Values& values);
 // "w1", "w2", ...: the widths of so many stages, each twice the one before it.
 void AddWidths(int64_t width, int stages, Values& values);
 

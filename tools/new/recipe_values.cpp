@@ -67,7 +67,7 @@ void AddTestBatches(const NewData& data, int64_t most, Values& values) {
   if (data.parts.size() > 2) values["held_out_batch"] = StrCat(TestBatch(data.parts[2].size(), most));
 }
 
-void AddLength(const Choice& choice, const Search& search, Values& values) {
+void AddLength(const NetChoice& choice, const Search& search, Values& values) {
   const int64_t iterations = choice.length.iterations;
   const int64_t an_epoch = std::max<int64_t>(1, search.pictures / search.batch);
   constexpr int64_t kTests = 20;

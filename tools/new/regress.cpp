@@ -269,7 +269,7 @@ NewModel MakeRegressor(const NewSource& source, const NewOptions& options) {
   values["column_rows"] = ColumnRows(columns, target, scales);
   const Recipe recipe{
       .text = RegressTemplate(), .front = {"head"}, .columns = {"columns"}, .net = {"body"}, .set_width = SetWidth};
-  const Choice choice = ChooseNet(recipe, data, options, search, values);
+  const NetChoice choice = ChooseNet(recipe, data, options, search, values);
   NewModel model =
       MakeModel(recipe, data, choice,
                 fmt::format("\"{}\"{} from {} columns", Printable(target),

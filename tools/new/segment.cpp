@@ -179,7 +179,7 @@ NewModel DeriveSegmenter(const NewData& data, const NewOptions& options) {
                       .net = {"body"},
                       .behind = {"scores"},
                       .set_width = SetWidth};
-  const Choice choice = ChooseNet(recipe, data, options, search, values);
+  const NetChoice choice = ChooseNet(recipe, data, options, search, values);
   NewModel model = MakeModel(
       recipe, data, choice,
       fmt::format("{} classes of pixels: {}", ClassesOf(pixels), Printable(Join(pixels.names, ", "))), values);

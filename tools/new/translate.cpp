@@ -210,7 +210,7 @@ NewModel MakeTranslator(const NewSource& source, const NewOptions& options) {
                       .net = {"body"},
                       .set_width = SetWidth,
                       .has_deploy = false};
-  const Choice choice = ChooseNet(recipe, data, options, search, values);
+  const NetChoice choice = ChooseNet(recipe, data, options, search, values);
   return MakeModel(recipe, data, choice,
                    fmt::format("pieces of words: {} of the source, {} of the target", from.size(), to.size()), values);
 }

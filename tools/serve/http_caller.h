@@ -1,6 +1,7 @@
-// A client's connection to a server of HTTP/1.1, which waits for its answers.
+// A client's connection to a server of HTTP/1.1, which waits for its answers, and for none of them for ever.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -8,36 +9,59 @@
 #include <utility>
 #include <vector>
 
+#include "core/error.h"
+
 namespace moka {
 
-// "http://HOST:PORT/PATH" in its parts.
+// "http://HOST:PORT/PATH" in its parts; an address of IPv6 stands in brackets there and without them here.
 struct HttpPlace {
   std::string host;
   std::string port = "80";
   std::string path = "/";
+
+  // "HOST:PORT", as an address has it.
+  std::string Authority() const;
 };
 
 // Errors: kUsage for what is no address of http.
 HttpPlace HttpPlaceOf(const std::string& url);
 
+using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
+
 struct HttpReply {
   int status = 0;
   std::string body;
-  std::string length_of_json;  // the header Inference-Header-Content-Length
+  HttpHeaders headers;  // as they came
+
+  // Empty where there is none; `name` in letters of any size.
+  std::string_view Header(std::string_view name) const;
+};
+
+struct CallLimits {
+  std::chrono::milliseconds to_connect = std::chrono::seconds(10);
+  std::chrono::milliseconds to_answer = std::chrono::minutes(10);  // from the first byte sent to the last one read
+  uint64_t body_bytes = uint64_t{1} << 30;                         // of an answer
+};
+
+// The server is not there, or went before its answer was whole: another call may find it again. kPeer.
+class ServerGone : public Error {
+ public:
+  using Error::Error;
 };
 
 // One thread.
 class HttpCaller {
  public:
   // Connects at the first call. Errors: none.
-  explicit HttpCaller(HttpPlace place);
+  explicit HttpCaller(HttpPlace place, const CallLimits& limits = {});
   HttpCaller(const HttpCaller&) = delete;
   HttpCaller& operator=(const HttpCaller&) = delete;
   ~HttpCaller();
 
-  // Connects again where the server has closed. Errors: kPeer for a server that cannot be reached or breaks off.
+  // Connects again where the server has closed a connection that was kept. Errors: ServerGone; kPeer for what is no
+  // HTTP, is too large or takes too long.
   HttpReply Call(std::string_view method, const std::string& path, std::string_view body,
-                 const std::vector<std::pair<std::string, std::string>>& headers = {});
+                 const HttpHeaders& headers = {});
 
  private:
   struct State;

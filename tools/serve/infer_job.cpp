@@ -154,7 +154,8 @@ CallFailure FailureOf(const Error& error) {
       default: return CallStatus::kFailed;
     }
   };
-  return {status(), error.text(), error.hint()};
+  const std::string place = error.place().ToString();
+  return {status(), StrCat(place, place.empty() ? "" : ": ", error.text()), error.hint()};
 }
 
 void CheckTakesTensors(const ServedModel& model) {

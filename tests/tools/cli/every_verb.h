@@ -18,6 +18,7 @@ inline const std::map<std::string, std::string>& VerbWords() {
       {"bench data", "conv.prototxt --iterations 2 --warmup 1"},
       {"bench model", "net.prototxt --iterations 1 --warmup 0"},
       {"bench serve", "conv-0001 --seconds 0.2"},
+      {"client", "http://127.0.0.1:$SERVED_PORT drawn"},
       {"compare", "deploy.prototxt blobs.npz --weights nvcaffe.safetensors"},
       {"completion", "bash"},
       {"compute_image_mean", "db made_mean.binaryproto"},

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "tests/tools/cli/every_verb.h"
 #include "tests/tools/cli_fixture.h"
+#include "tests/tools/serve/server_process.h"
 #include "tools/cli/command_line.h"
 
 namespace moka {
@@ -36,6 +38,12 @@ class EveryVerbTest : public CliTest {
   static void SetUpTestSuite() {
     CliTest::SetUpTestSuite();
     Prepare();
+    server_ = std::make_unique<ServerProcess>(folder_, std::vector<std::string>{"conv-0001"});
+    setenv("SERVED_PORT", std::to_string(server_->port()).c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+  }
+  static void TearDownTestSuite() {
+    server_.reset();
+    CliTest::TearDownTestSuite();
   }
   static const std::vector<VerbLine>& Lines() {
     static const std::vector<VerbLine> lines = [] {
@@ -123,6 +131,7 @@ layer { name: "ip" type: "InnerProduct" bottom: "conv" top: "ip" inner_product_p
   weight_filler { type: "xavier" } } }
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
 )";
+  static inline std::unique_ptr<ServerProcess> server_;  // of the run conv-0001
   static constexpr const char* kTablePlace = "<!-- zoo -->\n<!-- /zoo -->\n";
   static constexpr const char* kNoise = R"(name: "noise"
 layer { name: "z" type: "RandomNoise" top: "z" random_noise_param { shape { dim: 2 dim: 4 } } }

@@ -157,6 +157,9 @@ TEST_F(NamesTest, InErrorsAboutThem) {
   Shown("import conv.torch.safetensors --net torch", {65, 78});
   Shown(StrCat("explain layer ", h), {64});
   Shown(StrCat("zoo info ", h), {64, 66});
+  Shown(StrCat("client ", h, " --status"), {64});
+  Shown(StrCat("client http://127.0.0.1:$SERVED_PORT drawn --model ", h), {66});
+  Shown(StrCat("client http://127.0.0.1:$SERVED_PORT ", f), {66});
   Shown(StrCat("zoo pack ", h, " ", h, " --models zoo_of_one"), {64, 66});
   Shown(StrCat("train conv_solver.prototxt --from ", h), {66});
   Shown(StrCat("data import imagenet:", f, ",train made_none"), {64, 66});
@@ -189,6 +192,8 @@ TEST_F(NamesTest, OfFiles) {
   const std::string net = StrCat(f, "/", f, ".prototxt");
   Shown(StrCat("infer conv-0001 ", f), {0, 65});
   Shown(StrCat("infer conv-0001 ", f, " --json"), {0, 65});
+  Shown(StrCat("client http://127.0.0.1:$SERVED_PORT ", f), {0, 65});
+  Shown(StrCat("client http://127.0.0.1:$SERVED_PORT ", f, " --json"), {0, 65});
   Shown(StrCat("infer conv-0001 ", f, " --annotate folders --out ", f, "/found"), {0, 65});
   Shown(StrCat("data tracks ", f, "/tracks.txt ", f, "/tracks.txt"));
   Shown(StrCat("data tracks ", f, "/tracks.txt ", f, "/t.csv"), {65});

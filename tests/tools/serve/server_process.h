@@ -26,13 +26,15 @@ namespace fs = std::filesystem;
 // A server of this test, from its first answer that it is ready to its end.
 class ServerProcess {
  public:
-  ServerProcess(const fs::path& folder, const std::vector<std::string>& words) : log_(folder / "serve.log") {
+  // `port` 0: any that is free.
+  ServerProcess(const fs::path& folder, const std::vector<std::string>& words, uint16_t port = 0)
+      : log_(folder / "serve.log") {
     fs::remove(log_);
     process_ = fork();
     if (process_ == 0) {
       std::vector<std::string> all = {MOKA_BINARY, "serve"};
       all.insert(all.end(), words.begin(), words.end());
-      all.insert(all.end(), {"--port", "0"});
+      all.insert(all.end(), {"--port", std::to_string(port)});
       std::vector<char*> arguments;
       for (std::string& word : all) arguments.push_back(word.data());
       arguments.push_back(nullptr);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <optional>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -84,66 +83,101 @@ const LayerParameter* WordLayer(const NetParameter& net) {
   return found == net.layer().end() ? nullptr : &*found;
 }
 
-// Returns the vector of every word of the vocabulary, in its order; none where the command only looks inside the
-// program.
-std::optional<VectorRows> WordVectors(const InferSource& source, const NetParameter& net, const Vocabulary& vocabulary,
-                                      const Arguments& arguments) {
-  const NetParameter deploy = DeployNet(net, Shape{vocabulary.size()});
-  ParameterStore store(source.compile.device);
-  const InferProgram made = CompileForInference(source, deploy, {}, store);
-  RefuseUnreadBeforeLook(arguments, {"json"});
-  if (LookInside(arguments, "infer", *made.program)) return std::nullopt;
-  const std::string& input = ImageInput(deploy).top(0);
-  const std::string name = FilledOutputs(*made.program, deploy, {input}, made.outputs).back();
-  const Tensor output = made.program->output(name);
-  const int64_t words = vocabulary.size();
-  if (!made.program->HasInput(input) || output.shape().rank() < 2 || output.shape()[0] != words) {
-    throw Error(ErrorKind::kConfig, StrCat("output \"", name, "\" is ", output.shape().ToString(),
-                                           ", not a vector for each of ", words, " words"));
+// The vectors of all words of a vocabulary, in its order. One thread.
+class WordVectors {
+ public:
+  WordVectors(const InferSource& source, const NetParameter& net, const LayerParameter& layer)
+      : vocabulary_(VocabularyFile(source, layer, VocabulariesOf(layer)[0].file)), store_(source.compile.device) {
+    const NetParameter deploy = DeployNet(net, Shape{vocabulary_.size()});
+    made_ = CompileForInference(source, deploy, {}, store_);
+    input_ = ImageInput(deploy).top(0);
+    name_ = FilledOutputs(*made_.program, deploy, {input_}, made_.outputs).back();
+    const Shape shape = made_.program->output(name_).shape();
+    if (!made_.program->HasInput(input_) || shape.rank() < 2 || shape[0] != vocabulary_.size()) {
+      throw Error(ErrorKind::kConfig, StrCat("output \"", name_, "\" is ", shape.ToString(),
+                                             ", not a vector for each of ", vocabulary_.size(), " words"));
+    }
   }
-  const std::span<float> numbers = made.program->input(input).as<float>();
-  std::iota(numbers.begin(), numbers.end(), 0.0F);
-  made.program->Run();
-  const std::span<const float> values = output.as<const float>();
-  CheckScores(values, name);
-  return VectorRows{values.size() / static_cast<size_t>(words), {values.begin(), values.end()}};
-}
 
-int32_t KnownWord(const Vocabulary& vocabulary, const std::string& word) {
-  const int32_t number = vocabulary.NumberOf(word);
-  if (number != kUnknownWord) return number;
-  throw Error(ErrorKind::kUsage, {}, StrCat("the net does not know the word \"", Printable(word), "\""),
-              DidYouMean(word, vocabulary.words()));
+  const Program& program() const { return *made_.program; }
+  // Errors: kUsage for a word that the net does not know, with the nearest.
+  size_t NumberOf(const std::string& word) const {
+    const int32_t number = vocabulary_.NumberOf(word);
+    if (number != kUnknownWord) return static_cast<size_t>(number);
+    throw Error(ErrorKind::kUsage, {}, StrCat("the net does not know the word \"", Printable(word), "\""),
+                DidYouMean(word, vocabulary_.words()));
+  }
+  // The word, those nearest to it and its vector. The first call runs the net. Errors: those of CheckScores.
+  PictureJson AnswerTo(size_t word, int64_t top) {
+    if (vectors_.values.empty()) Run();
+    const auto measure = [](std::span<const float> a, std::span<const float> b) { return -CosineOf(a, b); };
+    PictureJson list = PictureJson::array();
+    for (const Neighbor& one : NearestRows(vectors_, word, kMarkWords.size(), top, measure))
+      list.push_back({{"word", vocabulary_.words()[one.row]}, {"cosine", -one.measure}});
+    return {{"word", vocabulary_.words()[word]}, {"nearest", list}, {"vector", vectors_.row(word)}};
+  }
+
+ private:
+  void Run() {
+    const std::span<float> numbers = made_.program->input(input_).as<float>();
+    std::iota(numbers.begin(), numbers.end(), 0.0F);
+    made_.program->Run();
+    const std::span<const float> values = made_.program->output(name_).as<const float>();
+    CheckScores(values, name_);
+    vectors_ = {values.size() / static_cast<size_t>(vocabulary_.size()), {values.begin(), values.end()}};
+  }
+
+  Vocabulary vocabulary_;
+  ParameterStore store_;
+  InferProgram made_;
+  std::string input_;
+  std::string name_;
+  VectorRows vectors_;
+};
+
+void PrintWord(const PictureJson& answer) {
+  Print("{}\n", TextAt(answer, "word"));
+  for (const PictureJson& near : answer.at("nearest"))
+    Print("  {:.4f} - \"{}\"\n", NumberAt(near, "cosine"), TextAt(near, "word"));
 }
 
 int EmbedWords(const InferSource& source, const NetParameter& net, const LayerParameter& layer,
                const std::vector<std::string>& words, const Arguments& arguments) {
   if (words.empty() && !LooksInside(arguments)) throw Error(ErrorKind::kUsage, "missing argument: at least one word");
   const int64_t top = arguments.Int("top", kUsualTop, 1, INT64_MAX);
-  const Vocabulary vocabulary(VocabularyFile(source, layer, VocabulariesOf(layer)[0].file));
+  WordVectors vectors(source, net, layer);
   std::vector<size_t> asked;
-  asked.reserve(words.size());
-  for (const std::string& word : words) asked.push_back(static_cast<size_t>(KnownWord(vocabulary, word)));
-  const std::optional<VectorRows> vectors = WordVectors(source, net, vocabulary, arguments);
-  if (!vectors) return 0;
+  for (const std::string& word : words) asked.push_back(vectors.NumberOf(word));
+  RefuseUnreadBeforeLook(arguments, {"json"});
+  if (LookInside(arguments, "infer", vectors.program())) return 0;
   PictureJson json = PictureJson::array();
-  for (const size_t word : asked) {
-    const std::vector<Neighbor> near =
-        NearestRows(*vectors, word, kMarkWords.size(), top,
-                    [](std::span<const float> a, std::span<const float> b) { return -CosineOf(a, b); });
-    if (arguments.Has("json")) {
-      PictureJson list = PictureJson::array();
-      for (const Neighbor& one : near)
-        list.push_back({{"word", vocabulary.words()[one.row]}, {"cosine", -one.measure}});
-      json.push_back({{"word", vocabulary.words()[word]}, {"nearest", list}, {"vector", vectors->row(word)}});
-      continue;
-    }
-    Print("{}\n", vocabulary.words()[word]);
-    for (const Neighbor& one : near) Print("  {:.4f} - \"{}\"\n", -one.measure, vocabulary.words()[one.row]);
+  for (const size_t word : asked) json.push_back(vectors.AnswerTo(word, top));
+  if (arguments.Has("json")) {
+    PrintJson(json);
+  } else {
+    for (const PictureJson& one : json) PrintWord(one);
   }
-  if (arguments.Has("json")) PrintJson(json);
   return 0;
 }
+
+// Words of a text, each with those nearest to it.
+class WordAnswers : public TaskAnswers {
+ public:
+  WordAnswers(const InferSource& source, const NetParameter& net, const LayerParameter& layer)
+      : vectors_(source, net, layer) {}
+
+  AskedKind kind() const override { return AskedKind::kText; }
+  TaskAnswer Answer(const AskedContent& asked) override {
+    TaskAnswer answer{.json = PictureJson::array()};
+    std::istringstream words{std::string(asked.bytes)};
+    for (std::string word; words >> word;) answer.json.push_back(vectors_.AnswerTo(vectors_.NumberOf(word), kUsualTop));
+    if (answer.json.empty()) throw Error(ErrorKind::kBadData, "a text without a word");
+    return answer;
+  }
+
+ private:
+  WordVectors vectors_;
+};
 
 // Errors: kConfig.
 Tensor VectorsOf(const PictureNet& net) {
@@ -239,7 +273,9 @@ class VectorAnswers : public PictureAnswers {
 };
 
 std::unique_ptr<TaskAnswers> EmbedAnswers(const InferSource& source, const SharedWeights& weights) {
-  if (WordLayer(InferNet(source)) != nullptr) return nullptr;
+  const NetParameter net = InferNet(source);
+  const LayerParameter* layer = WordLayer(net);
+  if (layer != nullptr) return std::make_unique<WordAnswers>(source, net, *layer);
   return std::make_unique<VectorAnswers>(source, weights);
 }
 

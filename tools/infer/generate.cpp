@@ -2,7 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <map>
 #include <memory>
+#include <sstream>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -27,6 +30,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int64_t kUsualCount = 64;
+constexpr int64_t kUsualColumns = 8;
+constexpr int64_t kMostColumns = 1000;
 constexpr uint64_t kGeneratorSeed = 1;  // of blobs that no weights file fills; those are warned about
 
 // A trained net that needs no input but the key of its draws. One thread.
@@ -115,7 +121,9 @@ class PicturesOut {
  public:
   // Errors: kUsage for another picture's name, for more than a sheet holds, and for columns of a folder.
   PicturesOut(fs::path path, int64_t count, const Arguments& arguments)
-      : path_(std::move(path)), is_sheet_(path_.extension() == ".png"), columns_(arguments.Int("columns", 8, 1, 1000)) {
+      : path_(std::move(path)),
+        is_sheet_(path_.extension() == ".png"),
+        columns_(arguments.Int("columns", kUsualColumns, 1, kMostColumns)) {
     constexpr int64_t kMostOnSheet = 4096;
     if (is_sheet_ && count > kMostOnSheet) {
       throw Error(ErrorKind::kUsage, {},
@@ -191,33 +199,90 @@ class OutsideRange {
   int64_t values_ = 0;
 };
 
+// The greys of black and white. Errors: kConfig.
+GrayRange RangeOf(const InferSource& source) {
+  const GrayRange range{double{source.card.generation().low()}, double{source.card.generation().high()}};
+  if (range.low < range.high) return range;
+  throw Error(ErrorKind::kConfig, StrCat("the card's generation: black is ", range.low, " and white ", range.high,
+                                         ", expected low below high"));
+}
+
+// Calls take(pictures [N,C,H,W], i) for each of so many pictures.
+template <class Take>
+void Generate(Generator& generator, int64_t seed, int64_t count, const Take& take) {
+  const int64_t batch = generator.pictures().shape()[0];
+  for (int64_t first = 0; first < count; first += batch) {
+    generator.Run(static_cast<uint64_t>(seed), first / batch);
+    for (int64_t i = 0; i < std::min(batch, count - first); ++i) take(generator.pictures(), i);
+  }
+}
+
+// A sheet of pictures for a text "count=N seed=N columns=N", of which each may be left out.
+class SheetAnswers : public TaskAnswers {
+ public:
+  explicit SheetAnswers(const InferSource& source) : range_(RangeOf(source)), generator_(source) {}
+
+  AskedKind kind() const override { return AskedKind::kText; }
+  bool draws() const override { return true; }
+  TaskAnswer Answer(const AskedContent& asked) override {
+    constexpr int64_t kMostCount = 256;
+    std::map<std::string, int64_t> settings = {{"count", kUsualCount}, {"seed", 1}, {"columns", kUsualColumns}};
+    std::string text(asked.bytes);
+    std::ranges::replace(text, '&', ' ');  // as forms of HTML send them
+    std::istringstream words(text);
+    for (std::string word; words >> word;) Read(word, settings);
+    const bool is_sheet = settings["count"] >= 1 && settings["count"] <= kMostCount && settings["columns"] >= 1 &&
+                          settings["columns"] <= kMostColumns;
+    if (!is_sheet) {
+      throw Error(ErrorKind::kBadData,
+                  StrCat("a sheet has 1 to ", kMostCount, " pictures in 1 to ", kMostColumns, " columns"));
+    }
+    std::vector<Image> pictures;
+    Generate(generator_, settings["seed"], settings["count"],
+             [&](const Tensor& values, int64_t i) { pictures.push_back(PictureOfValues(values, i, range_)); });
+    TaskAnswer answer{.json = settings};
+    answer.drawn = SheetOf(std::move(pictures), settings["columns"]);
+    return answer;
+  }
+
+ private:
+  static void Read(const std::string& word, std::map<std::string, int64_t>& settings) {
+    const size_t equals = std::min(word.find('='), word.size());
+    const auto setting = settings.find(word.substr(0, equals));
+    const std::string_view number = std::string_view(word).substr(std::min(equals + 1, word.size()));
+    int64_t value = -1;
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+    const bool is_number = error == std::errc() && end == number.data() + number.size() && value >= 0;
+    if (setting == settings.end() || number.empty() || !is_number) {
+      throw Error(ErrorKind::kBadData, {}, StrCat("\"", Printable(word.substr(0, 100)), "\" is no setting of a sheet"),
+                  "expected count=N, seed=N and columns=N, whole numbers");
+    }
+    setting->second = value;
+  }
+
+  GrayRange range_;
+  Generator generator_;
+};
+
 int RunGenerate(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
   if (!inputs.empty())
     throw Error(ErrorKind::kUsage, StrCat("a generator reads nothing, found \"", Printable(inputs[0]), "\""));
-  const int64_t count = arguments.Int("count", 64, 1, 10000000);
+  const int64_t count = arguments.Int("count", kUsualCount, 1, 10000000);
   const int64_t seed = arguments.Int("seed", 1, 0, INT64_MAX);
   const fs::path out = arguments.Get("out", "samples.png");
-  const GrayRange range{double{source.card.generation().low()}, double{source.card.generation().high()}};
-  if (!(range.low < range.high)) {
-    throw Error(ErrorKind::kConfig, StrCat("the card's generation: black is ", range.low, " and white ", range.high,
-                                           ", expected low below high"));
-  }
+  const GrayRange range = RangeOf(source);
   PicturesOut to(out, count, arguments);
   Generator generator(source);
   RefuseUnreadBeforeLook(arguments, {"trace"});
   if (LookInside(arguments, "generate", generator.program())) return 0;
   BeginTrace(arguments);
   const int64_t begin = NowMicros();
-  const int64_t batch = generator.pictures().shape()[0];
   to.Begin();
   OutsideRange outside(range);
-  for (int64_t first = 0; first < count; first += batch) {
-    generator.Run(static_cast<uint64_t>(seed), first / batch);
-    for (int64_t i = 0; i < std::min(batch, count - first); ++i) {
-      outside.Count(generator.pictures(), i);
-      to.Add(PictureOfValues(generator.pictures(), i, range));
-    }
-  }
+  Generate(generator, seed, count, [&](const Tensor& pictures, int64_t i) {
+    outside.Count(pictures, i);
+    to.Add(PictureOfValues(pictures, i, range));
+  });
   to.Finish();
   outside.Warn(source.card.has_generation());
   const double ms = static_cast<double>(NowMicros() - begin) * 1e-3;
@@ -231,6 +296,10 @@ int RunGenerate(const InferSource& source, const std::vector<std::string>& input
 InferTask GenerateTask() {
   return {.task = ModelCard::GENERATE,
           .run = RunGenerate,
+          .answers = [](const InferSource& source, const SharedWeights& /*weights*/) -> std::unique_ptr<TaskAnswers> {
+            return std::make_unique<SheetAnswers>(source);
+          },
+          .form = {.asked = AskedKind::kText},
           .options = {{"count", "N", "pictures to make (default 64)"},
                       {"columns", "N", "pictures a row of the sheet (default 8)"},
                       {"out", "FILE|FOLDER", "a sheet FILE.png, or a file each in a folder (default samples.png)"}},

@@ -4,6 +4,8 @@
 #include "data/image/image.h"
 #include "proto/moka.pb.h"
 #include "tests/tools/cli_fixture.h"
+#include "tests/tools/serve/http_client.h"
+#include "tests/tools/serve/server_process.h"
 
 namespace moka {
 namespace {
@@ -84,6 +86,21 @@ TEST_F(EmbedCli, AWordThatIsNotThereIsSaid) {
   EXPECT_EQ(none.code, 64);
   EXPECT_THAT(none.err, HasSubstr("missing argument: at least one word"));
   EXPECT_EQ(Moka(Infer("winds", "--dry-run")).code, 0);
+}
+
+// A server answers a text of words as moka infer does words of a command line.
+TEST_F(EmbedCli, WordsAreServed) {
+  WriteWinds();
+  fs::rename(folder_ / "winds/net.prototxt", folder_ / "winds/train_val.prototxt");
+  const ServerProcess server(folder_, {"winds", "--weights", "winds/w.caffemodel"});
+  HttpClient client(server.port());
+  const Reply reply = client.Ask("POST", "/v2/models/winds/predict", "north\n leeward");
+  EXPECT_EQ(reply.status, 200) << reply.body;
+  EXPECT_EQ(reply.body, Moka("infer winds --weights winds/w.caffemodel north leeward --json").out);
+  const Reply unknown = client.Ask("POST", "/v2/models/winds/predict", "nort");
+  EXPECT_EQ(unknown.status, 400);
+  EXPECT_THAT(unknown.body, HasSubstr("did you mean \\\"north\\\"?"));
+  EXPECT_EQ(client.Ask("POST", "/v2/models/winds/predict", " ").status, 400);
 }
 
 TEST_F(EmbedCli, ARunHasItsWordsWithIt) {

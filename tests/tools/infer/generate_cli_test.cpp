@@ -6,6 +6,8 @@
 
 #include "data/image/image.h"
 #include "tests/tools/cli_fixture.h"
+#include "tests/tools/serve/http_client.h"
+#include "tests/tools/serve/server_process.h"
 #include "tools/measure/frechet.h"
 
 namespace moka {
@@ -187,6 +189,24 @@ TEST_F(GenerateCliTest, MistakesAreNamed) {
   fails(StrCat("frechet ", Run(), " first"), 64, "moka frechet wants a net and two folders of pictures");
   fails(StrCat("frechet ", Run(), " first second --blob ip3"), 64, "has no blob \"ip3\"\n  help: did you mean \"ip1\"");
   fails(StrCat("frechet ", Run(), " first second --blob nothing"), 64, "has no blob \"nothing\"\n  help: it has ");
+}
+
+// A server draws the sheet that moka generate writes.
+TEST_F(GenerateCliTest, SheetsAreServed) {
+  const ServerProcess server(folder_, {Gan()});
+  HttpClient client(server.port());
+  const std::string path = "/v2/models/tiny-0001/predict";
+  ASSERT_EQ(Moka(StrCat("generate ", Gan(), " --count 5 --seed 3 --columns 2 --out served.png")).code, 0);
+  const Reply sheet = client.Ask("POST", path, "count=5&seed=3&columns=2");
+  EXPECT_EQ(sheet.status, 200) << sheet.body;
+  EXPECT_EQ(sheet.Header("Content-Type"), "image/png");
+  EXPECT_EQ(sheet.body, ReadFile(folder_ / "served.png"));
+  EXPECT_EQ(client.Ask("POST", path, "").status, 200);
+  for (const char* wrong : {"count=0", "count=257", "counts=3", "count=", "count=-1", "seed=x", "cat"}) {
+    const Reply reply = client.Ask("POST", path, wrong);
+    EXPECT_EQ(reply.status, 400) << wrong;
+    EXPECT_THAT(reply.body, testing::HasSubstr("sheet")) << wrong;
+  }
 }
 
 }  // namespace

@@ -311,6 +311,7 @@ void HttpConnection::Write(HttpAnswer answer) {
   answer_->set(http::field::server, "moka");
   answer_->set(http::field::content_type, answer.type);
   answer_->set(http::field::cache_control, "no-store");
+  answer_->set("X-Content-Type-Options", "nosniff");
   answer_->set("X-Request-Id", request_.id);
   if (!logged_.trace.empty()) answer_->set("traceparent", logged_.trace);
   for (const auto& [name, value] : answer.headers) answer_->set(name, value);

@@ -38,12 +38,19 @@ Json ConfigJsonOf(const std::vector<TensorFacts>& tensors) {
   return list;
 }
 
+std::string AsksOf(const ServedModel& model) {
+  if (model.answers() == nullptr) return "tensors";
+  return model.answers()->kind() == AskedKind::kPicture ? "picture" : "text";
+}
+
 }  // namespace
 
 ModelFacts FactsOf(const ServedModel& model) {
   ModelFacts facts{.name = model.name(),
                    .version = model.version(),
                    .task = std::string(ModelCard::Task_Name(model.source().card.task())),
+                   .asks = AsksOf(model),
+                   .draws = model.answers() != nullptr && model.answers()->draws(),
                    .inputs = TensorsOf(model.inputs()),
                    .outputs = TensorsOf(model.outputs()),
                    .batches = {}};
@@ -73,6 +80,8 @@ std::string ModelConfigJson(const ModelFacts& facts) {
   return DumpJson(Json{{"name", facts.name},
                        {"platform", "moka_prototxt"},
                        {"task", facts.task},
+                       {"asks", facts.asks},
+                       {"draws", facts.draws},
                        {"version_policy", {{"latest", {{"num_versions", 1}}}}},
                        {"max_batch_size", facts.batches.empty() ? 0 : facts.batches.back().rows},
                        {"input", ConfigJsonOf(facts.inputs)},

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <limits>
 #include <numeric>
 
@@ -74,13 +75,26 @@ double PredictedMs(std::span<const Rung> rungs, int64_t rows) {
          static_cast<double>(rows - planned) * fastest.ms / static_cast<double>(fastest.rows);
 }
 
+int64_t WeightsBytes(const InferSource& source) {
+  int64_t bytes = 0;
+  for (const std::string& file : Split(source.weights, ',')) {
+    std::error_code failed;
+    const auto size = std::filesystem::file_size(file, failed);
+    if (!failed) bytes += static_cast<int64_t>(size);
+  }
+  return bytes;
+}
+
 ServedModel::ServedModel(std::string name, std::string version, InferSource source, int64_t most_rows)
     : name_(std::move(name)), version_(std::move(version)), source_(std::move(source)) {
   source_.shares_weights = true;
   const InferTask* task = FindInferTask(source_.card.task());
   if (task != nullptr && task->answers != nullptr) answers_ = task->answers(source_, {});
   const bool is_asked_otherwise = answers_ && answers_->net() == nullptr;
-  if (is_asked_otherwise) return;  // texts are asked one by one
+  if (is_asked_otherwise) {  // texts are asked one by one, by programs that are made for their lengths
+    memory_bytes_ = WeightsBytes(source_);
+    return;
+  }
   AddRung(1);
   const DeployedNet& one = *nets_[0];
   const auto tensor_of = [&](const std::string& tensor_name, const Tensor& tensor) {

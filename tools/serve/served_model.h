@@ -34,6 +34,9 @@ const Rung& NextRung(std::span<const Rung> rungs, int64_t waiting);
 // Milliseconds that so many rows take.
 double PredictedMs(std::span<const Rung> rungs, int64_t rows);
 
+// Bytes of the files of weights.
+int64_t WeightsBytes(const InferSource& source);
+
 // The methods that run nets are for one thread.
 class ServedModel {
  public:

@@ -135,11 +135,15 @@ std::optional<HttpAnswer> Service::Gate(const HttpRequest& head) const {
 std::optional<HttpAnswer> Service::Refusal(const HttpRequest& head, const std::vector<std::string>& parts) const {
   if (parts == std::vector<std::string>{""})
     return HttpErrorAnswer(400, StrCat("the address ", Printable(head.path.substr(0, 200)), " is malformed"));
-  const bool is_health =
-      parts == std::vector<std::string>{"healthz"} || (parts.size() == 3 && parts[0] == "v2" && parts[1] == "health");
+  // The page holds nothing but a field for a token.
+  const bool is_open = parts.empty() || parts == std::vector<std::string>{"healthz"} ||
+                       (parts.size() == 3 && parts[0] == "v2" && parts[1] == "health");
   const std::optional<CallFailure> refusal =
-      is_health ? std::nullopt : Refusal(head.Header("authorization"), IsLoadCall(parts));
+      is_open ? std::nullopt : Refusal(head.Header("authorization"), IsLoadCall(parts));
   if (refusal) return AnswerOf(*refusal);
+  // A page of any site may send requests to this machine from the browser of whoever looks at it, but not with a token.
+  if (IsLoadCall(parts) && tokens_.empty() && !head.Header("origin").empty())
+    return HttpErrorAnswer(403, "web pages load and unload nothing without a token", "--token-file says who may");
   const std::optional<ModelCall> call = ModelCallOf(parts);
   return call ? Refusal(head, *call) : std::nullopt;
 }

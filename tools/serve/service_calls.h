@@ -56,6 +56,8 @@ struct ModelFacts {
   std::string name;
   std::string version;
   std::string task;
+  std::string asks;  // what predict takes: "picture" or "text"; "tensors" where only infer asks
+  bool draws = false;
   std::vector<TensorFacts> inputs;
   std::vector<TensorFacts> outputs;
   std::vector<BatchFacts> batches;  // by rows

@@ -209,6 +209,10 @@ HttpAnswer Service::Metrics() const {
   return {.body = text.Take(), .type = "text/plain; version=0.0.4"};
 }
 
-HttpAnswer Service::Page() const { return {.body = std::string(ServicePage()), .type = "text/html; charset=utf-8"}; }
+HttpAnswer Service::Page() const {
+  return {.body = std::string(ServicePage()),
+          .type = "text/html; charset=utf-8",
+          .headers = {{"Content-Security-Policy", "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"}}};
+}
 
 }  // namespace moka

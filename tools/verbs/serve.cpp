@@ -7,7 +7,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <exception>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -109,12 +108,7 @@ bool IsOwnMachine(const std::string& host) { return host == "localhost" || host 
 // A model needs at least its weights, and again as much where kernels order them anew. Errors: kUnavailable where that
 // much memory is not to be had: a load that is killed for it would take the others along.
 void CheckMemory(const std::string& name, const InferSource& source) {
-  int64_t bytes = 0;
-  for (const std::string& file : Split(source.weights, ',')) {
-    std::error_code failed;
-    const auto size = std::filesystem::file_size(file, failed);
-    if (!failed) bytes += 2 * static_cast<int64_t>(size);
-  }
+  const int64_t bytes = 2 * WeightsBytes(source);
   const int64_t free_bytes = ReadMemoryFacts("/").available_bytes;
   if (bytes <= free_bytes) return;
   throw Error(

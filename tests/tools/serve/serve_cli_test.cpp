@@ -228,6 +228,7 @@ TEST_F(ServeCliTest, TokensSayWhoMayAsk) {
   EXPECT_EQ(status("GET", model, "three"), 401);
   EXPECT_EQ(status("GET", model, "one"), 200);
   EXPECT_EQ(status("GET", "/metrics", ""), 401);
+  EXPECT_EQ(status("GET", "/", ""), 200);  // the page, which asks for a token
   EXPECT_EQ(status("GET", "/v2/health/live", ""), 200);
   EXPECT_EQ(status("POST", "/v2/repository/models/lenet-0001/load", "one"), 403);
   EXPECT_EQ(status("POST", "/v2/repository/models/lenet-0001/load", "two"), 200);
@@ -375,6 +376,7 @@ TEST_F(ServeCliTest, ModelsAreLoadedAgainBesideTheirRequests) {
   EXPECT_EQ(Json::parse(client.Ask("GET", "/v2/models/digits").body)["versions"][0], "2");
   EXPECT_EQ(client.Ask("POST", "/v2/repository/models/digits/load").status, 200);
   EXPECT_EQ(client.Ask("POST", "/v2/repository/models/digits/load", R"({"parameters":{"config":"x"}})").status, 400);
+  EXPECT_EQ(client.Ask("POST", "/v2/repository/models/digits/unload", "", "Origin: http://elsewhere\r\n").status, 403);
   // A load that fails leaves what was there.
   fs::rename(folder_ / "models/digits/2/config", folder_ / "config");
   EXPECT_NE(client.Ask("POST", "/v2/repository/models/digits/load").status, 200);

@@ -18,7 +18,7 @@ FuzzTarget RpcRequestFuzz() {
               if ((is_text || tensor.datatype == "FP32") && held != count) std::abort();
               answer.outputs.push_back({tensor.name, tensor.shape, tensor.values, tensor.texts, is_text});
             }
-            // What went in comes out by the other way, too.
+            // The tensors go back by either way.
             for (const bool is_raw : {false, true}) {
               inference::ModelInferResponse response;
               WriteAnswer(answer, is_raw, response);

@@ -50,7 +50,7 @@ TEST(StructureTest, IncludesPointDownTheRoomsTable) {
 
 TEST(StructureTest, ThirdPartyHeadersStayInTheirRoom) {
   static const std::regex foreign(
-      R"(^(dnnl|opencv2/|lmdb\.h|leveldb/|turbojpeg|jpeglib|gif_lib|spng|webp/|nlohmann/|libxml/|spdlog/|fmt/|CLI/|cuda|cudnn|cublas|nccl|mpi\.h|hdf5|google/protobuf/|sodium|tiffio\.h|archive(_entry)?\.h|zip\.h|fontconfig/|ft2build\.h|boost/|simdjson\.h))");
+      R"(^(dnnl|opencv2/|lmdb\.h|leveldb/|turbojpeg|jpeglib|gif_lib|spng|webp/|nlohmann/|libxml/|spdlog/|fmt/|CLI/|cuda|cudnn|cublas|nccl|mpi\.h|hdf5|google/protobuf/|sodium|tiffio\.h|archive(_entry)?\.h|zip\.h|fontconfig/|ft2build\.h|boost/|simdjson\.h|grpc(pp)?/))");
   static const std::regex messages(R"(^proto/moka\.pb\.h$)");
   const std::vector<SourceFile>& files = AllSources();
   std::map<std::string, std::string> tainted;  // header that shows a library -> its room

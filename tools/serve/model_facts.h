@@ -8,7 +8,7 @@
 
 namespace moka {
 
-// Returns all that may be known of a model.
+// A model as clients may know it.
 ModelFacts FactsOf(const ServedModel& model);
 
 // Name, version and extensions.

@@ -40,7 +40,7 @@ class RpcServer {
   virtual int64_t WaitForAnswers(std::chrono::milliseconds most) const = 0;
 };
 
-// What the module's file gives, by its one function MokaRpcModule.
+// The module's file gives it by its one function, MokaRpcModule.
 struct RpcModule {
   int form = 0;         // of these types: kRpcForm
   const char* version;  // Moka's, as it was built

@@ -126,7 +126,8 @@ class InstalledTest(unittest.TestCase):
     @unittest.skipUnless(shutil.which("readelf"), "binutils are not installed")
     def test_every_linked_library_is_in_the_notice(self):
         needed = []
-        for program in [self.prefix / "bin/moka", *(BUILD / "python/moka").glob("_moka*.so")]:
+        for program in [self.prefix / "bin/moka", *(BUILD / "python/moka").glob("_moka*.so"),
+                        *BUILD.glob("libmoka_serve_grpc.so")]:
             needed += re.findall(r"\(NEEDED\).*\[(lib\S+?)\.so", words_of("readelf", "-d", program))
         self.assertGreater(len(needed), 15)
         notice = (ROOT / "NOTICE").read_text()

@@ -81,7 +81,7 @@ void FillFromContents(const InferTensorContents& contents, const std::string& wh
     if (&field != own && (contents.*field.size)() > 0)
       RefuseMessage(StrCat(where, " is of ", tensor.datatype, " and has ", field.name), StrCat("expected ", own->name));
   }
-  // Of other types no input is, which is said where inputs are known.
+  // No input is of another type, which is said where inputs are known.
   if (tensor.datatype == "FP32") {
     tensor.values.assign(contents.fp32_contents().begin(), contents.fp32_contents().end());
     CheckElements(tensor);

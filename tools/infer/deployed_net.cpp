@@ -40,6 +40,7 @@ DeployedNet::DeployedNet(const InferSource& source, int64_t batch, Fills fills, 
   if (scores_) kept = {scores_->top};  // though a layer behind them reads them
   InferProgram made = CompileForInference(source, deploy_, kept, *weights_);
   program_ = std::move(made.program);
+  kept_ = std::move(made.kept);
   inputs_ = InputsOf(deploy_, fills);
   const auto is_filled = [&](const std::string& output) { return IsFilled(*program_, deploy_, inputs_, output); };
   std::vector<std::string> wanted = blob.empty() ? made.outputs : std::vector{blob};
@@ -59,6 +60,27 @@ const LayerParameter& DeployedNet::WriterOf(const std::string& output) const {
   const auto last = std::find_if(deploy_.layer().rbegin(), deploy_.layer().rend(), writes);
   Require(last != deploy_.layer().rend(), "DeployedNet::WriterOf: an output of the net");
   return *last;
+}
+
+std::vector<float> DeployedNet::State() const {
+  std::vector<float> state;
+  for (const std::string& name : kept_) {
+    const std::vector<float> values = weights_->Values(name);
+    state.insert(state.end(), values.begin(), values.end());
+  }
+  return state;
+}
+
+void DeployedNet::SetState(std::span<const float> state) {
+  size_t at = 0;
+  for (const std::string& name : kept_) {
+    const auto count = static_cast<size_t>(weights_->type(name).shape.Count());
+    weights_->Set(name, state.empty() ? std::vector<float>(count)
+                                      : std::vector(state.begin() + static_cast<ptrdiff_t>(at),
+                                                    state.begin() + static_cast<ptrdiff_t>(at + count)));
+    at += count;
+  }
+  Require(state.empty() || at == state.size(), "DeployedNet::SetState: a state of this net");
 }
 
 void DeployedNet::Run(int64_t used) {

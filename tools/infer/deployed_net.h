@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,11 @@ class DeployedNet {
 
   // Runs the net over the first `used` samples. Errors: those of CheckScores of their outputs and of the answer.
   void Run(int64_t used);
+  // Whether layers keep states between runs: recurrent ones begin with that after the last step of the run before.
+  bool keeps_state() const { return !kept_.empty(); }
+  // What they keep now, and what they begin the next run with; empty: zeros, as at first.
+  std::vector<float> State() const;
+  void SetState(std::span<const float> state);
   // Runs the net and looks at nothing: what is in a row concerns its owner alone.
   void RunRows() { program_->Run(); }
 
@@ -61,6 +67,7 @@ class DeployedNet {
   std::vector<std::string> inputs_;
   std::vector<std::string> outputs_;
   std::optional<DeployedScores> scores_;
+  std::vector<std::string> kept_;  // in the store of weights
   bool told_infinite_ = false;
 };
 

@@ -117,11 +117,13 @@ InferProgram CompileForInference(const InferSource& source, const NetParameter& 
   SortByPlace(built);
   if (store.Names().empty()) {
     AddBlobs(built.blobs, kInferSeed, store);
-    AddKept(built, "infer", store);
     LoadWeightsFor(source.compile, source.weights, built.blobs, store);
   }
+  // Programs may share weights, but not what they keep between runs.
+  AddKept(built, StrCat("infer", store.Names().size()), store);
 
   InferProgram made;
+  for (const KeptState& state : built.kept) made.kept.push_back(state.name);
   for (const BuiltNet::Output& output : built.outputs) {
     made.outputs.push_back(output.name);
     built.graph.AddOutput(output.name, output.value);

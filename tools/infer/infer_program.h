@@ -17,7 +17,8 @@ CompileOptions InferenceOptions(const InferSource& source, const NetParameter& n
 
 struct InferProgram {
   std::unique_ptr<Program> program;
-  std::vector<std::string> outputs;  // of the net, in the order of its text, but for inputs that no layer reads
+  std::vector<std::string> outputs;    // of the net, in the order of its text, but for inputs that no layer reads
+  std::vector<std::string> kept = {};  // names in the store of what its layers keep between runs
 };
 
 // `deploy` is a net of Input layers (tools/nets/deploy_net.h); blobs named in `kept` are outputs of the program, too,

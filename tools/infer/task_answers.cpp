@@ -10,6 +10,7 @@ TaskAnswer PictureAnswers::Answer(const AskedContent& asked) {
 
 NetOutputs PictureAnswers::Run(const PreparedPicture& prepared) {
   net_.PutPrepared(prepared, 0);
+  net_.SetState({});  // a picture alone follows no other
   net_.DeployedNet::Run(1);
   NetOutputs outputs;
   for (const std::string& name : Wanted()) {

@@ -84,6 +84,17 @@ void CheckOutputs(const InferRequest& request, const ServedModel& model, int64_t
   }
 }
 
+// Errors: kBadData for a part of no sequence, and where the model keeps nothing for one.
+void CheckSequence(const SequencePart& part, const ServedModel& model) {
+  if (part.id.empty() && (part.starts || part.ends))
+    RefuseCall("sequence_start and sequence_end are of a sequence", "sequence_id says which");
+  if (!part.id.empty() && !model.keeps_state()) {
+    RefuseCall(
+        StrCat("model \"", model.name(), "\" keeps nothing from one request to the next, so it has no sequences"),
+        "leave sequence_id out");
+  }
+}
+
 // The outputs that were asked for. The job's values go into them.
 InferAnswer AnswerOfJob(QueuedRequest& job, const InferRequest& request) {
   const ServedModel& model = *job.model;
@@ -138,6 +149,8 @@ CallFailure FailureOf(RequestEnd end, const std::string& error) {
               "timeout counts the time in the queue alone"};
     case RequestEnd::kStopped: return {CallStatus::kUnavailable, "the server is closing"};
     case RequestEnd::kGone: return {CallStatus::kGone, "the client left"};
+    case RequestEnd::kWrong: return {CallStatus::kWrong, error};
+    case RequestEnd::kFull: return {CallStatus::kFull, error, {}, 1};
     default: return {CallStatus::kFailed, error};
   }
 }
@@ -175,6 +188,8 @@ std::shared_ptr<QueuedRequest> InferJobOf(const std::shared_ptr<ServedModel>& mo
   if (job->rows > kMostRows) RefuseCall(StrCat("a request has at most ", kMostRows, " rows, and this has ", job->rows));
   if (infer->priority > kLowestPriority)
     RefuseCall(StrCat("parameters.priority is ", infer->priority, ", and the lowest is ", kLowestPriority));
+  CheckSequence(infer->sequence, *model);
+  job->sequence = infer->sequence;
   job->priority = infer->priority;
   job->is_gone = std::move(is_gone);
   if (infer->timeout_us > 0)

@@ -50,6 +50,7 @@ ModelFacts FactsOf(const ServedModel& model) {
                    .version = model.version(),
                    .task = std::string(ModelCard::Task_Name(model.source().card.task())),
                    .asks = AsksOf(model),
+                   .keeps_state = model.keeps_state(),
                    .draws = model.answers() != nullptr && model.answers()->draws(),
                    .inputs = TensorsOf(model.inputs()),
                    .outputs = TensorsOf(model.outputs()),
@@ -59,11 +60,11 @@ ModelFacts FactsOf(const ServedModel& model) {
 }
 
 std::string ServerFactsJson() {
-  return DumpJson(
-      Json{{"name", "moka"},
-           {"version", MOKA_VERSION},
-           {"extensions",
-            {"binary_tensor_data", "classification", "model_repository", "schedule_policy", "statistics", "predict"}}});
+  return DumpJson(Json{{"name", "moka"},
+                       {"version", MOKA_VERSION},
+                       {"extensions",
+                        {"binary_tensor_data", "classification", "model_repository", "schedule_policy", "sequence",
+                         "statistics", "predict"}}});
 }
 
 std::string ModelFactsJson(const ModelFacts& facts) {
@@ -77,17 +78,22 @@ std::string ModelFactsJson(const ModelFacts& facts) {
 std::string ModelConfigJson(const ModelFacts& facts) {
   Json batches = Json::array();
   for (const BatchFacts& batch : facts.batches) batches.push_back({{"rows", batch.rows}, {"ms", batch.ms}});
-  return DumpJson(Json{{"name", facts.name},
-                       {"platform", "moka_prototxt"},
-                       {"task", facts.task},
-                       {"asks", facts.asks},
-                       {"draws", facts.draws},
-                       {"version_policy", {{"latest", {{"num_versions", 1}}}}},
-                       {"max_batch_size", facts.batches.empty() ? 0 : facts.batches.back().rows},
-                       {"input", ConfigJsonOf(facts.inputs)},
-                       {"output", ConfigJsonOf(facts.outputs)},
-                       {"dynamic_batching", {{"max_queue_delay_microseconds", 0}}},
-                       {"batches", batches}});
+  Json config = {{"name", facts.name},
+                 {"platform", "moka_prototxt"},
+                 {"task", facts.task},
+                 {"asks", facts.asks},
+                 {"draws", facts.draws},
+                 {"version_policy", {{"latest", {{"num_versions", 1}}}}},
+                 {"max_batch_size", facts.batches.empty() ? 0 : facts.batches.back().rows},
+                 {"input", ConfigJsonOf(facts.inputs)},
+                 {"output", ConfigJsonOf(facts.outputs)},
+                 {"dynamic_batching", {{"max_queue_delay_microseconds", 0}}},
+                 {"batches", batches}};
+  if (facts.keeps_state) {
+    const auto idle = std::chrono::microseconds(Sequences::kMostIdle).count();
+    config["sequence_batching"] = {{"max_sequence_idle_microseconds", idle}};
+  }
+  return DumpJson(config);
 }
 
 std::string OpenApiText() { return std::string(OpenApiDocument()); }

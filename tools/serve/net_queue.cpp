@@ -107,6 +107,12 @@ void CountBatch(const ServedModel& model, const BatchTimes& times, const std::ve
   });
 }
 
+// After a row of a model that keeps states.
+void KeepState(QueuedRequest& request) {
+  request.state = request.model->net_of_one().State();
+  if (request.next_row == request.rows) request.model->sequences().End(request.sequence, request.state);
+}
+
 }  // namespace
 
 ServedTimes QueuedRequest::Times() const {
@@ -200,6 +206,10 @@ NetQueue::Queue NetQueue::TakeBatch() {
     return batch;
   }
   const ServedModel* model = head.model.get();
+  if (model->keeps_state()) {  // the state is one request's
+    batch.splice(batch.end(), waiting_, waiting_.begin());
+    return batch;
+  }
   const auto is_same = [&](const QueuedRequest& request) { return request.model.get() == model && !request.work; };
   int64_t rows = 0;
   for (const auto& request : waiting_) {
@@ -258,8 +268,23 @@ void NetQueue::RunWork(QueuedRequest& request) {
   End(request, failed.empty() ? RequestEnd::kDone : RequestEnd::kFailed, failed);
 }
 
+bool NetQueue::TakesState(QueuedRequest& request) {
+  ServedModel& model = *request.model;
+  try {
+    if (request.next_row == 0) request.state = model.sequences().Begin(request.sequence);
+    model.net_of_one().SetState(request.state);
+    return true;
+  } catch (const Error& error) {
+    const bool is_full = error.kind() == ErrorKind::kUnavailable;
+    const std::string text = error.hint().empty() ? error.text() : StrCat(error.text(), "; ", error.hint());
+    End(request, is_full ? RequestEnd::kFull : RequestEnd::kWrong, text);
+    return false;
+  }
+}
+
 void NetQueue::RunBatch(const Queue& batch) {
   ServedModel& model = *batch.front()->model;
+  if (model.keeps_state() && !TakesState(*batch.front())) return;
   int64_t waiting = 0;
   for (const auto& request : batch) waiting += request->rows - request->next_row;
   const Rung& rung = NextRung(model.rungs(), waiting);
@@ -272,6 +297,7 @@ void NetQueue::RunBatch(const Queue& batch) {
     model.Run(rung);
     times.ran = ServeClock::now();
     TakeRows(parts, rung, model);
+    if (model.keeps_state()) KeepState(*batch.front());
     times.taken = ServeClock::now();
     CountBatch(model, times, parts, waiting);
   } catch (const std::exception& error) {

@@ -21,7 +21,8 @@ namespace moka {
 using ServeClock = std::chrono::steady_clock;
 
 // Why a request is not answered by its net.
-enum class RequestEnd : uint8_t { kDone, kFailed, kLate, kGone, kStopped };
+// kWrong and kFull are found when it is its turn: of a sequence.
+enum class RequestEnd : uint8_t { kDone, kFailed, kLate, kGone, kStopped, kWrong, kFull };
 
 // A request. Its owner gives it to the engine and gets it back, once, through `ended`.
 struct QueuedRequest {
@@ -31,6 +32,7 @@ struct QueuedRequest {
   ServeClock::time_point arrived = ServeClock::now();
   ServeClock::time_point due = ServeClock::time_point::max();  // to be begun by then
   std::shared_ptr<const std::atomic<bool>> is_gone = {};
+  SequencePart sequence = {};  // of models that keep states
 
   std::vector<std::vector<float>> inputs = {};   // of each input all rows; empty where `work` is there
   std::vector<std::vector<float>> outputs = {};  // filled in
@@ -43,6 +45,7 @@ struct QueuedRequest {
 
   int64_t next_row = 0;  // the engine's
   ServeClock::time_point begun = {};
+  std::vector<float> state = {};  // of a net that keeps states, behind the rows that have run
 
   // Returns where its time went, if it has ended now.
   ServedTimes Times() const;
@@ -90,6 +93,8 @@ class NetQueue {
   // Takes the jobs whose rows run next; all of one model.
   Queue TakeBatch();
   void RunBatch(const Queue& batch);
+  // Gives the net the state that a request of a model with states goes on with. Returns whether it may.
+  static bool TakesState(QueuedRequest& request);
   void RunWork(QueuedRequest& request);
   static void End(QueuedRequest& request, RequestEnd end, const std::string& error = {});
 

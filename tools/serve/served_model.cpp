@@ -110,7 +110,7 @@ ServedModel::ServedModel(std::string name, std::string version, InferSource sour
     throw Error(ErrorKind::kConfig, StrCat("input \"", input.name, "\" is no row for each sample"));
   }
   const bool are_rows = std::ranges::all_of(outputs_, [](const ServedTensor& output) { return output.rows == 1; });
-  for (int64_t rows = 2; are_rows && rows <= most_rows; rows *= 2) {
+  for (int64_t rows = 2; are_rows && !keeps_state() && rows <= most_rows; rows *= 2) {
     AddRung(rows);
     if (!TakesRows(*nets_.back())) {
       nets_.pop_back();

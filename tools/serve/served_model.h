@@ -11,6 +11,7 @@
 #include "tools/infer/deployed_net.h"
 #include "tools/infer/task_answers.h"
 #include "tools/serve/model_counts.h"
+#include "tools/serve/sequences.h"
 
 namespace moka {
 
@@ -55,6 +56,11 @@ class ServedModel {
   ModelCounts& counts() const { return counts_; }
   int64_t memory_bytes() const { return memory_bytes_; }
 
+  // Whether the net keeps states between runs. Such a net has one rung, of one row, and runs request by request.
+  bool keeps_state() const { return !nets_.empty() && nets_[0]->keeps_state(); }
+  DeployedNet& net_of_one() { return *nets_.at(0); }
+  Sequences& sequences() { return sequences_; }
+
   // The place of an input's row in the program of a rung.
   std::span<float> InputRow(const Rung& rung, size_t input, int64_t row);
   // Requires: the rows are filled.
@@ -79,6 +85,7 @@ class ServedModel {
   std::vector<ServedTensor> outputs_;
   int64_t memory_bytes_ = 0;
   mutable ModelCounts counts_;
+  Sequences sequences_;
 };
 
 }  // namespace moka

@@ -56,7 +56,8 @@ struct ModelFacts {
   std::string name;
   std::string version;
   std::string task;
-  std::string asks;  // what predict takes: "picture" or "text"; "tensors" where only infer asks
+  std::string asks;          // what predict takes: "picture" or "text"; "tensors" where only infer asks
+  bool keeps_state = false;  // so that requests may be of sequences
   bool draws = false;
   std::vector<TensorFacts> inputs;
   std::vector<TensorFacts> outputs;

@@ -61,6 +61,13 @@ void CheckElements(const WireTensor& tensor) {
                                           SidesText(tensor.shape), " is of ", wanted));
 }
 
+void CheckSequenceId(const std::string& id, const std::string& where) {
+  constexpr size_t kMostCharacters = 128;
+  if (!id.empty() && id.size() <= kMostCharacters) return;
+  throw Error(ErrorKind::kBadData, {}, StrCat(where, " names no sequence"),
+              StrCat("expected a whole number from 1 or a text of 1 to ", kMostCharacters, " characters"));
+}
+
 void FillFromBytes(std::string_view bytes, std::string_view what, WireTensor& tensor) {
   if (tensor.datatype == "BYTES") {
     while (!bytes.empty()) {

@@ -25,6 +25,8 @@ void CheckShape(const std::vector<int64_t>& shape, const std::string& where);
 int64_t ElementsOf(const std::vector<int64_t>& shape);
 // Errors: kBadData where the tensor holds more or fewer elements than its shape has.
 void CheckElements(const WireTensor& tensor);
+// Errors: kBadData for a name of a sequence that is empty or longer than 128 characters.
+void CheckSequenceId(const std::string& id, const std::string& where);
 // Fills a tensor of FP32 from its little-endian numbers, of BYTES from elements that begin with their length in 4
 // bytes. Others stay empty: no input takes them, which is said where inputs are known. Errors: kBadData where the bytes
 // do not fit the shape; `what` is how the request calls their number.

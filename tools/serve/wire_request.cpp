@@ -199,19 +199,39 @@ WantedOutput OutputIn(od::object object, size_t index) {
   return wanted;
 }
 
+// A whole number from 1, or a text.
+std::string SequenceIdIn(od::value value, const std::string& where) {
+  std::string id;
+  if (Take(value.type(), where) == od::json_type::string) {
+    id = std::string(Take(value.get_string(), where));
+  } else {
+    const uint64_t number = Take(value.get_uint64(), StrCat(where, ", a whole number or a text,"));
+    if (number != 0) id = StrCat(number);
+  }
+  CheckSequenceId(id, where);
+  return id;
+}
+
 void ParametersIn(od::object object, InferRequest& request) {
-  ForFields(object, "parameters", {"binary_data_output", "priority", "timeout"},
-            [&](const std::string& name, od::value value) {
-              const std::string where = StrCat("parameters.", name);
-              if (name == "binary_data_output") {
-                request.are_outputs_binary = FlagIn(value, where);
-                return true;
-              }
-              int64_t& number = name == "priority" ? request.priority : request.timeout_us;
-              number = WholeIn(value, where);
-              if (number < 0) Refuse(StrCat(where, " is ", number));
-              return true;
-            });
+  const std::vector<std::string> known = {"binary_data_output", "priority",       "timeout",
+                                          "sequence_id",        "sequence_start", "sequence_end"};
+  ForFields(object, "parameters", known, [&](const std::string& name, od::value value) {
+    const std::string where = StrCat("parameters.", name);
+    if (name == "binary_data_output") {
+      request.are_outputs_binary = FlagIn(value, where);
+    } else if (name == "sequence_id") {
+      request.sequence.id = SequenceIdIn(value, where);
+    } else if (name == "sequence_start") {
+      request.sequence.starts = FlagIn(value, where);
+    } else if (name == "sequence_end") {
+      request.sequence.ends = FlagIn(value, where);
+    } else {
+      int64_t& number = name == "priority" ? request.priority : request.timeout_us;
+      number = WholeIn(value, where);
+      if (number < 0) Refuse(StrCat(where, " is ", number));
+    }
+    return true;
+  });
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/serve/sequences.h"
 #include "tools/serve/served_times.h"
 
 namespace moka {
@@ -34,6 +35,7 @@ struct InferRequest {
   bool are_outputs_binary = false;    // of those that do not say
   int64_t priority = 0;
   int64_t timeout_us = 0;  // in the queue; 0: none
+  SequencePart sequence = {};
 };
 
 // The length of the JSON before the tensors, in both directions.

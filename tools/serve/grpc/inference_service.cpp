@@ -79,7 +79,7 @@ InferenceService::Call* InferenceService::ServerMetadata(Context* context,
   return Answered(*context, [&] {
     response->set_name("moka");
     response->set_version(version_);
-    for (const char* extension : {"classification", "model_repository", "schedule_policy", "statistics"})
+    for (const char* extension : {"classification", "model_repository", "schedule_policy", "sequence", "statistics"})
       response->add_extensions(extension);
     return grpc::Status::OK;
   });

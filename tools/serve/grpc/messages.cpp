@@ -34,6 +34,12 @@ int64_t WholeOf(const inference::InferParameter& parameter, const std::string& w
   return parameter.int64_param();
 }
 
+// A whole number of a sequence: all of 64 bits.
+uint64_t NumberOf(const inference::InferParameter& parameter, const std::string& where) {
+  if (parameter.parameter_choice_case() == inference::InferParameter::kUint64Param) return parameter.uint64_param();
+  return static_cast<uint64_t>(WholeOf(parameter, where));
+}
+
 // The whole numbers of parameters, in the order of `names`. Errors: kBadData for another name.
 std::vector<std::optional<int64_t>> WholesOf(const Parameters& parameters, const std::string& where,
                                              const std::vector<std::string>& names) {
@@ -48,6 +54,29 @@ std::vector<std::optional<int64_t>> WholesOf(const Parameters& parameters, const
     wholes[static_cast<size_t>(at)] = WholeOf(parameter, StrCat(where, ".", name));
   }
   return wholes;
+}
+
+// Takes the parameters of a sequence out. Errors: kBadData for one of another type.
+SequencePart TakeSequence(Parameters& parameters) {
+  SequencePart part;
+  const auto id = parameters.find("sequence_id");
+  if (id != parameters.end()) {
+    const bool is_text = id->second.parameter_choice_case() == inference::InferParameter::kStringParam;
+    const uint64_t number = is_text ? 0 : NumberOf(id->second, "parameters.sequence_id");
+    part.id = is_text ? id->second.string_param() : number == 0 ? std::string() : std::to_string(number);
+    CheckSequenceId(part.id, "parameters.sequence_id");
+  }
+  const auto flag = [&](const char* name) {
+    const auto found = parameters.find(name);
+    if (found == parameters.end()) return false;
+    if (found->second.parameter_choice_case() != inference::InferParameter::kBoolParam)
+      RefuseMessage(StrCat("parameters.", name, " is neither true nor false"), "bool_param holds one");
+    return found->second.bool_param();
+  };
+  part.starts = flag("sequence_start");
+  part.ends = flag("sequence_end");
+  for (const char* name : {"sequence_id", "sequence_start", "sequence_end"}) parameters.erase(name);
+  return part;
 }
 
 // A field of contents and the datatypes whose elements it holds.
@@ -141,7 +170,9 @@ InferRequest RequestOf(const inference::ModelInferRequest& message) {
   InferRequest request{.id = message.id(), .inputs = {}, .outputs = {}, .are_outputs_binary = true};
   CheckMost(message.inputs_size(), "inputs");
   CheckMost(message.outputs_size(), "outputs");
-  const auto parameters = WholesOf(message.parameters(), "parameters", {"priority", "timeout"});
+  Parameters others = message.parameters();
+  request.sequence = TakeSequence(others);
+  const auto parameters = WholesOf(others, "parameters", {"priority", "timeout"});
   request.priority = parameters[0].value_or(0);
   request.timeout_us = parameters[1].value_or(0);
   if (message.inputs_size() == 0) RefuseMessage("the request has no inputs");

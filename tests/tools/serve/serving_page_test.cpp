@@ -22,8 +22,10 @@ for word in "$@"; do
   words+=("$word")
 done
 for word in "${words[@]:1}"; do
-  case "$word" in "$ROOT"/*) mkdir -p "$(dirname "$word")";
-; esac
+  case "$word" in
+    "$ROOT"/*/) mkdir -p "$word" ;;
+    "$ROOT"/*) mkdir -p "$(dirname "$word")" ;;
+  esac
 done
 exec "${words[@]}"
 )sh";
@@ -54,17 +56,12 @@ done
 touch $ROOT/over
 END
     setsid bash "$ROOT/supervise" > "$ROOT/journal" 2>&1 < /dev/null & ;;
-  kill) kill "-${2#--signal=}" "$(cat "$ROOT/pid")" ;
-;
+  kill) kill "-${2#--signal=}" "$(cat "$ROOT/pid")" ;;
   disable)
     touch "$ROOT/ended"
     kill -TERM "$(cat "$ROOT/pid")"
-    until [ -e "$ROOT/over" ];
-  do sleep 0.1;
-  done;
-  ;
-  *) exit 64 ;
-  ;
+    until [ -e "$ROOT/over" ]; do sleep 0.1; done ;;
+  *) exit 64 ;;
 esac
 )sh";
 

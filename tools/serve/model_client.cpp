@@ -189,8 +189,17 @@ Json ModelClient::CallJson(std::string_view method, const std::string& path, std
   return JsonOf(Call(method, path, body, headers), settings_.place.http.Authority());
 }
 
-bool ModelClient::IsReady() {
-  return caller_.Call("GET", settings_.place.http.path + "/v2/health/ready", {}).status == 200;
+bool ModelClient::WaitUntilReady() {
+  constexpr Milliseconds kPause(100);
+  const Clock::time_point since = Clock::now();
+  for (;;) {
+    try {
+      if (caller_.Call("GET", settings_.place.http.path + "/v2/health/ready", {}).status == 200) return true;
+      if (!WaitToRetry(since, kPause, StrCat(settings_.place.http.Authority(), " is not ready"))) return false;
+    } catch (const ServerGone& error) {
+      if (!WaitToRetry(since, kPause, error.text())) throw;
+    }
+  }
 }
 
 std::vector<ListedModel> ModelClient::Models() {

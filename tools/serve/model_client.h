@@ -64,8 +64,9 @@ class ModelClient {
   Json CallJson(std::string_view method, const std::string& path, std::string_view body = {},
                 const HttpHeaders& headers = {});
 
-  // Whether the server says that it answers for all of its models.
-  bool IsReady();
+  // Waits until the server says that it answers for all of its models, for as long as there is patience. Returns
+  // whether it does. Errors: kPeer where there is no server.
+  bool WaitUntilReady();
   std::vector<ListedModel> Models();
 
  private:

@@ -383,8 +383,9 @@ int RunClient(const Arguments& arguments) {
   }
   if (!arguments.Has("status")) return AskAboutFiles(arguments, settings, client);
   arguments.RefuseUnread();
+  const bool is_ready = client.WaitUntilReady();
   const PictureJson server = client.CallJson("GET", "/v2");
-  return PrintStatus(server, client.Models(), client.IsReady(), as_json);
+  return PrintStatus(server, client.Models(), is_ready, as_json);
 }
 
 }  // namespace
@@ -405,7 +406,7 @@ Verb ClientVerb() {
                   {"draw", "FOLDER", "answers drawn on the pictures, as moka infer --out writes them", '\0',
                    "a model that draws: task: DETECT, SEGMENT or INSTANCES in its card"},
                   {"parallel", "N", "connections (default 4; of texts 2)"},
-                  {"status", "", "the server's models and whether they answer; exit code 69 where they do not"},
+                  {"status", "", "the models, once they answer or patience ends; exit code 69 where they do not"},
                   {"load", "NAME", "load a model anew (moka serve --allow-load)"},
                   {"unload", "NAME", "take a model out of service"},
                   {"token-file", "FILE", "the token to show (default: MOKA_TOKEN of the environment)"},

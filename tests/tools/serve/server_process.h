@@ -23,6 +23,19 @@ namespace moka {
 
 namespace fs = std::filesystem;
 
+// A port of this machine that nobody listened at a moment ago.
+inline uint16_t FreePort() {
+  const int one = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  bind(one, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+  socklen_t size = sizeof(address);
+  getsockname(one, reinterpret_cast<sockaddr*>(&address), &size);
+  close(one);
+  return ntohs(address.sin_port);
+}
+
 // A server of this test, from its first answer that it is ready to its end.
 class ServerProcess {
  public:

@@ -1,3 +1,4 @@
+// A thread for each client; which of them does what next is drawn by chance, from the seed.
 #include "tools/bench/serve/soak_clients.h"
 
 #include <fmt/format.h>
@@ -225,9 +226,9 @@ struct SoakClients::Client {
                                    Printable(reply.body.substr(0, 200))));
     }
     double difference = 0;
-    const Verdict verdict = of.requests_.Judge(request, id, reply, difference);
-    if (verdict != Verdict::kRight) {
-      return Fault(verdict == Verdict::kWrong ? "wrong" : "mixed up",
+    const AnswerVerdict verdict = of.requests_.Judge(request, id, reply, difference);
+    if (verdict != AnswerVerdict::kRight) {
+      return Fault(verdict == AnswerVerdict::kWrong ? "wrong" : "mixed up",
                    StrCat(request.kind, " to ", request.model, ", ", id, ", differs by ", difference));
     }
     Count("right");

@@ -1,4 +1,4 @@
-// What the system says of this process, for metrics.
+// Facts that the system tells of this process, for metrics.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct ProcessFacts {
   int64_t most_files = 0;  // that may be open
 };
 
-// Of this moment; 0 for what the system does not tell. Errors: none.
+// The facts of this moment; 0 for what the system does not tell. Errors: none.
 ProcessFacts ProcessFactsNow();
 
 }  // namespace moka

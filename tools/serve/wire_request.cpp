@@ -31,8 +31,9 @@ Value Take(simdjson::simdjson_result<Value>&& result, std::string_view where) {
   Value value;
   const simdjson::error_code error = std::move(result).get(value);
   if (error == simdjson::SUCCESS) return value;
-  const bool is_type = error == simdjson::INCORRECT_TYPE;
-  Refuse(StrCat(where, is_type ? " is of another type" : StrCat(": ", simdjson::error_message(error))));
+  if (error == simdjson::INCORRECT_TYPE) Refuse(StrCat(where, " is of another type"));
+  if (where.ends_with(',')) where.remove_suffix(1);  // "the request, an object,"
+  Refuse(StrCat(where, ": ", simdjson::error_message(error)));
 }
 
 std::string TextIn(od::value value, const std::string& where) {

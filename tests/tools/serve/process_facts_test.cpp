@@ -1,3 +1,4 @@
+// The facts of this process change as it takes memory, files, threads and time.
 #include "tools/serve/process_facts.h"
 
 #include <fcntl.h>

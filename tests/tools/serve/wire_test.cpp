@@ -101,6 +101,7 @@ TEST(WireTest, FaultsNameTheirPlace) {
   EXPECT_THAT(Fault(with(shape + R"("dta":[1,2])")), HasSubstr("unknown field \"dta\"; did you mean \"data\"?"));
   EXPECT_THAT(Fault(with(shape + R"("data":[1,2],"name":"y")")), HasSubstr("has \"name\" twice"));
   EXPECT_THAT(Fault(R"({"inputs":[]})"), HasSubstr("no inputs"));
+  EXPECT_THAT(Fault("{"), HasSubstr("the request, an object: JSON document ended early"));
   EXPECT_THAT(Fault(R"([1])"), HasSubstr("an object"));
   EXPECT_THAT(Fault(""), HasSubstr("the request"));
   EXPECT_THAT(Fault(with(shape + R"("data":[1,2])") + "{}"), HasSubstr("stands behind the request's JSON"));

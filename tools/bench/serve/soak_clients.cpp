@@ -1,3 +1,4 @@
+// A thread for each client; which of them does what next is drawn by chance, from the seed.
 #include "tools/bench/serve/soak_clients.h"
 
 #include <fmt/format.h>
@@ -194,9 +195,11 @@ struct SoakClients::Client {
       const double ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
       const bool is_broken = reply.status == 0;
       const bool may_break = plan.ends == ServerEnds::kKilled || (plan.ends == ServerEnds::kDrains && !is_begun);
-      const bool may_refuse = plan.ends != ServerEnds::kNot && reply.status == 503;
+      // One that starts again listens before its models are there.
+      const bool may_refuse =
+          plan.ends != ServerEnds::kNot && reply.status == 503 && ErrorOf(reply).ends_with("is not loaded");
       if (Clock::now() > give_up || !(is_broken ? may_break : may_refuse)) return Take(request, id, reply, ms);
-      Count(is_broken ? "sent again, broken off" : StrCat("sent again, ", ErrorOf(reply)));
+      Count(is_broken ? "sent again, broken off" : "sent again, not loaded yet");
       if (is_broken || reply.Header("connection") == "close") connection.Close();
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
@@ -214,16 +217,18 @@ struct SoakClients::Client {
     }
     if (reply.status == 503 || reply.status == 504) {
       if (reply.status == 503 && reply.Header("retry-after").empty()) Fault("no Retry-After", reply.head);
-      return Count(request.may_be_late ? "late" : StrCat("refused, ", int64_t{reply.status}, " ", ErrorOf(reply)));
+      if (request.may_be_late) return Count("late");
+      return Fault("refused", StrCat(request.kind, " to ", request.model, " has ", int64_t{reply.status}, " ",
+                                     Printable(reply.body.substr(0, 200))));
     }
     if (reply.status != 200) {
       return Fault("wrong", StrCat(request.kind, " to ", request.model, " has ", int64_t{reply.status}, " ",
                                    Printable(reply.body.substr(0, 200))));
     }
     double difference = 0;
-    const Verdict verdict = of.requests_.Judge(request, id, reply, difference);
-    if (verdict != Verdict::kRight) {
-      return Fault(verdict == Verdict::kWrong ? "wrong" : "mixed up",
+    const AnswerVerdict verdict = of.requests_.Judge(request, id, reply, difference);
+    if (verdict != AnswerVerdict::kRight) {
+      return Fault(verdict == AnswerVerdict::kWrong ? "wrong" : "mixed up",
                    StrCat(request.kind, " to ", request.model, ", ", id, ", differs by ", difference));
     }
     Count("right");

@@ -1,3 +1,4 @@
+// Sockets that block: a client that waits is one that uses no processor.
 #include "tools/bench/serve/soak_connection.h"
 
 #include <arpa/inet.h>

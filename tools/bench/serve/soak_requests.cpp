@@ -1,3 +1,4 @@
+// The nets run here one row at a time, as a server without batches would run them.
 #include "tools/bench/serve/soak_requests.h"
 
 #include <algorithm>
@@ -237,27 +238,27 @@ SoakRequests::SoakRequests(const std::vector<std::string>& models, uint64_t seed
   for (const std::string& word : models) Maker(word, ++seed, all_).Make();
 }
 
-Verdict SoakRequests::Judge(const SoakRequest& request, std::string_view id, const SoakReply& reply,
-                            double& difference) const {
+AnswerVerdict SoakRequests::Judge(const SoakRequest& request, std::string_view id, const SoakReply& reply,
+                                  double& difference) const {
   difference = 0;
-  if (reply.Header("x-request-id") != id) return Verdict::kMixedUp;
+  if (reply.Header("x-request-id") != id) return AnswerVerdict::kMixedUp;
   if (!request.text.empty()) {
-    if (reply.body == request.text) return Verdict::kRight;
+    if (reply.body == request.text) return AnswerVerdict::kRight;
     const bool is_of_other = std::ranges::any_of(all_, [&](const auto& other) { return other.text == reply.body; });
-    return is_of_other ? Verdict::kMixedUp : Verdict::kWrong;
+    return is_of_other ? AnswerVerdict::kMixedUp : AnswerVerdict::kWrong;
   }
   std::vector<float> values;
   try {
     values = ValuesOf(reply);
   } catch (const std::exception&) {
-    return Verdict::kWrong;
+    return AnswerVerdict::kWrong;
   }
   difference = DifferenceOf(request.values, values);
-  if (difference <= kTolerance) return Verdict::kRight;
+  if (difference <= kTolerance) return AnswerVerdict::kRight;
   const bool is_of_other = std::ranges::any_of(all_, [&](const SoakRequest& other) {
     return other.text.empty() && DifferenceOf(other.values, values) <= kTolerance;
   });
-  return is_of_other ? Verdict::kMixedUp : Verdict::kWrong;
+  return is_of_other ? AnswerVerdict::kMixedUp : AnswerVerdict::kWrong;
 }
 
 }  // namespace moka

@@ -32,7 +32,7 @@ struct SoakReply {
   std::string_view Header(std::string_view name) const;
 };
 
-enum class Verdict : uint8_t { kRight, kWrong, kMixedUp };
+enum class AnswerVerdict : uint8_t { kRight, kWrong, kMixedUp };
 
 class SoakRequests {
  public:
@@ -42,7 +42,8 @@ class SoakRequests {
   const std::vector<SoakRequest>& all() const { return all_; }
   // Says whether an answer of status 200 is the request's. `difference`: the largest of its numbers to the right ones,
   // a part of the right one where that is over 1.
-  Verdict Judge(const SoakRequest& request, std::string_view id, const SoakReply& reply, double& difference) const;
+  AnswerVerdict Judge(const SoakRequest& request, std::string_view id, const SoakReply& reply,
+                      double& difference) const;
 
  private:
   struct Maker;

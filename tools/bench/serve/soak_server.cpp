@@ -1,3 +1,4 @@
+// The server is this process's child and ends with it, however that ends.
 #include "tools/bench/serve/soak_server.h"
 
 #include <fcntl.h>

@@ -1,6 +1,7 @@
 // moka serve --grpc-port as its clients see it: the answers of HTTP, every fault told by its status, and no call lost
 // when the server ends.
 #include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
 
@@ -58,6 +59,32 @@ class RpcClient {
   }
   grpc::Status Infer(const ModelInferRequest& request, ModelInferResponse* response = nullptr) const {
     return Call(&inference::GRPCInferenceService::Stub::ModelInfer, request, response);
+  }
+  // Sends a request whose model's name is no UTF-8. Returns the status; `answer`: the bytes of the answer, if any.
+  grpc::Status SendBroken(const std::string& method, std::string* answer) const {
+    const grpc::Slice slice("\x0a\x02\xff\xff");
+    grpc::GenericStub generic(channel_);
+    grpc::CompletionQueue queue;
+    const auto context = Context();
+    const auto call = generic.PrepareCall(context.get(), StrCat("/inference.GRPCInferenceService/", method), &queue);
+    void* tag = nullptr;
+    bool is_done = false;
+    const auto wait = [&] { return queue.Next(&tag, &is_done) && is_done; };
+    call->StartCall(nullptr);
+    EXPECT_TRUE(wait());
+    call->WriteLast(grpc::ByteBuffer(&slice, 1), grpc::WriteOptions(), nullptr);
+    EXPECT_TRUE(wait());
+    grpc::ByteBuffer bytes;
+    call->Read(&bytes, nullptr);
+    if (wait()) {
+      grpc::Slice read;
+      EXPECT_TRUE(bytes.DumpToSingleSlice(&read).ok());
+      answer->assign(reinterpret_cast<const char*>(read.begin()), read.size());
+    }
+    grpc::Status status;
+    call->Finish(&status, nullptr);
+    EXPECT_TRUE(wait());
+    return status;
   }
 
  private:
@@ -323,6 +350,13 @@ TEST_F(GrpcCliTest, FaultsHaveTheirStatus) {
   inference::RepositoryModelLoadRequest load;
   load.set_model_name("digits");
   EXPECT_EQ(client.Call(&Stub::RepositoryModelLoad, load).error_code(), StatusCode::PERMISSION_DENIED);
+  std::string answer;
+  // Bytes that are no message, which gRPC itself would answer as if there were no such call, or on a stream not at all.
+  for (const bool is_stream : {false, true}) {
+    const grpc::Status status = client.SendBroken(is_stream ? "ModelStreamInfer" : "ModelInfer", &answer);
+    EXPECT_EQ(status.error_code(), is_stream ? StatusCode::OK : wrong);
+    EXPECT_THAT(is_stream ? answer : status.error_message(), HasSubstr("the message is no ModelInferRequest"));
+  }
   // Bytes that would unfold into the memory of many requests.
   const auto context = client.Context();
   context->set_compression_algorithm(GRPC_COMPRESS_GZIP);

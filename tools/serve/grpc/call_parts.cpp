@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "core/error.h"
 #include "tools/serve/grpc/messages.h"
 
 namespace moka {
@@ -45,6 +46,14 @@ bool KeepDeadline(const grpc::CallbackServerContext& context, InferRequest& requ
   if (left_us <= 0) return false;
   request.timeout_us = request.timeout_us == 0 ? left_us : std::min(request.timeout_us, left_us);
   return true;
+}
+
+inference::ModelInferRequest ReadMessage(const grpc::ByteBuffer& bytes) {
+  inference::ModelInferRequest message;
+  grpc::ByteBuffer read = bytes;  // the same bytes, of which the reader lets go
+  if (grpc::SerializationTraits<inference::ModelInferRequest>::Deserialize(&read, &message).ok()) return message;
+  throw Error(ErrorKind::kBadData, {}, "the message is no ModelInferRequest",
+              "its bytes are broken, or one of its texts is no UTF-8");
 }
 
 CallFailure DeadlineFailure() { return {CallStatus::kLate, "the call's deadline has passed"}; }

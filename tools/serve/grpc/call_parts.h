@@ -2,11 +2,13 @@
 #pragma once
 
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
 
 #include <atomic>
 #include <memory>
 #include <optional>
 
+#include "tools/serve/grpc/inference.pb.h"
 #include "tools/serve/grpc/open_calls.h"
 #include "tools/serve/service_calls.h"
 
@@ -21,6 +23,15 @@ std::optional<CallFailure> RefusalOf(const grpc::CallbackServerContext& context,
 // Bounds the wait of a request by its call's deadline. Returns whether there is time left.
 bool KeepDeadline(const grpc::CallbackServerContext& context, InferRequest& request);
 CallFailure DeadlineFailure();
+
+// A request for inference from its bytes, which gRPC leaves to be read here: it tells a client of one call
+// UNIMPLEMENTED where they are broken, and one of a stream nothing. Errors: kBadData.
+inference::ModelInferRequest ReadMessage(const grpc::ByteBuffer& bytes);
+template <class Message>
+grpc::Status WriteMessage(const Message& message, grpc::ByteBuffer& bytes) {
+  bool owns = false;  // that the bytes are a copy is of no concern here
+  return grpc::SerializationTraits<Message>::Serialize(message, &bytes, &owns);
+}
 
 // A call with one answer, which owns itself: Finish is to be called once.
 class UnaryCall final : public grpc::ServerUnaryReactor {

@@ -5,6 +5,9 @@
 //   3. A client that left gets nothing more, but its slots stay until the queue has given the requests back.
 #include "tools/serve/grpc/infer_stream.h"
 
+#include <atomic>
+#include <deque>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -65,21 +68,21 @@ class InferStream final : public InferReactor, public LastingCall, public std::e
  private:
   struct Slot {
     inference::ModelStreamInferResponse response;
+    grpc::ByteBuffer bytes;  // of the response, once it is ready
     bool is_raw = false;
     bool is_ready = false;
   };
 
-  // Hands on what was read. The next read waits until this is done, as it writes over the message.
+  // Hands on what was read. The next read waits until this is done, as it writes over the bytes.
   void Ask(const std::shared_ptr<Slot>& slot) {
-    slot->is_raw = request_.raw_input_contents_size() > 0;
-    slot->response.mutable_infer_response()->set_id(request_.id());
     try {
-      InferRequest request = RequestOf(request_);
-      if (!KeepDeadline(context_, request)) return Put(*slot, DeadlineFailure());
-      const std::string name = request_.model_name();
-      const std::string version = request_.model_version();
+      const inference::ModelInferRequest message = ReadMessage(request_);
       request_.Clear();
-      calls_.Infer(name, version, std::move(request), is_gone_,
+      slot->is_raw = message.raw_input_contents_size() > 0;
+      slot->response.mutable_infer_response()->set_id(message.id());
+      InferRequest request = RequestOf(message);
+      if (!KeepDeadline(context_, request)) return Put(*slot, DeadlineFailure());
+      calls_.Infer(message.model_name(), message.model_version(), std::move(request), is_gone_,
                    [self = shared_from_this(), slot](CallResult<InferAnswer> result) { self->Put(*slot, result); });
     } catch (const Error& error) {
       Put(*slot, CallFailure{CallStatus::kWrong, error.text(), error.hint()});
@@ -94,7 +97,10 @@ class InferStream final : public InferReactor, public LastingCall, public std::e
     } else {
       WriteAnswer(std::get<InferAnswer>(result), slot.is_raw, *slot.response.mutable_infer_response());
     }
+    const bool is_written = WriteMessage(slot.response, slot.bytes).ok();
+    slot.response.Clear();
     const std::lock_guard lock(mutex_);
+    is_broken_ = is_broken_ || !is_written;  // an answer of more than 2 GiB
     slot.is_ready = true;
     Go();
   }
@@ -111,7 +117,7 @@ class InferStream final : public InferReactor, public LastingCall, public std::e
     while (is_broken_ && !is_writing_ && !slots_.empty() && slots_.front()->is_ready) Drop();
     if (!is_writing_ && !slots_.empty() && slots_.front()->is_ready) {
       is_writing_ = true;
-      StartWrite(&slots_.front()->response);
+      StartWrite(&slots_.front()->bytes);
     }
     const bool is_last = has_read_all_ || is_ending_ || is_broken_;
     if (!is_last && !is_reading_ && slots_.size() < kMostSlots) {
@@ -128,7 +134,7 @@ class InferStream final : public InferReactor, public LastingCall, public std::e
   ServiceCalls& calls_;
   std::shared_ptr<OpenCalls> open_;
   std::shared_ptr<std::atomic<bool>> is_gone_ = std::make_shared<std::atomic<bool>>(false);
-  inference::ModelInferRequest request_;  // that is read
+  grpc::ByteBuffer request_;  // that is read
 
   std::mutex mutex_;
   std::deque<std::shared_ptr<Slot>> slots_;

@@ -3,18 +3,14 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <atomic>
-#include <deque>
 #include <memory>
-#include <mutex>
 
-#include "tools/serve/grpc/inference.pb.h"
 #include "tools/serve/grpc/open_calls.h"
 #include "tools/serve/service_calls.h"
 
 namespace moka {
 
-using InferReactor = grpc::ServerBidiReactor<inference::ModelInferRequest, inference::ModelStreamInferResponse>;
+using InferReactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
 
 // Begins a stream, which owns itself. `calls` and the context outlive it.
 InferReactor* BeginInferStream(const grpc::CallbackServerContext& context, ServiceCalls& calls,

@@ -156,32 +156,35 @@ InferenceService::Call* InferenceService::RepositoryModelUnload(
   return Loaded(*context, *request, false, "unload_dependents");
 }
 
-InferenceService::Call* InferenceService::ModelInfer(Context* context, const inference::ModelInferRequest* request,
-                                                     inference::ModelInferResponse* response) {
+InferenceService::Call* InferenceService::ModelInfer(Context* context, const grpc::ByteBuffer* request,
+                                                     grpc::ByteBuffer* response) {
   UnaryCall* const call = NewCall(open_);
-  const auto respond = [call, response,
-                        is_raw = request->raw_input_contents_size() > 0](const CallResult<InferAnswer>& result) {
-    call->Finish(Written(result, [&](const InferAnswer& answer) { WriteAnswer(answer, is_raw, *response); }));
-  };
-  if (const auto refusal = RefusalOf(*context, calls_, *open_, false)) {
-    respond(*refusal);
-    return call;
-  }
-  std::optional<CallFailure> refused;
+  std::optional<CallFailure> refused = RefusalOf(*context, calls_, *open_, false);
+  inference::ModelInferRequest message;
   InferRequest infer;
   try {
-    infer = RequestOf(*request);
-    if (!KeepDeadline(*context, infer)) refused = DeadlineFailure();
+    if (!refused) {
+      message = ReadMessage(*request);
+      infer = RequestOf(message);
+      if (!KeepDeadline(*context, infer)) refused = DeadlineFailure();
+    }
   } catch (const Error& error) {
     refused = CallFailure{CallStatus::kWrong, error.text(), error.hint()};
   } catch (const std::exception& error) {  // memory is short
     refused = CallFailure{CallStatus::kFailed, error.what()};
   }
   if (refused) {
-    respond(*refused);
-  } else {
-    calls_.Infer(request->model_name(), request->model_version(), std::move(infer), call->is_gone(), respond);
+    call->Finish(StatusOf(*refused));
+    return call;
   }
+  const bool is_raw = message.raw_input_contents_size() > 0;
+  calls_.Infer(message.model_name(), message.model_version(), std::move(infer), call->is_gone(),
+               [call, response, is_raw](const CallResult<InferAnswer>& result) {
+                 if (const auto* failure = std::get_if<CallFailure>(&result)) return call->Finish(StatusOf(*failure));
+                 inference::ModelInferResponse answer;
+                 WriteAnswer(std::get<InferAnswer>(result), is_raw, answer);
+                 call->Finish(WriteMessage(answer, *response));
+               });
   return call;
 }
 

@@ -11,7 +11,22 @@
 
 namespace moka {
 
-class InferenceService final : public inference::GRPCInferenceService::CallbackService {
+using Wire = inference::GRPCInferenceService;
+
+// Requests for inference come as bytes, all others as messages.
+template <class Base>
+using OfServer = Wire::WithCallbackMethod_ServerLive<
+    Wire::WithCallbackMethod_ServerReady<Wire::WithCallbackMethod_ServerMetadata<Base>>>;
+template <class Base>
+using OfModel = Wire::WithCallbackMethod_ModelReady<Wire::WithCallbackMethod_ModelMetadata<
+    Wire::WithCallbackMethod_ModelConfig<Wire::WithCallbackMethod_ModelStatistics<Base>>>>;
+template <class Base>
+using OfRepository = Wire::WithCallbackMethod_RepositoryIndex<
+    Wire::WithCallbackMethod_RepositoryModelLoad<Wire::WithCallbackMethod_RepositoryModelUnload<Base>>>;
+template <class Base>
+using OfInference = Wire::WithRawCallbackMethod_ModelInfer<Wire::WithRawCallbackMethod_ModelStreamInfer<Base>>;
+
+class InferenceService final : public OfServer<OfModel<OfRepository<OfInference<Wire::Service>>>> {
  public:
   InferenceService(ServiceCalls& calls, std::shared_ptr<OpenCalls> open, std::string version)
       : calls_(calls), open_(std::move(open)), version_(std::move(version)) {}
@@ -28,8 +43,7 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
                        inference::ServerMetadataResponse* response) override;
   Call* ModelMetadata(Context* context, const inference::ModelMetadataRequest* request,
                       inference::ModelMetadataResponse* response) override;
-  Call* ModelInfer(Context* context, const inference::ModelInferRequest* request,
-                   inference::ModelInferResponse* response) override;
+  Call* ModelInfer(Context* context, const grpc::ByteBuffer* request, grpc::ByteBuffer* response) override;
   InferReactor* ModelStreamInfer(Context* context) override;
   Call* ModelConfig(Context* context, const inference::ModelConfigRequest* request,
                     inference::ModelConfigResponse* response) override;

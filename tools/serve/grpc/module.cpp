@@ -1,4 +1,5 @@
 // The server of gRPC and the one function by which the program finds it.
+#include <google/protobuf/stubs/logging.h>
 #include <grpc/support/log.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/resource_quota.h>
@@ -123,8 +124,11 @@ class GrpcServer final : public RpcServer {
 };
 
 std::unique_ptr<RpcServer> MakeGrpcServer(const RpcServerOptions& options, ServiceCalls& calls, std::string& failed) {
-  // Moka says what is wrong; gRPC's own narration is for those who ask for it.
-  if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function([](gpr_log_func_args*) {});
+  // Moka says what is wrong; what the libraries tell of each broken message is for those who ask for it.
+  if (std::getenv("GRPC_VERBOSITY") == nullptr) {
+    gpr_set_log_function([](gpr_log_func_args*) {});
+    google::protobuf::SetLogHandler(nullptr);
+  }
   try {
     auto server = std::make_unique<GrpcServer>(options, calls);
     if (server->is_listening()) return server;

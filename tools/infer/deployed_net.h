@@ -53,7 +53,7 @@ class DeployedNet {
   void Run(int64_t used);
   // Whether layers keep states between runs: recurrent ones begin with that after the last step of the run before.
   bool keeps_state() const { return !kept_.empty(); }
-  // What they keep now, and what they begin the next run with; empty: zeros, as at first.
+  // The states that they keep now, and with which they begin the next run; empty: zeros, as at first.
   std::vector<float> State() const;
   void SetState(std::span<const float> state);
   // Runs the net and looks at nothing: what is in a row concerns its owner alone.

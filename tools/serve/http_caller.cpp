@@ -26,7 +26,7 @@ using Tcp = asio::ip::tcp;
 
 beast::error_code SystemError(int number) { return {number, boost::system::system_category()}; }
 
-// What Beast reads from and writes to: a socket and the time by which it is to be done.
+// A stream as Beast reads from and writes to it: a socket and the time by which it is to be done.
 struct TimedSocket {
   explicit TimedSocket(asio::io_context& context) : socket(context) {}
 

@@ -57,7 +57,7 @@ std::string TextOf(const Json& object, const char* key) {
   return found != object.end() && found->is_string() ? found->get<std::string>().substr(0, kMostShown) : std::string();
 }
 
-// What the server says of a refusal; servers before it may say it in another form.
+// The words of the server's refusal; servers before it may say it in another form.
 Error RefusalOf(const HttpReply& reply, const std::string& server) {
   std::string text;
   std::string hint;

@@ -291,8 +291,7 @@ Verb ServeVerb() {
   verb.name = "serve";
   verb.summary = "trained nets behind HTTP or gRPC, by the Open Inference Protocol";
   verb.usage = "RUN|MODEL|FOLDER... [--flags]";
-  verb.examples = {"moka serve runs/latest", "moka serve runs/latest zoo:lenet --name mine,digits",
-                   "curl -T cell.jpg http://127.0.0.1:8000/v2/models/bccd_ssd/predict"};
+  verb.examples = {"moka serve runs/latest", "curl -T cell.jpg http://127.0.0.1:8000/v2/models/bccd_ssd/predict"};
   verb.operands = {{"RUN|MODEL", "as moka infer takes them, called by its folder's name"},
                    {"FOLDER", "of models: MODEL/VERSION/..., the highest number of each"}};
   verb.options = {{"host", "ADDRESS", "where to listen (default 127.0.0.1: this machine alone)"},

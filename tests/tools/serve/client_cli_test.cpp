@@ -186,7 +186,7 @@ TEST_F(ClientCliTest, AServerThatIsKilledLosesNothing) {
   EXPECT_EQ(ReadFile(folder_ / "asked.json"), inferred.out);
 }
 
-// What a server says that is wrong, and what the client says of it.
+// Wrong words of a server, and those of the client about them.
 TEST_F(ClientCliTest, ServersThatLieAreToldSo) {
   Pictures();
   struct Case {

@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "tests/tools/cli_fixture.h"
-#include "tests/tools/serve/server.h"
+#include "tests/tools/serve/server_process.h"
 #include "tools/cli/command_line.h"
 
 namespace moka {
@@ -34,7 +34,7 @@ std::string Only(const std::string& text, const std::string& pattern) {
   return found.empty() ? "" : found[0];
 }
 
-// What moka serve makes of these words.
+// The settings that moka serve makes of these words.
 Arguments ServeArguments(const std::vector<std::string>& words) {
   const Verb* serve = FindVerb(AllVerbs(), "serve");
   EXPECT_NE(serve, nullptr);
@@ -150,7 +150,8 @@ TEST_F(ServingExamplesTest, NginxPassesEverythingOn) {
   }
   Run();
   EXPECT_EQ(Moka("data export data/test drawn --limit 20").code, 0);
-  auto server = std::make_unique<Server>(folder_, std::vector<std::string>{"runs/lenet-0001", "--most-wait", "60000"});
+  auto server =
+      std::make_unique<ServerProcess>(folder_, std::vector<std::string>{"runs/lenet-0001", "--most-wait", "60000"});
   const uint16_t served = server->port();
   const std::string folder = folder_.string();
   const std::string tls = StrCat(int64_t{FreePort()});
@@ -218,7 +219,7 @@ TEST_F(ServingExamplesTest, NginxPassesEverythingOn) {
   Outcome waited;
   std::thread client([&] { waited = RunShell(StrCat("cd '", folder, "' && '", MOKA_BINARY, "' ", through), folder_); });
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  server = std::make_unique<Server>(folder_, std::vector<std::string>{"runs/lenet-0001"}, served);
+  server = std::make_unique<ServerProcess>(folder_, std::vector<std::string>{"runs/lenet-0001"}, served);
   client.join();
   EXPECT_EQ(waited.code, 0) << waited.err;
   EXPECT_EQ(waited.out, expected);

@@ -1,3 +1,4 @@
+// Requests that no client of good will sends, each broken in a way of its own.
 #include "tools/bench/serve/hostile_requests.h"
 
 #include <random>

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "data/image/image.h"
-#include "tools/infer/avi_file.h"
+#include "tools/track/avi_file.h"
 
 namespace moka {
 

@@ -18,8 +18,8 @@
 #include "core/open_file.h"
 #include "core/text.h"
 #include "data/image/image.h"
-#include "tools/infer/avi_file.h"
 #include "tools/launch/child.h"
+#include "tools/track/avi_file.h"
 
 namespace moka {
 namespace {

@@ -23,16 +23,16 @@ constexpr int64_t kBatch = 16;
 constexpr std::array<int64_t, 4> kStrides = {8, 16, 32, 64};
 
 // Boxes of the training in pixels of the net's input.
-struct Box {
+struct LabelledBox {
   double width = 0;
   double height = 0;
   double size() const { return std::sqrt(width * height); }
   double ratio() const { return std::max(width, height) / std::max(1e-6, std::min(width, height)); }
 };
 
-std::vector<Box> BoxesOf(const NewPart& train, const InputSize& input) {
+std::vector<LabelledBox> BoxesOf(const NewPart& train, const InputSize& input) {
   const std::set<int64_t> pictures(train.pictures.begin(), train.pictures.end());
-  std::vector<Box> boxes;
+  std::vector<LabelledBox> boxes;
   for (const BoxFacts& box : train.facts->sizes_of_boxes()) {
     if (!pictures.contains(box.picture)) continue;
     const PictureRow& row = train.row(box.picture);
@@ -48,16 +48,16 @@ int64_t LongerSideOf(const NewPart& train, NewSize size) {
   const int64_t wanted = size == NewSize::kSmall ? 256 : size == NewSize::kLarge ? 416 : 320;
   constexpr double kSmallestBox = 10;
   constexpr int64_t kMostSide = 512;
-  const std::vector<Box> boxes = BoxesOf(train, InputSizeOf(train, wanted, 16));
+  const std::vector<LabelledBox> boxes = BoxesOf(train, InputSizeOf(train, wanted, 16));
   std::vector<double> sizes;
-  for (const Box& box : boxes) sizes.push_back(box.size());
+  for (const LabelledBox& box : boxes) sizes.push_back(box.size());
   const double small = sizes.empty() ? kSmallestBox : std::max(1.0, Quantile(sizes, 0.1));
   return std::clamp(static_cast<int64_t>(static_cast<double>(wanted) * kSmallestBox / small), wanted, kMostSide);
 }
 
 // Two sizes of default boxes for each map: where a third and two thirds of those boxes lie that the map is for,
 // from 1.5 to 3 or so of its stride; of a map with few boxes 2 and 3 times its stride.
-void AddDefaultBoxes(const std::vector<Box>& boxes, const InputSize& input, Values& values) {
+void AddDefaultBoxes(const std::vector<LabelledBox>& boxes, const InputSize& input, Values& values) {
   constexpr size_t kEnough = 20;
   std::array<std::array<int64_t, 2>, kStrides.size()> sizes = {};
   std::vector<std::string> words;
@@ -66,7 +66,7 @@ void AddDefaultBoxes(const std::vector<Box>& boxes, const InputSize& input, Valu
     const double low = map == 0 ? 0 : 2.1 * stride;
     const double high = map + 1 == kStrides.size() ? 1e9 : 4.2 * stride;
     std::vector<double> its;
-    for (const Box& box : boxes) {
+    for (const LabelledBox& box : boxes) {
       if (box.size() >= low && box.size() < high) its.push_back(box.size());
     }
     std::array<double, 2> pair = {2 * stride, 3 * stride};
@@ -83,7 +83,7 @@ void AddDefaultBoxes(const std::vector<Box>& boxes, const InputSize& input, Valu
     values[StrCat("next", kStrides.at(map))] = fmt::format("[{}, {}]", sizes.at(map)[1], after);
   }
   std::vector<double> ratios;
-  for (const Box& box : boxes) ratios.push_back(box.ratio());
+  for (const LabelledBox& box : boxes) ratios.push_back(box.ratio());
   constexpr double kLong = 2.5;  // half way, as a ratio, from 2 to 3
   const double longest = Quantile(ratios, 0.95);
   const int64_t kinds = longest > kLong ? 2 : 1;

@@ -1,6 +1,6 @@
 // Layout: RIFF "AVI " { LIST hdrl { avih, LIST strl { strh, strf } }, LIST movi { 00dc.. }, idx1 }, all little endian,
 // chunks padded to even sizes.
-#include "tools/infer/avi_file.h"
+#include "tools/track/avi_file.h"
 
 #include <algorithm>
 #include <cmath>

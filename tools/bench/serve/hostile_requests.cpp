@@ -1,3 +1,4 @@
+// Each is known by a name, which a fault is reported with.
 #include "tools/bench/serve/hostile_requests.h"
 
 #include <random>

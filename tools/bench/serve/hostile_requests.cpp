@@ -1,4 +1,4 @@
-// Requests that no client of good will sends, each broken in a way of its own.
+// Each is known by a name, which a fault is reported with.
 #include "tools/bench/serve/hostile_requests.h"
 
 #include <random>

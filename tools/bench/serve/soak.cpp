@@ -101,7 +101,8 @@ struct Sampled {
   }
 };
 
-// The lines that the server wrote of its requests: answers to the calls that are counted here, and those of clients that left.
+// Counts of the log that the server wrote of its requests: answers to the calls that are counted here, and those of
+// clients that left.
 struct Logged {
   int64_t answered = 0;
   int64_t without_end = 0;

@@ -25,7 +25,7 @@ constexpr std::chrono::milliseconds kHealthLook{100};  // how late a watch may l
 // that they would call elsewhere for. So they are refused as UNAVAILABLE first, until none has come for a while.
 constexpr std::chrono::milliseconds kQuiet{200};
 constexpr std::chrono::milliseconds kMostQuiet{2000};
-constexpr uint64_t kLeastQuota = uint64_t{256} << 20;  // bytes
+constexpr uint64_t kLeastQuota = uint64_t{512} << 20;  // bytes
 
 std::string AddressOf(const RpcServerOptions& options) {
   const bool is_six = options.host.find(':') != std::string::npos;
@@ -46,7 +46,7 @@ void SetLimits(const RpcServerOptions& options, grpc::ServerBuilder& builder) {
   for (const auto algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP})
     builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
   grpc::ResourceQuota quota("moka");
-  quota.Resize(static_cast<size_t>(std::max(4 * options.message_bytes, kLeastQuota)));
+  quota.Resize(static_cast<size_t>(std::max(8 * options.message_bytes, kLeastQuota)));
   builder.SetResourceQuota(quota);
 }
 

@@ -22,6 +22,7 @@ std::string InputText(const WireTensor& tensor) { return StrCat("input \"", Show
 
 std::string SidesText(const std::vector<int64_t>& shape) {
   std::vector<std::string> sides;
+  sides.reserve(shape.size());
   for (const int64_t side : shape) sides.push_back(StrCat(side));
   return StrCat("[", Join(sides, ","), "]");
 }

@@ -82,8 +82,9 @@ class InferStream final : public InferReactor, public LastingCall, public std::e
       slot->response.mutable_infer_response()->set_id(message.id());
       InferRequest request = RequestOf(message);
       if (!KeepDeadline(context_, request)) return Put(*slot, DeadlineFailure());
-      calls_.Infer(message.model_name(), message.model_version(), std::move(request), is_gone_,
-                   [self = shared_from_this(), slot](CallResult<InferAnswer> result) { self->Put(*slot, result); });
+      calls_.Infer(
+          message.model_name(), message.model_version(), std::move(request), is_gone_,
+          [self = shared_from_this(), slot](const CallResult<InferAnswer>& result) { self->Put(*slot, result); });
     } catch (const Error& error) {
       Put(*slot, CallFailure{CallStatus::kWrong, error.text(), error.hint()});
     } catch (const std::exception& error) {

@@ -28,7 +28,7 @@ constexpr std::chrono::milliseconds kHealthLook{100};  // how late a watch may l
 constexpr std::chrono::milliseconds kQuiet{200};
 constexpr std::chrono::milliseconds kMostQuiet{2000};
 constexpr unsigned kSecondsBetweenLooks = 1;           // at the files of TLS
-constexpr uint64_t kLeastQuota = uint64_t{256} << 20;  // bytes
+constexpr uint64_t kLeastQuota = uint64_t{512} << 20;  // bytes
 
 std::string AddressOf(const RpcServerOptions& options) {
   const bool is_six = options.host.find(':') != std::string::npos;
@@ -49,7 +49,7 @@ void SetLimits(const RpcServerOptions& options, grpc::ServerBuilder& builder) {
   for (const auto algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP})
     builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
   grpc::ResourceQuota quota("moka");
-  quota.Resize(static_cast<size_t>(std::max(4 * options.message_bytes, kLeastQuota)));
+  quota.Resize(static_cast<size_t>(std::max(8 * options.message_bytes, kLeastQuota)));
   builder.SetResourceQuota(quota);
 }
 

@@ -26,14 +26,14 @@ using Tcp = asio::ip::tcp;
 
 beast::error_code SystemError(int number) { return {number, boost::system::system_category()}; }
 
-// What Beast reads from and writes to: a socket and the time by which it is to be done.
+// A stream as Beast wants it: a socket and the time by which it is to be done.
 struct TimedSocket {
   explicit TimedSocket(asio::io_context& context) : socket(context) {}
 
   Tcp::socket socket;
   Clock::time_point due;
 
-  // Whether the socket is ready for `events` in time.
+  // Returns whether the socket is ready for `events` in time.
   bool Wait(int16_t events, beast::error_code& error) {
     for (;;) {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(due - Clock::now()).count();
@@ -108,7 +108,7 @@ bool IsPort(const std::string& text) {
 
 bool IsTooLate(const beast::error_code& error) { return error == SystemError(ETIMEDOUT); }
 
-// Whether the connection went, in place of an answer that is none of HTTP.
+// The connection went, in place of an answer that is none of HTTP.
 bool IsLost(const beast::error_code& error) {
   return error.category() == boost::system::system_category() || error == asio::error::eof ||
          error == http::error::end_of_stream || error == http::error::partial_message;

@@ -57,7 +57,7 @@ std::string TextOf(const Json& object, const char* key) {
   return found != object.end() && found->is_string() ? found->get<std::string>().substr(0, kMostShown) : std::string();
 }
 
-// What the server says of a refusal; servers before it may say it in another form.
+// The server's own words of a refusal, as an error; a proxy before it may have others.
 Error RefusalOf(const HttpReply& reply, const std::string& server) {
   std::string text;
   std::string hint;
@@ -75,7 +75,7 @@ Error RefusalOf(const HttpReply& reply, const std::string& server) {
   return {KindOf(reply.status), {}, text, hint};
 }
 
-// Whether the same call may succeed a little later, and when the server says so.
+// The time after which the same call may succeed, 0 where the server does not say; none where it will not.
 std::optional<Milliseconds> RetryAfter(const HttpReply& reply) {
   if (reply.status != 429 && reply.status != 502 && reply.status != 503) return std::nullopt;
   const std::string_view text = reply.Header("Retry-After");

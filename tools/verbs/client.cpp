@@ -33,7 +33,7 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
-// What is sent, and how its answer calls it.
+// A file or a part of a text that is sent, and how its answer calls it.
 struct SentItem {
   fs::path file;
   std::string name;                 // the server's word for it
@@ -282,7 +282,7 @@ std::string ModelNameOf(const std::string& named, ModelClient& client) {
               near.empty() ? StrCat("it has ", Join(names, ", ")) : near);
 }
 
-// What the model does, of the server's own words. Errors: kPeer, kUsage for what files do not ask.
+// The model's task, as the server says it. Errors: kPeer, kUsage for what files do not ask.
 const InferTask* TaskOf(const std::string& name, ModelClient& client) {
   const PictureJson config = client.CallJson("GET", StrCat("/v2/models/", PathPart(name), "/config"));
   const bool has_task = config.is_object() && config.contains("task") && config["task"].is_string();

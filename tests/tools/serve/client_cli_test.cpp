@@ -186,7 +186,7 @@ TEST_F(ClientCliTest, AServerThatIsKilledLosesNothing) {
   EXPECT_EQ(ReadFile(folder_ / "asked.json"), inferred.out);
 }
 
-// What a server says that is wrong, and what the client says of it.
+// Each wrong answer is told by its fault.
 TEST_F(ClientCliTest, ServersThatLieAreToldSo) {
   Pictures();
   struct Case {

@@ -34,7 +34,7 @@ std::string Only(const std::string& text, const std::string& pattern) {
   return found.empty() ? "" : found[0];
 }
 
-// What moka serve makes of these words.
+// The words as moka serve reads them.
 Arguments ServeArguments(const std::vector<std::string>& words) {
   const Verb* serve = FindVerb(AllVerbs(), "serve");
   EXPECT_NE(serve, nullptr);

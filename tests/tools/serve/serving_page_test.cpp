@@ -160,7 +160,7 @@ TEST_F(ServingPageTest, EveryCommandDoesWhatThePageSays) {
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err << log;
   if (outcome.code != 0 && fs::exists(folder_ / "root/pid"))
     Runs(StrCat("touch '", folder, "/root/ended'; kill -KILL $(cat '", folder, "/root/pid')"));
-  // What came of the lines.
+  // The lines have come to this.
   const Outcome inferred = Moka("infer runs/quickstart-0001 runs/quickstart-0001/samples --json --batch 1");
   EXPECT_EQ(ReadFile(folder_ / "answers.json"), inferred.out);
   EXPECT_THAT(outcome.out, testing::ContainsRegex("digits +1 +READY"));

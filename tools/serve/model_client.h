@@ -1,6 +1,6 @@
-// Who asks a server of the Open Inference Protocol and does not give up at once: calls are made again while the server
-// is away, starts, or has too much to do, until patience ends. Refusals come back as errors of the kinds that the same
-// mistake has on this machine.
+// A client of the Open Inference Protocol that does not give up at once: calls are made again while the server is away,
+// starts, or has too much to do, until patience ends. Refusals come back as errors of the kinds that the same mistake
+// has on this machine.
 #pragma once
 
 #include <atomic>

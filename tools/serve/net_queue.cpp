@@ -139,6 +139,7 @@ Submission NetQueue::Submit(std::shared_ptr<QueuedRequest> request) {
   Submission submission;
   {
     const std::lock_guard lock(mutex_);
+    submission.is_closing = is_stopping_;
     submission.wait_ms = PredictedWaitMs(LevelOf(*request));
     const auto wait = std::chrono::duration<double, std::milli>(submission.wait_ms);
     const bool is_late = request->due != ServeClock::time_point::max() && ServeClock::now() + wait > request->due;
@@ -156,6 +157,7 @@ Submission NetQueue::Submit(std::shared_ptr<QueuedRequest> request) {
 Submission NetQueue::Look(int64_t priority, double later_ms) const {
   const std::lock_guard lock(mutex_);
   Submission submission;
+  submission.is_closing = is_stopping_;
   submission.wait_ms = std::max(later_ms, PredictedWaitMs(LevelOf(priority)));
   const auto wait = std::chrono::duration<double, std::milli>(submission.wait_ms);
   submission.is_taken = !is_stopping_ && std::ssize(waiting_) < limits_.waiting && wait <= limits_.most_wait;

@@ -62,7 +62,8 @@ struct NetQueueLimits {
 // Whether a request was taken, and if not how long the queue is.
 struct Submission {
   bool is_taken = false;
-  double wait_ms = 0;  // predicted
+  bool is_closing = false;  // nothing is taken any more
+  double wait_ms = 0;       // predicted
 };
 
 class NetQueue {

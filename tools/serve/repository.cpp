@@ -179,10 +179,11 @@ void ModelRepository::Load(const std::string& name) {
   }
   try {
     if (!place.folder.empty()) place = NewestOf(place.folder).value_or(place);
-    std::shared_ptr<ServedModel> model = loader_(name, place);
+    std::shared_ptr<ServedModel> model =
+        loader_(name, place);  // at the end the one before, which ends without the lock
     const std::lock_guard lock(mutex_);
     Entry& entry = EntryOf(name);
-    entry.model = std::move(model);
+    std::swap(entry.model, model);
     entry.place = place;
     entry.is_wanted = true;
     entry.state = ModelState::kReady;
@@ -197,9 +198,10 @@ void ModelRepository::Load(const std::string& name) {
 
 void ModelRepository::Unload(const std::string& name) {
   const std::lock_guard one(loading_);
+  std::shared_ptr<ServedModel> ended;  // without the lock
   const std::lock_guard lock(mutex_);
   Entry& entry = EntryOf(name);
-  entry.model.reset();
+  std::swap(entry.model, ended);
   entry.state = ModelState::kUnavailable;
   entry.reason = "unloaded";
   entry.is_wanted = false;

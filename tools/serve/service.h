@@ -83,7 +83,7 @@ class Service : public ServiceCalls {
   std::optional<CallFailure> Submit(std::shared_ptr<QueuedRequest> job);
   // Why a request that is still to be prepared would not be taken; nothing: it would.
   std::optional<CallFailure> Outlook(ServedModel& model, int64_t priority);
-  CallFailure NotTaken(const Submission& submission) const;
+  static CallFailure NotTaken(const Submission& submission);
   // Errors: kNoInput, kUnavailable.
   std::shared_ptr<ServedModel> LoadedModel(const std::string& name, const std::string& version) const;
   void LoadOrUnload(const HttpRequest& request, const std::string& name, bool loads, const HttpRespond& respond);

@@ -116,9 +116,9 @@ std::optional<CallFailure> Service::Outlook(ServedModel& model, int64_t priority
   return NotTaken(submission);
 }
 
-CallFailure Service::NotTaken(const Submission& submission) const {
-  return CallFailure{is_draining_ ? CallStatus::kUnavailable : CallStatus::kFull,
-                     is_draining_ ? "the server is closing" : "too many requests wait",
+CallFailure Service::NotTaken(const Submission& submission) {
+  return CallFailure{submission.is_closing ? CallStatus::kUnavailable : CallStatus::kFull,
+                     submission.is_closing ? "the server is closing" : "too many requests wait",
                      StrCat("those before it take about ", std::lround(submission.wait_ms), " ms"),
                      submission.wait_ms * 1e-3};
 }

@@ -8,24 +8,17 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <thread>
 #include <vector>
 
 #include "core/threads/cpus.h"
 #include "core/threads/run_queue.h"
 #include "core/threads/team_wait.h"
+#include "tests/core/busy_machine.h"
 
 namespace moka {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// Calls MindLoad while working, for so long or until IsBusy() is as wanted.
-bool BecomesBusy(bool wanted, std::chrono::seconds limit) {
-  const Clock::time_point begin = Clock::now();
-  while (IsBusy() != wanted && Clock::now() - begin < limit) MindLoad();
-  return IsBusy() == wanted;
-}
 
 // Programs that never sleep, two for each CPU.
 class BusyPrograms {
@@ -53,29 +46,6 @@ class BusyPrograms {
 
  private:
   std::vector<pid_t> children_;
-};
-
-// Threads of this process that never sleep, two for each CPU.
-class BusyThreads {
- public:
-  BusyThreads() {
-    for (size_t i = 0; i < 2 * AffinityOf(0).size(); ++i) {
-      threads_.emplace_back([this] {
-        while (!is_over_) {
-        }
-      });
-    }
-  }
-  BusyThreads(const BusyThreads&) = delete;
-  BusyThreads& operator=(const BusyThreads&) = delete;
-  ~BusyThreads() {
-    is_over_ = true;
-    for (std::thread& thread : threads_) thread.join();
-  }
-
- private:
-  std::atomic<bool> is_over_ = false;
-  std::vector<std::thread> threads_;
 };
 
 // CPUs' worth of time that other programs of this machine took while this object lived.

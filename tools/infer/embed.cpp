@@ -293,6 +293,7 @@ InferTask EmbedTask() {
           .run = RunEmbed,
           .answers = EmbedAnswers,
           .form = {.print = PrintVector, .relate = RelateVectors},
+          .form_of_texts = {.asked = AskedKind::kText, .print = PrintWord},
           .input = "WORD|PICTURE..."};
 }
 

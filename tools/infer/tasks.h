@@ -24,6 +24,7 @@ struct InferTask {
   // The same for who asks otherwise than by a command line; null for tasks that nothing is asked of.
   std::unique_ptr<TaskAnswers> (*answers)(const InferSource& source, const SharedWeights& weights) = nullptr;
   AnswerForm form = {};
+  AnswerForm form_of_texts = {};         // where a task of pictures has nets that texts ask
   std::vector<OptionSpec> options = {};  // flags of this task alone
   bool shows_classes = false;            // by their names, which --labels gives
   std::string input = "PICTURE";         // what stands behind a run in a command that shows how to try it

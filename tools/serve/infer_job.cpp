@@ -88,7 +88,7 @@ void CheckOutputs(const InferRequest& request, const ServedModel& model, int64_t
 void CheckSequence(const SequencePart& part, const ServedModel& model) {
   if (part.id.empty() && (part.starts || part.ends))
     RefuseCall("sequence_start and sequence_end are of a sequence", "sequence_id says which");
-  if (!part.id.empty() && !model.keeps_state()) {
+  if (!part.id.empty() && model.states() == nullptr) {
     RefuseCall(
         StrCat("model \"", model.name(), "\" keeps nothing from one request to the next, so it has no sequences"),
         "leave sequence_id out");

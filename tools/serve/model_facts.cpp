@@ -50,7 +50,7 @@ ModelFacts FactsOf(const ServedModel& model) {
                    .version = model.version(),
                    .task = std::string(ModelCard::Task_Name(model.source().card.task())),
                    .asks = AsksOf(model),
-                   .keeps_state = model.keeps_state(),
+                   .keeps_state = model.states() != nullptr,
                    .draws = model.answers() != nullptr && model.answers()->draws(),
                    .inputs = TensorsOf(model.inputs()),
                    .outputs = TensorsOf(model.outputs()),

@@ -31,7 +31,8 @@ double CostMs(const std::list<std::shared_ptr<QueuedRequest>>& batch) {
   if (batch.front()->work) return batch.front()->work_ms;
   int64_t rows = 0;
   for (const auto& request : batch) rows += request->rows - request->next_row;
-  return PredictedMs(batch.front()->model->rungs(), rows);
+  const ServedModel& model = *batch.front()->model;
+  return model.slowness() * PredictedMs(model.rungs(), rows);
 }
 
 void CountSeconds(CountedModel& counted, int64_t ns) {
@@ -109,8 +110,9 @@ void CountBatch(const ServedModel& model, const BatchTimes& times, const std::ve
 
 // After a row of a model that keeps states.
 void KeepState(QueuedRequest& request) {
-  request.state = request.model->net_of_one().State();
-  if (request.next_row == request.rows) request.model->sequences().End(request.sequence, request.state);
+  KeptStates& states = *request.model->states();
+  request.state = states.net.State();
+  if (request.next_row == request.rows) states.sequences.End(request.sequence, request.state);
 }
 
 }  // namespace
@@ -131,7 +133,7 @@ double NetQueue::PredictedWaitMs(int64_t level) const {
       rows[request->model.get()] += request->rows - request->next_row;
     }
   }
-  for (const auto& [model, count] : rows) ms += PredictedMs(model->rungs(), count);
+  for (const auto& [model, count] : rows) ms += model->slowness() * PredictedMs(model->rungs(), count);
   return ms;
 }
 
@@ -208,7 +210,7 @@ NetQueue::Queue NetQueue::TakeBatch() {
     return batch;
   }
   const ServedModel* model = head.model.get();
-  if (model->keeps_state()) {  // the state is one request's
+  if (model->states() != nullptr) {  // the state is one request's
     batch.splice(batch.end(), waiting_, waiting_.begin());
     return batch;
   }
@@ -254,6 +256,7 @@ void NetQueue::Run() {
 
 void NetQueue::RunWork(QueuedRequest& request) {
   request.begun = ServeClock::now();
+  request.model->UseTeamOfOne();
   std::string failed;
   try {
     request.work();
@@ -273,8 +276,8 @@ void NetQueue::RunWork(QueuedRequest& request) {
 bool NetQueue::TakesState(QueuedRequest& request) {
   ServedModel& model = *request.model;
   try {
-    if (request.next_row == 0) request.state = model.sequences().Begin(request.sequence);
-    model.net_of_one().SetState(request.state);
+    if (request.next_row == 0) request.state = model.states()->sequences.Begin(request.sequence);
+    model.states()->net.SetState(request.state);
     return true;
   } catch (const Error& error) {
     const bool is_full = error.kind() == ErrorKind::kUnavailable;
@@ -286,7 +289,7 @@ bool NetQueue::TakesState(QueuedRequest& request) {
 
 void NetQueue::RunBatch(const Queue& batch) {
   ServedModel& model = *batch.front()->model;
-  if (model.keeps_state() && !TakesState(*batch.front())) return;
+  if (model.states() != nullptr && !TakesState(*batch.front())) return;
   int64_t waiting = 0;
   for (const auto& request : batch) waiting += request->rows - request->next_row;
   const Rung& rung = NextRung(model.rungs(), waiting);
@@ -299,7 +302,7 @@ void NetQueue::RunBatch(const Queue& batch) {
     model.Run(rung);
     times.ran = ServeClock::now();
     TakeRows(parts, rung, model);
-    if (model.keeps_state()) KeepState(*batch.front());
+    if (model.states() != nullptr) KeepState(*batch.front());
     times.taken = ServeClock::now();
     CountBatch(model, times, parts, waiting);
   } catch (const std::exception& error) {

@@ -166,19 +166,29 @@ ModelRepository::Entry& ModelRepository::EntryOf(const std::string& name) {
   return const_cast<Entry&>(std::as_const(*this).EntryOf(name));  // NOLINT(cppcoreguidelines-pro-type-const-cast)
 }
 
-void ModelRepository::Load(const std::string& name) {
+void ModelRepository::Load(const std::string& name) { LoadFrom(name, {}); }
+void ModelRepository::LoadVersion(const std::string& name, const std::string& version) { LoadFrom(name, version); }
+
+void ModelRepository::LoadFrom(const std::string& name, const std::string& version) {
   const std::lock_guard one(loading_);
   ModelPlace place;
   {
     const std::lock_guard lock(mutex_);
     FindNew(name);
     Entry& entry = EntryOf(name);
+    const bool is_old = !version.empty() && entry.model && std::stoll(version) <= std::stoll(entry.place.version);
+    if (is_old) return;
     entry.state = ModelState::kLoading;
     entry.reason.clear();
     place = entry.place;
   }
   try {
-    if (!place.folder.empty()) place = NewestOf(place.folder).value_or(place);
+    if (!version.empty()) {
+      const std::string folder = place.folder.empty() ? place.word : place.folder;  // a model that had no versions yet
+      place = {StrCat(folder, "/", version), version, folder};
+    } else if (!place.folder.empty()) {
+      place = NewestOf(place.folder).value_or(place);
+    }
     std::shared_ptr<ServedModel> model =
         loader_(name, place);  // at the end the one before, which ends without the lock
     const std::lock_guard lock(mutex_);

@@ -55,6 +55,8 @@ class ModelRepository {
   // last request that it has. In the calling thread. Errors: kNoInput for a name that is not there, with the nearest;
   // those of the loader, after which the one before still answers.
   void Load(const std::string& name);
+  // The same of one version, a folder in the model's; one that is not newer than that which answers is left alone.
+  void LoadVersion(const std::string& name, const std::string& version);
   // Errors: kNoInput.
   void Unload(const std::string& name);
 
@@ -67,6 +69,8 @@ class ModelRepository {
   bool IsReady() const;
 
  private:
+  void LoadFrom(const std::string& name, const std::string& version);
+
   struct Entry {
     ModelPlace place;
     std::shared_ptr<ServedModel> model = {};

@@ -24,8 +24,7 @@ namespace fs = std::filesystem;
 
 }  // namespace
 
-RepositoryWatch::RepositoryWatch(const std::vector<std::string>& folders,
-                                 std::function<void(const std::string& model)> load)
+RepositoryWatch::RepositoryWatch(const std::vector<std::string>& folders, std::function<void(const Moved& moved)> load)
     : load_(std::move(load)), events_(inotify_init1(IN_CLOEXEC)) {
   if (events_ < 0 || pipe2(ends_, O_CLOEXEC) != 0)
     throw Error(ErrorKind::kUnavailable, "the system watches no folders");
@@ -51,7 +50,7 @@ void RepositoryWatch::Watch(const Watched& watched) {
   watched_[watch] = watched;
 }
 
-std::string RepositoryWatch::ModelOf(int watch, const std::string& name, bool was_moved) {
+RepositoryWatch::Moved RepositoryWatch::MovedIn(int watch, const std::string& name, bool was_moved) {
   const auto found = watched_.find(watch);
   if (found == watched_.end()) return {};
   const Watched watched = found->second;
@@ -59,10 +58,10 @@ std::string RepositoryWatch::ModelOf(int watch, const std::string& name, bool wa
   if (watched.model.empty()) {
     if (name.starts_with('.')) return {};
     Watch({path, name});  // versions come into it later
-    return was_moved ? name : std::string();
+    return was_moved ? Moved{name} : Moved{};
   }
   if (!IsVersion(name)) return {};
-  if (was_moved) return watched.model;
+  if (was_moved) return {watched.model, name};
   LogWarning(StrCat(Printable(path),
                     " was made where it is and may be half written: it is not loaded; move (mv) a whole",
                     " folder there"));
@@ -77,23 +76,23 @@ void RepositoryWatch::Run() {
     if (waits[1].revents != 0) return;
     alignas(inotify_event) char bytes[16384];
     const ssize_t read_bytes = read(events_, bytes, sizeof(bytes));
-    std::vector<std::string> models;
+    std::vector<Moved> all;
     for (ssize_t at = 0; at < read_bytes;) {
       const auto* event = reinterpret_cast<const inotify_event*>(bytes + at);  // NOLINT(*-reinterpret-cast)
       at += static_cast<ssize_t>(sizeof(inotify_event)) + event->len;
       if (event->len == 0 || (event->mask & IN_ISDIR) == 0) continue;
       try {
-        const std::string model = ModelOf(event->wd, event->name, (event->mask & IN_MOVED_TO) != 0);
-        if (!model.empty() && std::ranges::find(models, model) == models.end()) models.push_back(model);
+        Moved moved = MovedIn(event->wd, event->name, (event->mask & IN_MOVED_TO) != 0);
+        if (!moved.model.empty() && std::ranges::find(all, moved) == all.end()) all.push_back(std::move(moved));
       } catch (const Error& error) {  // the folder is gone again
         LogWarning(error.what());
       }
     }
-    for (const std::string& model : models) {
+    for (const Moved& moved : all) {
       try {
-        load_(model);
+        load_(moved);
       } catch (const std::exception& error) {
-        LogWarning(StrCat("model ", Printable(model), " was not loaded: ", error.what()));
+        LogWarning(StrCat("model ", Printable(moved.model), " was not loaded: ", error.what()));
       }
     }
   }

@@ -12,9 +12,16 @@ namespace moka {
 
 class RepositoryWatch {
  public:
-  // `load` is called with a model's name, in a thread of the watch, one at a time; what it throws is warned of. Errors:
-  // kUnavailable where the system watches no folders.
-  RepositoryWatch(const std::vector<std::string>& folders, std::function<void(const std::string& model)> load);
+  // A model, and the version of it that was moved in; empty where the whole model was.
+  struct Moved {
+    std::string model;
+    std::string version = {};
+    bool operator==(const Moved&) const = default;
+  };
+
+  // `load` is called in a thread of the watch, one at a time; what it throws is warned of. Errors: kUnavailable where
+  // the system watches no folders.
+  RepositoryWatch(const std::vector<std::string>& folders, std::function<void(const Moved& moved)> load);
   RepositoryWatch(const RepositoryWatch&) = delete;
   RepositoryWatch& operator=(const RepositoryWatch&) = delete;
   // Waits for a load that runs.
@@ -28,10 +35,10 @@ class RepositoryWatch {
   };
   void Watch(const Watched& watched);
   void Run();
-  // Returns the model to load for what happened in a folder; empty: none.
-  std::string ModelOf(int watch, const std::string& name, bool was_moved);
+  // Returns what is to be loaded for what happened in a folder; without a model: nothing.
+  Moved MovedIn(int watch, const std::string& name, bool was_moved);
 
-  std::function<void(const std::string&)> load_;
+  std::function<void(const Moved&)> load_;
   std::map<int, Watched> watched_;
   int events_ = -1;
   int ends_[2] = {-1, -1};  // of a pipe that wakes the thread

@@ -1,6 +1,7 @@
 // A trained net ready to answer: a program for each of several numbers of rows over one set of weights, timed here.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -26,7 +27,8 @@ struct ServedTensor {
 // The cost of a program for so many rows.
 struct Rung {
   int64_t rows = 0;
-  double ms = 0;  // of a run, the least of several
+  double ms = 0;    // of a run, the least of several
+  int threads = 0;  // that run it
 };
 
 // The batch to run next where `waiting` rows wait, of which the whole is run in the least time: the rung to use first
@@ -37,6 +39,12 @@ double PredictedMs(std::span<const Rung> rungs, int64_t rows);
 
 // Bytes of the files of weights.
 int64_t WeightsBytes(const InferSource& source);
+
+// A net with states, and those of sequences that are under way. For the thread that runs nets.
+struct KeptStates {
+  DeployedNet& net;
+  Sequences sequences = {};
+};
 
 // The methods that run nets are for one thread.
 class ServedModel {
@@ -56,10 +64,14 @@ class ServedModel {
   ModelCounts& counts() const { return counts_; }
   int64_t memory_bytes() const { return memory_bytes_; }
 
-  // Whether the net keeps states between runs. Such a net has one rung, of one row, and runs request by request.
-  bool keeps_state() const { return !nets_.empty() && nets_[0]->keeps_state(); }
-  DeployedNet& net_of_one() { return *nets_.at(0); }
-  Sequences& sequences() { return sequences_; }
+  // Null unless the net keeps states between runs. Such a net has one rung, of one row, and runs request by request.
+  KeptStates* states() const { return states_.get(); }
+
+  // Sets the calling thread's team to that of one row, for who runs the net by answers().
+  void UseTeamOfOne() const;
+  // The time that runs take now as a multiple of that at the load: others may want the machine, then or now. Any
+  // thread.
+  double slowness() const { return slowness_; }
 
   // The place of an input's row in the program of a rung.
   std::span<float> InputRow(const Rung& rung, size_t input, int64_t row);
@@ -70,6 +82,9 @@ class ServedModel {
  private:
   DeployedNet& NetOf(const Rung& rung) const;
   void AddRung(int64_t rows);
+  // Puts a program for one thread in the place of that for one row, where this takes hardly longer and gives the same
+  // bits.
+  void PreferOneThread();
   // Whether each input and output is rows along its first axis.
   bool TakesRows(const DeployedNet& net) const;
   double TimeOf(DeployedNet& net) const;
@@ -85,7 +100,9 @@ class ServedModel {
   std::vector<ServedTensor> outputs_;
   int64_t memory_bytes_ = 0;
   mutable ModelCounts counts_;
-  Sequences sequences_;
+  std::unique_ptr<KeptStates> states_;
+  int team_ = 1;
+  std::atomic<double> slowness_ = 1;
 };
 
 }  // namespace moka

@@ -49,6 +49,7 @@ struct ItemAnswer {
 struct AskedModel {
   std::string path;  // "/v2/models/NAME"
   const InferTask* task = nullptr;
+  const AnswerForm* form = nullptr;  // of the task
   bool is_drawn = false;
 };
 
@@ -162,7 +163,7 @@ class AnswersAhead {
 class ShownAnswers {
  public:
   ShownAnswers(const AskedModel& model, const Arguments& arguments)
-      : form_(model.task->form), as_json_(arguments.Has("json")) {
+      : form_(*model.form), as_json_(arguments.Has("json")) {
     if (model.is_drawn) drawings_.emplace(arguments.Get("draw"));
   }
 
@@ -232,18 +233,18 @@ void AddTexts(const std::string& word, bool are_lines_alone, std::vector<SentIte
   }
 }
 
-std::vector<SentItem> ItemsOf(const std::vector<std::string>& words, const InferTask& task) {
+std::vector<SentItem> ItemsOf(const std::vector<std::string>& words, const AnswerForm& form) {
   std::vector<SentItem> items;
-  if (task.form.asked == AskedKind::kPicture) {
+  if (form.asked == AskedKind::kPicture) {
     if (words.empty()) throw Error(ErrorKind::kUsage, "missing argument: at least one picture or folder of pictures");
     for (const fs::path& file : PicturesOf(words))
       items.push_back({.file = file, .name = file.filename().string(), .text = std::nullopt});
     return items;
   }
-  const bool are_lines_alone = !task.form.list.empty();
+  const bool are_lines_alone = !form.list.empty();
   if (words.empty()) throw Error(ErrorKind::kUsage, "missing argument: a file of text, or - for the standard input");
   if (!are_lines_alone && words.size() > 1)
-    throw Error(ErrorKind::kUsage, "a story with its questions is asked about at a time");
+    throw Error(ErrorKind::kUsage, "one text is asked about at a time: a story with its questions, or words");
   for (const std::string& word : words) AddTexts(word, are_lines_alone, items);
   return items;
 }
@@ -282,21 +283,29 @@ std::string ModelNameOf(const std::string& named, ModelClient& client) {
               near.empty() ? StrCat("it has ", Join(names, ", ")) : near);
 }
 
-// The model's task, from the server's own words. Errors: kPeer, kUsage for what files do not ask.
-const InferTask* TaskOf(const std::string& name, ModelClient& client) {
+// The model's task and form, from the server's own words. Errors: kPeer, kUsage for what files do not ask.
+void FindTask(const std::string& name, ModelClient& client, AskedModel& model) {
   const PictureJson config = client.CallJson("GET", StrCat("/v2/models/", PathPart(name), "/config"));
-  const bool has_task = config.is_object() && config.contains("task") && config["task"].is_string();
+  const auto word = [&](const char* key) {
+    return config.is_object() && config.contains(key) && config[key].is_string() ? config[key].get<std::string>() : "";
+  };
   ModelCard::Task task = ModelCard::CLASSIFY;
-  if (!has_task || !ModelCard::Task_Parse(config["task"].get<std::string>(), &task))
+  if (!ModelCard::Task_Parse(word("task"), &task))
     throw Error(ErrorKind::kPeer, {}, StrCat("the server does not say what model \"", Printable(name), "\" does"),
                 "moka client asks servers of moka serve");
-  const InferTask* found = FindInferTask(task);
-  if (found == nullptr || found->form.print == nullptr)
-    throw Error(ErrorKind::kUsage, {},
-                StrCat("model \"", Printable(name), "\" (task ", ModelCard::Task_Name(task),
-                       ") is asked neither by pictures nor by texts"),
-                StrCat("tensors go to /v2/models/", PathPart(name), "/infer"));
-  return found;
+  model.task = FindInferTask(task);
+  if (model.task != nullptr) {
+    const bool has_other = word("asks") == "text" && model.task->form.asked == AskedKind::kPicture;
+    model.form = has_other ? &model.task->form_of_texts : &model.task->form;
+  }
+  if (model.form != nullptr && model.form->print != nullptr) return;
+  const std::string path = StrCat("/v2/models/", PathPart(name));
+  throw Error(ErrorKind::kUsage, {},
+              StrCat("model \"", Printable(name), "\" (task ", ModelCard::Task_Name(task),
+                     ") is asked neither by pictures nor by texts of files"),
+              word("asks") == "text"
+                  ? StrCat("curl -d 'count=16 seed=1' URL", path, "/predict -o sheet.png draws a sheet")
+                  : StrCat("tensors go to ", path, "/infer"));
 }
 
 int PrintStatus(const PictureJson& server, const std::vector<ListedModel>& models, bool is_ready, bool as_json) {
@@ -334,21 +343,22 @@ int LoadOrUnload(const std::string& name, bool loads, bool as_json, ModelClient&
 int AskAboutFiles(const Arguments& arguments, const ClientSettings& settings, ModelClient& client) {
   const std::vector<std::string> words(arguments.positionals.begin() + 1, arguments.positionals.end());
   const std::string name = ModelNameOf(arguments.Get("model", settings.place.model), client);
-  AskedModel model{.path = StrCat("/v2/models/", PathPart(name)), .task = TaskOf(name, client)};
+  AskedModel model{.path = StrCat("/v2/models/", PathPart(name))};
+  FindTask(name, client, model);
   model.is_drawn = arguments.Has("draw");
-  if (model.is_drawn && model.task->form.drawn_ending.empty())
+  if (model.is_drawn && model.form->drawn_ending.empty())
     throw Error(ErrorKind::kUsage, StrCat("--draw: model \"", Printable(name), "\" (task ",
                                           ModelCard::Task_Name(model.task->task), ") draws nothing"));
   // Texts take long, so that several that wait would soon be refused.
-  const bool are_texts = model.task->form.asked == AskedKind::kText;
+  const bool are_texts = model.form->asked == AskedKind::kText;
   const int64_t connections = arguments.Int("parallel", are_texts ? 2 : 4, 1, 64);
   arguments.WillRead({"json"});
   arguments.RefuseUnread();
-  const std::vector<SentItem> items = ItemsOf(words, *model.task);
+  const std::vector<SentItem> items = ItemsOf(words, *model.form);
   ShownAnswers shown(model, arguments);
   const int64_t begin = NowMicros();
-  std::vector<fs::path> files;
-  for (const SentItem& item : items) files.push_back(item.file);
+  std::vector<fs::path> files(items.size());
+  std::ranges::transform(items, files.begin(), &SentItem::file);
   AnswersAhead answers(items, model, settings, connections);
   FilesSeen done;
   size_t next = 0;

@@ -261,7 +261,10 @@ int Serve(const ServeSettings& settings, ModelRepository& repository) {
     service.BeginServing();
     std::optional<RepositoryWatch> watch;
     if (settings.watches)
-      watch.emplace(settings.places.folders, [&](const std::string& model) { repository.Load(model); });
+      watch.emplace(settings.places.folders, [&](const RepositoryWatch::Moved& moved) {
+        return moved.version.empty() ? repository.Load(moved.model)
+                                     : repository.LoadVersion(moved.model, moved.version);
+      });
     queue.Run();
   } catch (...) {
     failed = std::current_exception();

@@ -97,6 +97,10 @@ TEST_F(EmbedCli, WordsAreServed) {
   const Reply reply = client.Ask("POST", "/v2/models/winds/predict", "north\n leeward");
   EXPECT_EQ(reply.status, 200) << reply.body;
   EXPECT_EQ(reply.body, Moka("infer winds --weights winds/w.caffemodel north leeward --json").out);
+  WriteFileAtomically(folder_ / "asked.txt", "north\nleeward\n");
+  const std::string ask = StrCat("client http://127.0.0.1:", int64_t{server.port()}, " asked.txt");
+  EXPECT_EQ(Moka(StrCat(ask, " --json")).out, reply.body);
+  EXPECT_EQ(Moka(ask).out, Moka("infer winds --weights winds/w.caffemodel north leeward").out);
   const Reply unknown = client.Ask("POST", "/v2/models/winds/predict", "nort");
   EXPECT_EQ(unknown.status, 400);
   EXPECT_THAT(unknown.body, HasSubstr("did you mean \\\"north\\\"?"));

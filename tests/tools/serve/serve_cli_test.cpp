@@ -81,6 +81,21 @@ TEST_F(ServeCliTest, AnswersAreThoseOfInfer) {
   EXPECT_NEAR(static_cast<double>(first), best["score"].get<double>(), 1e-6);
 }
 
+// A small net is run by one thread where that gives the same bits; the answers are those of a team.
+TEST_F(ServeCliTest, ATeamsAnswersAreThoseOfInfer) {
+  Run();
+  const Outcome inferred = Moka(StrCat("infer runs/lenet-0001 ", Digit().string(), " --json --threads 2"));
+  const ServerProcess server(folder_, {"runs/lenet-0001"}, 0, "2");
+  HttpClient client(server.port());
+  std::string name;
+  for (const char c : Digit().string()) name += c == '/' ? std::string("%2F") : std::string(1, c);
+  const std::string path = StrCat("/v2/models/lenet-0001/predict/", name);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(client.Ask("POST", path, ReadFile(folder_ / Digit())).body, inferred.out);
+    EXPECT_EQ(client.Ask("POST", "/v2/models/lenet-0001/infer", Request(7)).status, 200);
+  }
+}
+
 // Several pictures in one request are rows of one batch; the one that is broken is named.
 TEST_F(ServeCliTest, PicturesAreRows) {
   Run();

@@ -40,7 +40,8 @@ inline uint16_t FreePort() {
 class ServerProcess {
  public:
   // `port` 0: any that is free.
-  ServerProcess(const fs::path& folder, const std::vector<std::string>& words, uint16_t port = 0)
+  ServerProcess(const fs::path& folder, const std::vector<std::string>& words, uint16_t port = 0,
+                const char* threads = "1")
       : log_(folder / "serve.log") {
     fs::remove(log_);
     process_ = fork();
@@ -52,7 +53,7 @@ class ServerProcess {
       for (std::string& word : all) arguments.push_back(word.data());
       arguments.push_back(nullptr);
       if (chdir(folder.c_str()) != 0 || freopen(log_.c_str(), "w", stderr) == nullptr) _exit(1);
-      setenv("OMP_NUM_THREADS", "1", 1);
+      setenv("OMP_NUM_THREADS", threads, 1);
       execv(MOKA_BINARY, arguments.data());
       _exit(1);
     }

@@ -16,23 +16,33 @@ std::unique_ptr<PictureReader> PicturePreparer::MakeReader() const {
   return std::make_unique<PictureReader>(way_.layer, sample_, std::filesystem::path{}, way_.order, way_.stored);
 }
 
-PreparedPicture PicturePreparer::Prepare(std::string_view bytes, const std::string& name) {
-  std::unique_ptr<PictureReader> reader;
+std::unique_ptr<PictureReader> PicturePreparer::TakeReader() {
   {
     const std::lock_guard lock(mutex_);
     if (!free_.empty()) {
-      reader = std::move(free_.back());
+      std::unique_ptr<PictureReader> reader = std::move(free_.back());
       free_.pop_back();
+      return reader;
     }
   }
-  if (!reader) reader = MakeReader();
+  std::unique_ptr<PictureReader> reader = MakeReader();
+  const std::lock_guard lock(mutex_);
+  free_.reserve(++readers_);  // so that to give one back cannot fail
+  return reader;
+}
+
+PreparedPicture PicturePreparer::Prepare(std::string_view bytes, const std::string& name) {
+  // A reader is given back also where the picture was broken: to make one may read a mean file.
+  const auto give_back = [this](PictureReader* reader) {
+    const std::lock_guard lock(mutex_);
+    free_.emplace_back(reader);
+  };
+  const std::unique_ptr<PictureReader, decltype(give_back)> reader(TakeReader().release(), give_back);
   PreparedPicture prepared;
   prepared.values.resize(static_cast<size_t>(sample_.Count()));
   prepared.picture = reader->Load(bytes, prepared.values);
   prepared.shown = reader->shown();
   TellLosses(reader->TakeLosses(), Printable(name));
-  const std::lock_guard lock(mutex_);
-  free_.push_back(std::move(reader));
   return prepared;
 }
 

@@ -36,10 +36,14 @@ class PicturePreparer {
   std::unique_ptr<PictureReader> MakeReader() const;
 
  private:
+  // One that is free, or a new one.
+  std::unique_ptr<PictureReader> TakeReader();
+
   Shape sample_;
   PictureWay way_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<PictureReader>> free_;  // those that no thread uses now
+  size_t readers_ = 0;                                // and the others
 };
 
 }  // namespace moka

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <mutex>
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -238,6 +240,14 @@ void CheckChannels(const PictureWords& words, const Shape& sample) {
                                        sample.ToString(), " has ", sample[0]));
 }
 
+// A server makes several programs of a net; the same words are said once.
+bool IsNews(const std::string& text) {
+  static std::mutex mutex;
+  static std::string last;
+  const std::lock_guard lock(mutex);
+  return std::exchange(last, text) != text;
+}
+
 }  // namespace
 
 PictureWay PictureWayOf(const InferSource& source, const NetParameter& net, const NetParameter& deploy,
@@ -249,13 +259,15 @@ PictureWay PictureWayOf(const InferSource& source, const NetParameter& net, cons
   if (!SaysHow(way.layer)) {
     if (const std::optional<LayerParameter> trained = TrainedBeside(source, top)) {
       way.layer = *trained;
-      LogInfo(StrCat("pictures go in as layer \"", trained->name(), "\" of ",
-                     (source.folder / "train_val.prototxt").string(), " tests them"));
+      const std::string told = StrCat("pictures go in as layer \"", trained->name(), "\" of ",
+                                      (source.folder / "train_val.prototxt").string(), " tests them");
+      if (IsNews(told)) LogInfo(told);
     } else if (!has_card && IsEmpty(source.flags)) {
-      LogWarning(StrCat("nothing says how pictures become the input \"", top, "\": they are resized to ", sample[1],
-                        "x", sample[2], " and go in as ", sample[0] == 1 ? "grey" : "B,G,R",
-                        " of 0..255 (--mean, --scale, ",
-                        "--resize, --resize-short, or input { } in a model.prototxt beside the net)"));
+      const std::string told =
+          StrCat("nothing says how pictures become the input \"", top, "\": they are resized to ", sample[1], "x",
+                 sample[2], " and go in as ", sample[0] == 1 ? "grey" : "B,G,R", " of 0..255 (--mean, --scale, ",
+                 "--resize, --resize-short, or input { } in a model.prototxt beside the net)");
+      if (IsNews(told)) LogWarning(told);
     }
   }
   GatherFields(way.layer);

@@ -60,11 +60,9 @@ ModelFacts FactsOf(const ServedModel& model) {
 }
 
 std::string ServerFactsJson() {
-  return DumpJson(Json{{"name", "moka"},
-                       {"version", MOKA_VERSION},
-                       {"extensions",
-                        {"binary_tensor_data", "classification", "model_repository", "schedule_policy", "sequence",
-                         "statistics", "predict"}}});
+  Json extensions = kExtensions;
+  extensions.insert(extensions.end(), {"binary_tensor_data", "predict"});
+  return DumpJson(Json{{"name", "moka"}, {"version", MOKA_VERSION}, {"extensions", extensions}});
 }
 
 std::string ModelFactsJson(const ModelFacts& facts) {
@@ -118,8 +116,7 @@ void CheckRepositoryCall(const std::string& body) {
   // No model depends on another, so this asks for nothing; clients send it always.
   const bool is_of_dependents = given.size() == 1 && given.contains("unload_dependents");
   if (given.empty() || is_of_dependents) return;
-  throw Error(ErrorKind::kBadData, {},
-              "a load takes no parameters: what a model is set to lies beside it on the server", "leave the body out");
+  throw Error(ErrorKind::kBadData, {}, kLoadTakesNothing, "leave the body out");
 }
 
 bool CheckIndexCall(const std::string& body) {

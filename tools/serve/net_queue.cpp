@@ -118,8 +118,8 @@ void KeepState(QueuedRequest& request) {
 }  // namespace
 
 ServedTimes QueuedRequest::Times() const {
-  if (begun == ServeClock::time_point{}) return {.rows = rows, .queue_ms = MsBetween(arrived, ServeClock::now())};
-  return {.rows = rows, .queue_ms = MsBetween(arrived, begun), .run_ms = MsBetween(begun, ServeClock::now())};
+  if (begun == ServeClock::time_point{}) return {.rows = rows, .queue_ms = MsBetween(queued, ServeClock::now())};
+  return {.rows = rows, .queue_ms = MsBetween(queued, begun), .run_ms = MsBetween(begun, ServeClock::now())};
 }
 
 double NetQueue::PredictedWaitMs(int64_t level) const {
@@ -139,6 +139,7 @@ double NetQueue::PredictedWaitMs(int64_t level) const {
 
 Submission NetQueue::Submit(std::shared_ptr<QueuedRequest> request) {
   Submission submission;
+  request->queued = ServeClock::now();
   {
     const std::lock_guard lock(mutex_);
     submission.is_closing = is_stopping_;
@@ -340,7 +341,7 @@ void NetQueue::End(QueuedRequest& request, RequestEnd end, const std::string& er
     const int64_t ns = NsBetween(request.arrived, now);
     if (end == RequestEnd::kDone && !request.is_refused) {
       counted.success.Add(ns);
-      counted.queue.Add(NsBetween(request.arrived, request.begun));
+      counted.queue.Add(NsBetween(request.queued, request.begun));
       CountSeconds(counted, ns);
     } else {
       counted.fail.Add(ns);

@@ -30,6 +30,7 @@ struct QueuedRequest {
   int64_t rows = 1;
   int64_t priority = 0;  // 1: the highest; 0: kUsualPriority
   ServeClock::time_point arrived = ServeClock::now();
+  ServeClock::time_point queued = arrived;  // later for a picture, which was decoded first; the queue's
   ServeClock::time_point due = ServeClock::time_point::max();  // to be begun by then
   std::shared_ptr<const std::atomic<bool>> is_gone = {};
   SequencePart sequence = {};  // of models that keep states

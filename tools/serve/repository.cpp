@@ -1,6 +1,8 @@
 // A model is replaced by one pointer: requests hold the version that they began with.
 #include "tools/serve/repository.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <optional>
@@ -166,8 +168,13 @@ ModelRepository::Entry& ModelRepository::EntryOf(const std::string& name) {
   return const_cast<Entry&>(std::as_const(*this).EntryOf(name));  // NOLINT(cppcoreguidelines-pro-type-const-cast)
 }
 
-void ModelRepository::Load(const std::string& name) { LoadFrom(name, {}); }
-void ModelRepository::LoadVersion(const std::string& name, const std::string& version) { LoadFrom(name, version); }
+void ModelRepository::Load(const std::string& name) { LoadVersion(name, {}); }
+
+void ModelRepository::LoadVersion(const std::string& name, const std::string& version) {
+  LoadFrom(name, version);
+  // The model before leaves holes in as many heaps as there are threads; of 300 loads under load they held 80 MiB.
+  malloc_trim(0);
+}
 
 void ModelRepository::LoadFrom(const std::string& name, const std::string& version) {
   const std::lock_guard one(loading_);

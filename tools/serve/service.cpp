@@ -1,8 +1,6 @@
 // A row an address: method, path, and who answers.
 #include "tools/serve/service.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -207,8 +205,6 @@ void Service::Load(const std::string& name, bool loads, LoadRespond respond) {
     }
     respond(std::move(failure));
     respond = {};
-    // The model before leaves holes in as many heaps as there are threads; of 300 loads under load they held 80 MiB.
-    malloc_trim(0);
     const std::lock_guard lock(mutex_);
     --loads_;
     loaded_.notify_all();

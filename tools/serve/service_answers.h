@@ -20,8 +20,7 @@ std::string DumpJson(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// The body of /v2/repository/models/M/load: {} or nothing. A model's settings are the server's to say: to take others,
-// or files, from whoever may call would be to run what they like. Errors: kBadData.
+// The body of /v2/repository/models/M/load: {} or nothing (kLoadTakesNothing). Errors: kBadData.
 void CheckRepositoryCall(const std::string& body);
 // The body of /v2/repository/index: nothing, or {"ready": whether only those that answer}. Errors: kBadData.
 bool CheckIndexCall(const std::string& body);

@@ -2,6 +2,7 @@
 // loaded at run time and shares these types with the program; no exception passes between the two.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -16,6 +17,13 @@
 #include "tools/serve/wire_tensor.h"
 
 namespace moka {
+
+// Parts of the protocol, beyond its core, that HTTP and gRPC both have.
+inline constexpr std::array kExtensions = {"classification", "model_repository", "schedule_policy", "sequence",
+                                           "statistics"};
+// Said to who sends settings with a load: to take them, or files, from whoever may call would be to run what they like.
+inline constexpr const char* kLoadTakesNothing =
+    "a load takes no parameters: what a model is set to lies beside it on the server";
 
 enum class CallStatus : uint8_t {
   kWrong,        // the request is

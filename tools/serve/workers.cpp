@@ -6,6 +6,7 @@
 #include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <exception>
+#include <thread>
 #include <utility>
 
 #include "core/log.h"
@@ -19,18 +20,19 @@ struct Workers::State {
   boost::asio::thread_pool pool;
 };
 
-Workers::Workers(int threads) : state_(std::make_unique<State>(threads)), threads_(threads) {}
+Workers::Workers(int threads) : threads_(threads) {
+  // Threads run where the one does that made them: beside the net's team.
+  std::thread([&] {
+    LeaveTeamCpus();
+    state_ = std::make_unique<State>(threads);
+  }).join();
+}
 
 Workers::~Workers() { state_->pool.join(); }
 
 void Workers::Do(std::function<void()> work) {
   ++waiting_;
   boost::asio::post(state_->pool, [this, work = std::move(work)] {
-    thread_local const bool is_placed = [] {
-      LeaveTeamCpus();
-      return true;
-    }();
-    (void)is_placed;
     const auto begin = std::chrono::steady_clock::now();
     try {
       work();

@@ -152,14 +152,14 @@ TEST_F(ServingPageTest, EveryCommandDoesWhatThePageSays) {
   WriteFileAtomically(folder_ / "page.sh", script);
   const std::string folder = folder_.string();
   const Outcome outcome =
-      RunShell(StrCat("cd '", folder, "' && OMP_NUM_THREADS=1 PORT=", port, " ROOT='", folder, "/root' SOURCE='",
+      RunShell(StrCat("cd '", folder, "' && OMP_NUM_THREADS=1 PORT=", port, " ROOT='", folder, "/machine' SOURCE='",
                       MOKA_SOURCE_DIR, "' PATH='", folder, "/bin':\"$PATH\" bash page.sh"),
                folder_);
-  const fs::path journal = folder_ / "root/journal";
+  const fs::path journal = folder_ / "machine/journal";
   const std::string log = fs::exists(journal) ? ReadFile(journal) : "";
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err << log;
-  if (outcome.code != 0 && fs::exists(folder_ / "root/pid"))
-    Runs(StrCat("touch '", folder, "/root/ended'; kill -KILL $(cat '", folder, "/root/pid')"));
+  if (outcome.code != 0 && fs::exists(folder_ / "machine/pid"))
+    Runs(StrCat("touch '", folder, "/machine/ended'; kill -KILL $(cat '", folder, "/machine/pid')"));
   // The outcome of the lines.
   const Outcome inferred = Moka("infer runs/quickstart-0001 runs/quickstart-0001/samples --json --batch 1");
   EXPECT_EQ(ReadFile(folder_ / "answers.json"), inferred.out);

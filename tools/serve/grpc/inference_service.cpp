@@ -79,8 +79,7 @@ InferenceService::Call* InferenceService::ServerMetadata(Context* context,
   return Answered(*context, [&] {
     response->set_name("moka");
     response->set_version(version_);
-    for (const char* extension : {"classification", "model_repository", "schedule_policy", "sequence", "statistics"})
-      response->add_extensions(extension);
+    for (const char* extension : kExtensions) response->add_extensions(extension);
     return grpc::Status::OK;
   });
 }
@@ -129,8 +128,7 @@ InferenceService::Call* InferenceService::Loaded(const Context& context, const R
   if (!refused) refused = RefusedRepository(request.repository_name());
   for (const auto& [name, parameter] : request.parameters()) {
     if (refused || name == allowed) continue;
-    refused = CallFailure{CallStatus::kWrong,
-                          "a load takes no parameters: what a model is set to lies beside it on the server",
+    refused = CallFailure{CallStatus::kWrong, kLoadTakesNothing,
                           StrCat("leave \"", Printable(name.substr(0, 200)), "\" out")};
   }
   if (refused) {

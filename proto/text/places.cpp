@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "core/text.h"
+
 namespace moka {
 
 SourcePlace PlaceOf(const Origin& origin, std::string_view field_path) {

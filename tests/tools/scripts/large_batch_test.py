@@ -19,6 +19,7 @@ sys.path.insert(0, str(STUDY))
 
 import questions  # noqa: E402
 import report  # noqa: E402
+import run  # noqa: E402
 import svg  # noqa: E402
 from trainings import ALEXNET  # noqa: E402
 
@@ -69,6 +70,27 @@ class ChoiceTest(unittest.TestCase):
             compared = [arm for arm in question.arms if arm.mark]
             self.assertTrue(compared)
             self.assertTrue(any("not told apart" in line or "does not fall" in line for line in lines), lines)
+
+    def test_trainings_of_several_questions_are_trained_once(self):
+        one = questions.Question("one", "x", "One?", (questions.Arm("plain", ALEXNET, 64, (0.1, 0.2, 0.4)),))
+        arms = (questions.Arm("base", ALEXNET, 64, (0.1, 0.2, 0.4)), questions.Arm("more", ALEXNET, 128, (0.1,)))
+        two = questions.Question("two", "y", "Two?", arms, seeds=4)
+        rows_of_one = answered(one, lambda training: 1 / (1 + abs(training.fields[-1][1] - 0.2)))
+        with tempfile.TemporaryDirectory() as scratch:
+            kept = run.Rows(pathlib.Path(scratch) / "one.json")
+            for row in rows_of_one.values():
+                kept.add(row)
+            rows = run.Rows(pathlib.Path(scratch) / "two.json")
+            progress = questions.Progress(two, rows.by_key, two.seeds)
+            while rows.take_over(progress.wanted()):
+                pass
+            self.assertEqual(rows.by_key.keys(), rows_of_one.keys())
+            self.assertEqual([(t.arm, t.batch, t.seed) for t in progress.wanted()],
+                             [("more", 128, 1), ("more", 128, 2), ("more", 128, 3), ("base", 64, 4), ("more", 128, 4)])
+            self.assertEqual({row["trained_for"] for row in rows.by_key.values()}, {"one"})
+            lines, _ = report.of_question(two, run.Rows(rows.path).report, two.seeds, False)
+            self.assertIn("Cost: 0 trainings", lines[-2])
+            self.assertIn(f"{len(rows_of_one)} more are rows of other questions", lines[-2])
 
     def test_a_verdict_is_the_difference_against_its_interval(self):
         half = report.interval([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])

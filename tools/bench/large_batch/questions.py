@@ -107,7 +107,8 @@ class Progress:
             if value is not None:
                 final += [self.training(arm, value, seed, "test") for seed in range(1, self.seeds + 1)]
         final.sort(key=lambda training: training.seed)
-        return [t for t in tuning + final if t.key() not in self.rows]
+        missing = {t.key(): t for t in tuning + final if t.key() not in self.rows}
+        return list(missing.values())
 
     def planned(self):
         """All trainings without a value beyond the ends, and how many such values there may be more."""

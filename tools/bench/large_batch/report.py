@@ -147,14 +147,22 @@ def spreads(results):
 
 
 def cost(rows, machine):
-    """What the rows took; seconds of trainings that ran side by side are added."""
-    tuning = sum(row["settings"]["on"] == "val" for row in rows)
+    """What the rows took; seconds of trainings that ran side by side are added. Rows of other questions cost nothing."""
+    own = [row for row in rows if "trained_for" not in row]
+    others = f"; {len(rows) - len(own)} more are rows of other questions" if len(own) < len(rows) else ""
+    tuning = sum(row["settings"]["on"] == "val" for row in own)
     threads = machine.get("threads_of_a_training", 1)
-    pictures, minutes = sum(row["images"] for row in rows) / 1e6, sum(row["seconds"] for row in rows) / 60
-    return (f"Cost: {len(rows)} trainings ({tuning} to choose values), {pictures:.2g} million pictures, {minutes:.0f} "
+    pictures, minutes = sum(row["images"] for row in own) / 1e6, sum(row["seconds"] for row in own) / 60
+    return (f"Cost: {len(own)} trainings ({tuning} to choose values), {pictures:.2g} million pictures, {minutes:.0f} "
             f"minutes of trainings of {threads} thread{'s' if threads > 1 else ''}, {machine.get('jobs', 1)} at once "
-            f"({machine.get('cpu', '?')}, {machine.get('isa', '?')}, {machine.get('cores', '?')} cores, "
-            f"{machine.get('version', '?')}).")
+            f"({'; '.join(machines(rows, machine))}){others}.")
+
+
+def machines(rows, last):
+    """Each machine that rows were trained on, in words."""
+    facts = [row.get("machine", last) for row in rows] or [last]
+    return dict.fromkeys(f"{m.get('cpu', '?')}, {m.get('isa', '?')}, {m.get('cores', '?')} cores, "
+                         f"{m.get('version', '?')}" for m in facts)
 
 
 def figures(results):

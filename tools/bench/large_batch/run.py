@@ -51,6 +51,19 @@ class Rows:
             self.report["rows"] = list(self.by_key.values())
             self.save()
 
+    def take_over(self, trainings):
+        """Takes rows of trainings that other questions have had, marked with whose they are; whether there were any."""
+        wanted = {training.key(): training for training in trainings}
+        found = False
+        for path in sorted(self.path.parent.glob("*.json")):
+            if path == self.path or path.stem == "agreement":
+                continue
+            for row in json.loads(path.read_text(encoding="utf-8"))["rows"]:
+                if row["key"] in wanted and "trained_for" not in row:
+                    self.add(row | {"trained_for": path.stem})
+                    found = True
+        return found
+
     def save(self):
         self.path.parent.mkdir(parents=True, exist_ok=True)
         beside = self.path.with_suffix(".json.part")
@@ -195,7 +208,11 @@ def main():
                 return [training for training in agreement.trainings() if training.key() not in rows.by_key]
         else:
             progress = Progress(question, rows.by_key, options.seeds or question.seeds, options.tiny)
-            wanted = progress.wanted
+
+            def wanted(rows=rows, progress=progress):
+                while rows.take_over(progress.wanted()):
+                    pass
+                return progress.wanted()
         ends = train_all(lab, rows, wanted, options.jobs) and ends
         if question is None:
             for pair in agreement.outcome(rows.by_key):

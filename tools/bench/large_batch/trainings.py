@@ -70,7 +70,9 @@ class Training:
         return json.loads(json.dumps(kept))
 
     def key(self):
-        return hashlib.sha256(json.dumps(self.settings(), sort_keys=True).encode()).hexdigest()[:12]
+        """The same for arms of several questions that train alike under other names."""
+        decides = {name: value for name, value in self.settings().items() if name != "arm"}
+        return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:12]
 
     def name(self):
         return re.sub(r"[^A-Za-z0-9]+", "_", self.arm).strip("_") + "_" + self.key()

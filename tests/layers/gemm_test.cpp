@@ -129,6 +129,41 @@ struct PairCase {
   bool adds;
 };
 
+std::vector<float> Dots(const Tiles& tiles, const Case& c, bool biased, const std::vector<int64_t>& cuts) {
+  const std::vector<float> a = Random(c.m * c.k, 1);
+  const std::vector<float> b = Random(c.k * c.n, 2);
+  const std::vector<float> bias = Random(c.n, 3);
+  std::vector<float> y(static_cast<size_t>(c.m * c.n), NAN);
+  const DotArgs args{a.data(), b.data(), biased ? bias.data() : nullptr, y.data(), c.m, c.k, c.n, biased};
+  for (size_t i = 0; i + 1 < cuts.size(); ++i) tiles.dots(args, cuts[i], cuts[i + 1]);
+  for (int64_t i = 0; i < c.m; ++i) {
+    for (int64_t j = 0; j < c.n; ++j) {
+      double sum = biased ? bias[static_cast<size_t>(j)] : 0;
+      for (int64_t p = 0; p < c.k; ++p)
+        sum += double{a[static_cast<size_t>(i * c.k + p)]} * double{b[static_cast<size_t>(j * c.k + p)]};
+      if (biased) sum = std::max(sum, 0.0);
+      EXPECT_NEAR(y[static_cast<size_t>(i * c.n + j)], sum, 2e-6 * std::sqrt(static_cast<double>(c.k)) + 1e-6)
+          << tiles.name << " " << c.m << "x" << c.k << "x" << c.n << " at " << i << "," << j;
+    }
+  }
+  return y;
+}
+
+TEST(GemmDots, AgreeWithSumsInDoubleHoweverTheyAreCut) {
+  for (const Tiles* tiles : AllTiles()) {
+    for (int64_t m = 1; m <= kMostDotRows; ++m) {
+      for (const Case& c : {Case{m, 1, 1}, Case{m, 5, 9}, Case{m, 16, 8}, Case{m, 33, 17}, Case{m, 800, 50}}) {
+        for (const bool biased : {false, true}) {
+          const std::vector<float> whole = Dots(*tiles, c, biased, {0, c.n});
+          const std::vector<float> parts = Dots(*tiles, c, biased, {0, c.n / 3, c.n / 2, c.n});
+          EXPECT_EQ(std::memcmp(whole.data(), parts.data(), whole.size() * sizeof(float)), 0)
+              << tiles->name << " " << c.m << "x" << c.k << "x" << c.n;
+        }
+      }
+    }
+  }
+}
+
 std::vector<const Tiles*> AllPairTiles() {
   std::vector<const Tiles*> all;
   for (const Tiles* tiles : {Avx512PairTiles(), AmxPairTiles()}) {

@@ -42,6 +42,19 @@ struct Interleaving {
   int64_t width = 0;
 };
 
+// y [m,n] = a [m,k] b^T with b [n,k], plus a bias [n], then a ReLU; all row-major. m is 1 to kMostDotRows.
+struct DotArgs {
+  const float* a = nullptr;
+  const float* b = nullptr;
+  const float* bias = nullptr;  // or null
+  float* y = nullptr;
+  int64_t m = 1;
+  int64_t k = 0;
+  int64_t n = 0;
+  bool relu = false;
+};
+inline constexpr int64_t kMostDotRows = 4;
+
 // The step from a tile's sums to rows of bfloat16.
 struct Finish {
   const float* sums = nullptr;
@@ -67,6 +80,8 @@ struct Tiles {
   void (*pack_panels)(const Matrix& b, int64_t k, int64_t n, float* packed);
   // rows of a (at most `rows`) as [k][rows]; of AMX's tiles [k / 16][rows][16].
   void (*pack_rows)(const Matrix& a, int64_t rows, int64_t k, float* packed);
+  // The columns of y from begin to end; null where a word is no float.
+  void (*dots)(const DotArgs& args, int64_t begin, int64_t end) = nullptr;
   int values = 1;          // of k in a word
   int depth_multiple = 1;  // of the depth, in words
   // Null where a word is a float. n floats rounded to words, n even; and the two below.

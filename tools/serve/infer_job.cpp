@@ -1,4 +1,4 @@
-// Inputs are checked by the thread that read them; the queue's thread gives the outputs back.
+// Inputs are checked by the thread that read them; the one that ran them gives the outputs back.
 #include "tools/serve/infer_job.h"
 
 #include <algorithm>

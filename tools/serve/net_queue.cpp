@@ -137,8 +137,23 @@ double NetQueue::PredictedWaitMs(int64_t level) const {
   return ms;
 }
 
+bool NetQueue::RunsHere(const QueuedRequest& request) const {
+  // Others of the caller's connections wait so long.
+  constexpr double kMostMs = 0.5;
+  if (is_running_ || !waiting_.empty() || request.rows != 1) return false;
+  const ServedModel& model = *request.model;
+  if (model.rungs().empty() || model.rungs()[0].threads != 1 || model.states() != nullptr) return false;
+  return model.slowness() * (request.work ? request.work_ms : model.rungs()[0].ms) <= kMostMs;
+}
+
+void NetQueue::Begin(const Queue& batch) {
+  is_running_ = true;
+  running_until_ = ServeClock::now() + std::chrono::microseconds(std::lround(1000 * CostMs(batch)));
+}
+
 Submission NetQueue::Submit(std::shared_ptr<QueuedRequest> request) {
   Submission submission;
+  Queue here;
   request->queued = ServeClock::now();
   {
     const std::lock_guard lock(mutex_);
@@ -149,11 +164,20 @@ Submission NetQueue::Submit(std::shared_ptr<QueuedRequest> request) {
     if (is_stopping_ || std::ssize(waiting_) >= limits_.waiting || wait > limits_.most_wait || is_late)
       return submission;
     submission.is_taken = true;
-    const auto after =
-        std::ranges::find_if(waiting_, [&](const auto& other) { return LevelOf(*other) > LevelOf(*request); });
-    waiting_.insert(after, std::move(request));
+    if (RunsHere(*request)) {
+      here.push_back(std::move(request));
+      Begin(here);
+    } else {
+      const auto after =
+          std::ranges::find_if(waiting_, [&](const auto& other) { return LevelOf(*other) > LevelOf(*request); });
+      waiting_.insert(after, std::move(request));
+    }
   }
-  changed_.notify_one();
+  if (here.empty()) {
+    changed_.notify_one();
+  } else {
+    RunTaken(here);
+  }
   return submission;
 }
 
@@ -238,21 +262,30 @@ void NetQueue::Run() {
     Queue batch;
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return !waiting_.empty() || is_stopping_; });
+      changed_.wait(lock, [&] { return !is_running_ && (!waiting_.empty() || is_stopping_); });
       if (waiting_.empty()) return;
       unwanted = TakeUnwanted();
       if (!waiting_.empty()) batch = TakeBatch();
-      running_until_ = ServeClock::now() + std::chrono::microseconds(std::lround(1000 * CostMs(batch)));
+      if (!batch.empty()) Begin(batch);
     }
     for (const auto& request : unwanted)
       End(*request, request->is_gone && *request->is_gone ? RequestEnd::kGone : RequestEnd::kLate);
-    if (batch.empty()) continue;
-    if (batch.front()->work) {
-      RunWork(*batch.front());
-    } else {
-      RunBatch(batch);
-    }
+    if (!batch.empty()) RunTaken(batch);
   }
+}
+
+void NetQueue::RunTaken(const Queue& batch) {
+  if (batch.front()->work) {
+    RunWork(*batch.front());
+  } else {
+    RunBatch(batch);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    is_running_ = false;
+    if (waiting_.empty() && !is_stopping_) return;
+  }
+  changed_.notify_one();
 }
 
 void NetQueue::RunWork(QueuedRequest& request) {

@@ -1,5 +1,6 @@
 // The one thread that runs nets, and the requests that wait for it: a process has one team of threads, so nets take
-// turns. What waits is answered, refused or, where its client has left, dropped; nothing else happens to it.
+// turns. What waits is answered, refused or, where its client has left, dropped; nothing else happens to it. A row of a
+// small net that nobody waits before is run by the thread that brings it, as to wake another would take longer.
 #pragma once
 
 #include <atomic>
@@ -41,7 +42,7 @@ struct QueuedRequest {
   double work_ms = 1;                            // that this may take
   bool is_refused = false;                       // set by `work` for what it could not answer
 
-  // Called by the engine's thread. `error` says why it failed.
+  // Called by the thread that ran it. `error` says why it failed.
   std::function<void(QueuedRequest& request, RequestEnd end, const std::string& error)> ended;
 
   int64_t next_row = 0;  // the engine's
@@ -71,7 +72,7 @@ class NetQueue {
  public:
   explicit NetQueue(const NetQueueLimits& limits) : limits_(limits) {}
 
-  // By any thread. A request that is not taken is left as it was.
+  // By any thread, in which a request may be run and ended at once. One that is not taken is left as it was.
   Submission Submit(std::shared_ptr<QueuedRequest> request);
   // Whether a request of that priority would be taken if it came in `later_ms`.
   Submission Look(int64_t priority, double later_ms) const;
@@ -90,6 +91,11 @@ class NetQueue {
   using Queue = std::list<std::shared_ptr<QueuedRequest>>;
   // The wait of a request of that level. Requires: the lock is held.
   double PredictedWaitMs(int64_t level) const;
+  // Whether it is run by who brings it. Requires: the lock is held.
+  bool RunsHere(const QueuedRequest& request) const;
+  // Says that nets are run from now on, as long as these take. Requires: the lock is held.
+  void Begin(const Queue& batch);
+  void RunTaken(const Queue& batch);
   // Takes those out that no one waits for any more.
   Queue TakeUnwanted();
   // Takes the jobs whose rows run next; all of one model.
@@ -105,6 +111,7 @@ class NetQueue {
   std::condition_variable changed_;
   Queue waiting_;                              // by priority, then arrival
   ServeClock::time_point running_until_ = {};  // as predicted, with what is left of the requests that run
+  bool is_running_ = false;                    // by the engine's thread or one that brought a request
   bool is_stopping_ = false;
   bool stops_at_once_ = false;
 };

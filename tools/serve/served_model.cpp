@@ -116,11 +116,9 @@ ServedModel::ServedModel(std::string name, std::string version, InferSource sour
   }
   const bool are_rows = std::ranges::all_of(outputs_, [](const ServedTensor& output) { return output.rows == 1; });
   for (int64_t rows = 2; are_rows && !states_ && rows <= most_rows; rows *= 2) {
-    AddRung(rows);
+    AddLargerRung(rows);
     if (!TakesRows(*nets_.back())) {
-      nets_.pop_back();
-      rungs_.pop_back();
-      own_nets_.pop_back();
+      DropRung();
       break;
     }
     constexpr double kGain = 0.97;  // of a row's time, below which more rows are worth their memory
@@ -133,19 +131,6 @@ ServedModel::ServedModel(std::string name, std::string version, InferSource sour
     memory_bytes_ += memory.arena_bytes + memory.constant_bytes + memory.input_bytes;
   }
   memory_bytes_ += nets_[0]->weights()->Bytes();
-}
-
-void ServedModel::AddRung(int64_t rows) {
-  if (rows == 1 && answers_) {
-    nets_.push_back(answers_->net());
-  } else {
-    const bool are_pictures = answers_ != nullptr;
-    own_nets_.push_back(std::make_unique<DeployedNet>(
-        source_, rows, are_pictures ? DeployedNet::Fills::kFirst : DeployedNet::Fills::kAll, std::string(),
-        nets_.empty() ? SharedWeights() : nets_[0]->weights()));
-    nets_.push_back(own_nets_.back().get());
-  }
-  rungs_.push_back({rows, TimeOf(*nets_.back()), ThreadCount()});
 }
 
 namespace {
@@ -186,12 +171,45 @@ bool AreSame(const std::vector<float>& a, const std::vector<float>& b) {
 
 }  // namespace
 
+void ServedModel::AddRung(int64_t rows) {
+  if (rows == 1 && answers_) {
+    nets_.push_back(answers_->net());
+  } else {
+    const bool are_pictures = answers_ != nullptr;
+    own_nets_.push_back(std::make_unique<DeployedNet>(
+        source_, rows, are_pictures ? DeployedNet::Fills::kFirst : DeployedNet::Fills::kAll, std::string(),
+        nets_.empty() ? SharedWeights() : nets_[0]->weights()));
+    nets_.push_back(own_nets_.back().get());
+  }
+  rungs_.push_back({rows, TimeOf(*nets_.back()), ThreadCount()});
+}
+
+void ServedModel::AddLargerRung(int64_t rows) {
+  // A request's way from the socket and back takes about as long of a thread. A net that takes less is no faster by a
+  // team whose other threads are wanted there.
+  constexpr double kWayMs = 0.1;
+  if (rungs_[0].threads == 1 && team_ > 1) {
+    const TeamOf one(1);
+    AddRung(rows);
+    if (rungs_.back().ms <= kWayMs * static_cast<double>(rows)) return;
+    DropRung();
+  }
+  AddRung(rows);
+}
+
+void ServedModel::DropRung() {
+  nets_.pop_back();
+  rungs_.pop_back();
+  own_nets_.pop_back();
+}
+
 void ServedModel::PreferOneThread() {
   // Threads that sleep between requests, as they do on a machine that others use, too, take some 50 us to wake at each
   // of a net's layers. Of a larger net's time that is little.
   constexpr double kSmallMs = 0.5;
   constexpr double kWakeMs = 0.1;
-  if (team_ == 1 || rungs_[0].ms > kSmallMs || states_) return;
+  constexpr double kMostSlowness = 20;  // of a team while others have its processors; larger nets are not tried
+  if (team_ == 1 || rungs_[0].ms > kMostSlowness * kSmallMs || states_) return;
   const TeamOf one(1);
   const InferTask* task = FindInferTask(source_.card.task());
   std::unique_ptr<TaskAnswers> answers = answers_ ? task->answers(source_, nets_[0]->weights()) : nullptr;
@@ -199,11 +217,11 @@ void ServedModel::PreferOneThread() {
   if (!answers)
     own = std::make_unique<DeployedNet>(source_, 1, DeployedNet::Fills::kAll, std::string(), nets_[0]->weights());
   DeployedNet& alone = answers ? *answers->net() : *own;
+  const double ms = TimeOf(alone);
+  if (ms > kSmallMs || ms > rungs_[0].ms + kWakeMs) return;
   for (uint32_t seed = 1; seed <= 3; ++seed) {
     if (!AreSame(OutputsFor(seed, team_, *nets_[0]), OutputsFor(seed, 1, alone))) return;
   }
-  const double ms = TimeOf(alone);
-  if (ms > rungs_[0].ms + kWakeMs) return;
   rungs_[0] = {1, ms, 1};
   nets_[0] = &alone;
   if (answers) {

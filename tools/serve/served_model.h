@@ -82,6 +82,9 @@ class ServedModel {
  private:
   DeployedNet& NetOf(const Rung& rung) const;
   void AddRung(int64_t rows);
+  // Of a small net for one thread.
+  void AddLargerRung(int64_t rows);
+  void DropRung();
   // Puts a program for one thread in the place of that for one row, where this takes hardly longer and gives the same
   // bits.
   void PreferOneThread();

@@ -1,4 +1,4 @@
-// Requests for inference as HTTP has them: read by the connection's thread, run by the queue's, written there.
+// Requests for inference as HTTP has them: read and written by the connection's thread, run by the queue (net_queue.h).
 #include <algorithm>
 #include <charconv>
 #include <cmath>

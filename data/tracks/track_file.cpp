@@ -20,8 +20,6 @@
 namespace moka {
 namespace {
 
-constexpr int64_t kMostFrames = 1 << 24;
-
 class TrackBuilder {
  public:
   explicit TrackBuilder(std::string file) { set_.file = std::move(file); }
@@ -141,7 +139,7 @@ void ReadCvatBox(const xmlNode& node, int64_t id, const std::string& label, Trac
   const auto line = static_cast<int>(xmlGetLineNo(&node));
   const auto number = [&](const char* name) { return builder.Number(XmlAttributeOf(node, name), line, name); };
   TrackKey key{.line = line};
-  key.frame = builder.Whole(number("frame"), line, "frame", 0, kMostFrames);
+  key.frame = builder.Whole(number("frame"), line, "frame", 0, kMostTrackFrames);
   key.box = {number("xtl"), number("ytl"), number("xbr"), number("ybr")};
   const std::string outside = XmlAttributeOf(node, "outside");
   if (outside != "0" && outside != "1") {
@@ -206,7 +204,7 @@ TrackSet ReadMot(const std::string& text, TrackRole role, TrackBuilder& builder)
       v.push_back(builder.Number(cells[i], line.number, StrCat("value ", i + 1)));
     }
     TrackKey key{.line = line.number};
-    key.frame = builder.Whole(v[0], line.number, "the frame", 1, kMostFrames) - 1;
+    key.frame = builder.Whole(v[0], line.number, "the frame", 1, kMostTrackFrames) - 1;
     const int64_t id = builder.Whole(v[1], line.number, "the id", 0, 1e15);
     key.box = {v[2], v[3], v[2] + v[4], v[3] + v[5]};
     if (v.size() > 6) key.score = v[6];
@@ -253,8 +251,8 @@ void ReadJsonLine(const ListTextLine& line, TrackBuilder& builder) {
   TrackKey key{.line = line.number};
   const int64_t id = whole("track", 0);
   key.frame = whole("frame", 1) - 1;
-  if (key.frame >= kMostFrames)
-    builder.Fail(line.number, StrCat("frame is ", key.frame + 1, ", at most ", kMostFrames));
+  if (key.frame >= kMostTrackFrames)
+    builder.Fail(line.number, StrCat("frame is ", key.frame + 1, ", at most ", kMostTrackFrames));
   const auto label = json.find("label");
   if (label == json.end() || !label->is_string()) builder.Fail(line.number, "has no text \"label\"");
   const auto box = json.find("box");

@@ -9,6 +9,9 @@
 
 namespace moka {
 
+// Of a video: a day at 24 a second. Scores hold two files' boxes by frame, some 100 bytes a frame and box each.
+inline constexpr int64_t kMostTrackFrames = int64_t{1} << 21;
+
 struct TrackKey {
   int64_t frame = 0;  // from 0
   PixelBox box = {};
@@ -43,7 +46,7 @@ struct TrackedBox {
 // Returns the boxes of each of the first `frames` frames, by the tracks' order. A track ends with its last key; from a
 // key that is outside to the next there is none, as CVAT has it: towards such a key boxes still move. Errors: kBadData
 // at the line of a key beyond the last frame, and of the key with which there are more boxes than kMostTrackBoxes.
-inline constexpr int64_t kMostTrackBoxes = int64_t{1} << 24;
+inline constexpr int64_t kMostTrackBoxes = int64_t{1} << 21;
 std::vector<std::vector<TrackedBox>> BoxesByFrame(const TrackSet& set, int64_t frames);
 
 // One more than the last frame that has a key.

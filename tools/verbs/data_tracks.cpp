@@ -36,8 +36,7 @@ void UnifyLabels(const TrackSet& truth, TrackSet& found) {
 int RunTracks(const Arguments& arguments) {
   TrackSet truth = ReadTracks(arguments.Word(0, "the file of true tracks"), TrackRole::kTruth);
   TrackSet found = ReadTracks(arguments.Word(1, "the file of found tracks"), TrackRole::kFound);
-  constexpr int64_t kMostFrames = 1 << 24;
-  const int64_t frames = arguments.Int("frames", std::max(FramesOf(truth), FramesOf(found)), 1, kMostFrames);
+  const int64_t frames = arguments.Int("frames", std::max(FramesOf(truth), FramesOf(found)), 1, kMostTrackFrames);
   if (arguments.Has("any-class")) {
     for (TrackSet* set : {&truth, &found}) {
       for (Track& track : set->tracks) track.label = 1;

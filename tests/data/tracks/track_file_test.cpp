@@ -59,14 +59,14 @@ TEST_F(TracksTest, BoxesOfCvatMoveBetweenKeys) {
 }
 
 TEST_F(TracksTest, MoreBoxesBetweenKeysThanMemoryHoldsAreRefused) {
-  constexpr int kFar = 16'000'000;
+  constexpr int kFar = 2'000'000;
   const std::string two = Box(0, "0 0 4 4") + "\n" + Box(kFar, "4 2 8 8");
   const TrackSet one = Read(StrCat("<annotations><track id=\"1\" label=\"car\">", two, "</track></annotations>"));
   EXPECT_EQ(FramesOf(one), kFar + 1);
   const TrackSet set = Read(StrCat("<annotations><track id=\"1\" label=\"car\">", two,
                                    "</track>\n<track id=\"2\" label=\"car\">", two, "</track></annotations>"));
   const std::string refusal = ErrorOf([&] { BoxesByFrame(set, kFar + 1); });
-  EXPECT_THAT(refusal, HasSubstr("tracks:4: track 2: with the boxes between keys there are more than 16777216 boxes"));
+  EXPECT_THAT(refusal, HasSubstr("tracks:4: track 2: with the boxes between keys there are more than 2097152 boxes"));
 }
 
 TEST_F(TracksTest, LinesOfMotAreBoxesOfTheirFramesAlone) {

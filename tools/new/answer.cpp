@@ -14,6 +14,7 @@
 #include "data/text/stories.h"
 #include "data/text/tokens.h"
 #include "data/text/vocabulary.h"
+#include "tools/new/file_parts.h"
 #include "tools/new/recipe.h"
 #include "tools/new/templates.h"
 
@@ -32,90 +33,131 @@ struct StoryFacts {
   int64_t words = 1;              // of the longest sentence or question
 };
 
-// A file, or all texts of a folder. Errors: kNoInput.
-std::vector<fs::path> FilesOf(const std::string& word) {
+// A file, or the texts of a folder: those whose names speak of a part, where any does, else all.
+struct StorySource {
+  std::vector<PartFiles> own;    // empty: no file speaks of a part
+  std::vector<PartFiles> files;  // to be read; of a part without a name where there is none
+};
+
+bool IsText(const fs::path& file) { return file.extension() == ".txt" || file.extension() == ".gz"; }
+
+// Errors: kNoInput; those of PartFilesIn.
+StorySource SourceOf(const std::string& word, std::vector<std::string>& remarks) {
   std::error_code ignored;
   if (!fs::exists(word, ignored)) throw Error(ErrorKind::kNoInput, StrCat(Printable(word), " does not exist"));
-  if (!fs::is_directory(word, ignored)) return {word};
-  std::vector<fs::path> files;
-  for (const fs::path& file : SortedEntries(word)) {
-    if (file.extension() == ".txt" || file.extension() == ".gz") files.push_back(file);
-  }
-  if (!files.empty()) return files;
+  if (!fs::is_directory(word, ignored)) return {{}, {{{}, {word}}}};
+  std::vector<PartFiles> own = PartFilesIn(word, remarks);
+  if (!own.empty()) return {own, own};
+  PartFiles all;
+  std::ranges::copy_if(SortedEntries(word), std::back_inserter(all.files), IsText);
+  if (!all.files.empty()) return {{}, {all}};
   throw Error(ErrorKind::kNoInput, StrCat(Printable(word), " holds no .txt and no .gz"));
 }
 
 // Reads all stories, so that a mistake is told at its line, and what they hold.
-StoryFacts FactsOf(const std::vector<fs::path>& files) {
+StoryFacts FactsOf(const std::vector<PartFiles>& parts) {
   StoryFacts facts;
-  for (const fs::path& file : files) {
-    int64_t said = 0;
-    ReadStoryLines(file, [&](const StoryLine& line, int) {
-      if (line.number == 1) said = 0;
-      facts.words = std::max(facts.words, std::ssize(line.words));
-      if (line.answer)
-        facts.sentences.push_back(static_cast<double>(said));
-      else
-        ++said;
-    });
+  int64_t said = 0;
+  const auto count = [&](const StoryLine& line, int) {
+    if (line.number == 1) said = 0;
+    facts.words = std::max(facts.words, std::ssize(line.words));
+    if (line.answer)
+      facts.sentences.push_back(static_cast<double>(said));
+    else
+      ++said;
+  };
+  for (const PartFiles& part : parts) {
+    for (const fs::path& file : part.files) {
+      said = 0;
+      ReadStoryLines(file, count);
+    }
   }
   return facts;
 }
 
+// Writes whole stories to the texts of their parts.
+class StoryWriter {
+ public:
+  StoryWriter(const NewSource& source, Parting& parting, NewData& data) : parting_(parting), data_(data) {
+    for (size_t i = 0; i < parting.names().size(); ++i) {
+      const std::string& name = parting.names()[i];
+      data.parts.push_back({name, source.word, nullptr, {}, std::vector<bool>(parting.IsHashed(i) ? 1 : 0)});
+      out_.emplace_back(source.databases / (name + ".txt"), std::ios::binary);
+    }
+  }
+  // Requires: the file was read before, so that its lines are right.
+  void Add(const std::string& part, const fs::path& file) {
+    for (TextLines lines(file); lines.Next();) {
+      if (Trim(lines.line()).empty()) continue;
+      const StoryLine line = ParseStoryLine(lines.line());
+      if (line.number == 1) Place(part);
+      story_ += lines.line() + "\n";
+      questions_ += line.answer ? 1 : 0;
+    }
+    Place(part);
+  }
+  // Questions of all stories.
+  int64_t number() const { return number_; }
+  bool Close() {
+    return std::ranges::all_of(out_, [](std::ofstream& out) {
+      out.close();
+      return out.good();
+    });
+  }
+
+ private:
+  void Place(const std::string& of_file) {
+    const int part = story_.empty() ? -1 : parting_.PartOf(of_file, Hash64(story_, 0));
+    if (part >= 0) {
+      out_[static_cast<size_t>(part)] << story_;
+      for (int64_t i = 0; i < questions_; ++i) data_.parts[static_cast<size_t>(part)].pictures.push_back(number_ + i);
+    }
+    number_ += questions_;
+    story_.clear();
+    questions_ = 0;
+  }
+
+  Parting& parting_;
+  NewData& data_;
+  std::vector<std::ofstream> out_;
+  std::string story_;
+  int64_t questions_ = 0;  // of the story
+  int64_t number_ = 0;
+};
+
 // Writes whole stories to "PART.txt". Errors: kBadData for parts with too few questions; kIo.
-NewData WriteParts(const NewSource& source, const std::vector<fs::path>& files) {
+NewData WriteParts(const NewSource& source, const StorySource& stories) {
   NewData data;
   data.source = source.word;
   data.items = "questions";
   data.hashed = "its story's text";
-  std::vector<std::ofstream> out;
-  for (const SplitPart& share : source.shares) {
-    data.parts.push_back({share.name, source.word, nullptr, {}, {true}});
-    out.emplace_back(source.databases / (share.name + ".txt"), std::ios::binary);
+  Parting parting(source, stories.own);
+  StoryWriter writer(source, parting, data);
+  for (const PartFiles& part : stories.files) {
+    for (const fs::path& file : part.files) writer.Add(part.part, file);
   }
-  int64_t number = 0;
-  std::string story;
-  int64_t questions = 0;
-  const auto place = [&] {
-    const int part = story.empty() ? -1 : PartOfContent(Hash64(story, 0), source.shares);
-    if (part >= 0) {
-      out[static_cast<size_t>(part)] << story;
-      for (int64_t i = 0; i < questions; ++i) data.parts[static_cast<size_t>(part)].pictures.push_back(number + i);
-    }
-    number += questions;
-    story.clear();
-    questions = 0;
-  };
-  for (const fs::path& file : files) {
-    for (TextLines lines(file); lines.Next();) {
-      if (Trim(lines.line()).empty()) continue;
-      const StoryLine line = ParseStoryLine(lines.line());
-      if (line.number == 1) place();
-      story += lines.line() + "\n";
-      questions += line.answer ? 1 : 0;
-    }
-    place();
-  }
-  for (size_t i = 0; i < out.size(); ++i) {
-    out[i].close();
-    if (!out[i])
-      throw Error(ErrorKind::kIo, StrCat("cannot write the stories to ", Printable(source.databases.string())));
-    const int64_t least = i == 0 ? kFewestQuestions : 1;
-    if (data.parts[i].size() >= least) continue;
+  if (!writer.Close())
+    throw Error(ErrorKind::kIo, StrCat("cannot write the stories to ", Printable(source.databases.string())));
+  for (const NewPart& part : data.parts) {
+    const int64_t least = &part == &data.train() ? kFewestQuestions : 1;
+    if (part.size() >= least) continue;
     throw Error(ErrorKind::kBadData, {},
-                StrCat("the part ", data.parts[i].name, " has ", data.parts[i].size(), " questions, expected ", least,
-                       " or more"),
-                StrCat(number, " were found in ", Printable(source.word)));
+                StrCat("the part ", part.name, " has ", part.size(), " questions, expected ", least, " or more"),
+                StrCat(writer.number(), " were found in ", Printable(source.word)));
   }
+  data.remarks = parting.CopiesIn("stories");
   return data;
 }
 
 void SetWidth(int64_t width, Values& values) { values["w1"] = StrCat(width); }
 
 NewModel MakeAnswerer(const NewSource& source, const NewOptions& options) {
-  const std::vector<fs::path> files = FilesOf(source.word);
-  const StoryFacts facts = FactsOf(files);
-  const NewData data = WriteParts(source, files);
+  std::vector<std::string> remarks;
+  const StorySource stories = SourceOf(source.word, remarks);
+  const StoryFacts facts = FactsOf(stories.files);
+  const NewData data = WriteParts(source, stories);
+  remarks.insert(remarks.end(), data.remarks.begin(), data.remarks.end());
+  source.tell(remarks);
   std::vector<fs::path> texts;
   for (const NewPart& part : data.parts) texts.push_back(source.databases / (part.name + ".txt"));
   VocabularyOptions counted;
@@ -169,7 +211,7 @@ NewModel MakeAnswerer(const NewSource& source, const NewOptions& options) {
 
 NewTask AnswerNewTask() {
   return {.name = "answer",
-          .source = "stories with questions in bAbI's form: a text, or a folder of texts",
+          .source = "stories with questions in bAbI's form: a text, or a folder of texts (_train, _test)",
           .make = MakeAnswerer};
 }
 

@@ -119,6 +119,17 @@ int PartOfContent(uint64_t content, const std::vector<SplitPart>& shares) {
   return -1;
 }
 
+void CheckShares(const std::string& source, const std::vector<std::string>& own, bool are_given, size_t shares) {
+  if (!are_given) return;
+  const bool has_val = own.size() > 1 && own[1] == "val";
+  if (has_val) {
+    throw Error(ErrorKind::kUsage, StrCat("--parts has no use here: ", Printable(source), " has its own parts"));
+  }
+  if (shares < 3 || own.empty() || own.back() != "test") return;
+  throw Error(ErrorKind::kUsage, {}, StrCat("--parts has a test, and ", Printable(source), " has its own"),
+              "leave the test out of --parts");
+}
+
 NewData LookAtParts(std::vector<PartSource> sources, const LookOptions& options) {
   Require(!sources.empty() && sources.front().part == "train", "the first part is that of the training");
   NewData data;

@@ -59,6 +59,9 @@ struct LookOptions {
 // copies of a picture are in one part and pictures that are added move no others. -1: of none.
 int PartOfContent(uint64_t content, const std::vector<SplitPart>& shares);
 
+// Refuses shares of what the source has parted already: `own` are its parts, in order. Errors: kUsage.
+void CheckShares(const std::string& source, const std::vector<std::string>& own, bool are_given, size_t shares);
+
 // Looks at all parts, each picture once; a training part without a val beside it is split. Requires: the first is
 // "train". Errors: kBadData naming bad pictures, and for a part without any; those of VisitSource.
 NewData LookAtParts(std::vector<PartSource> sources, const LookOptions& options);

@@ -11,10 +11,14 @@
 namespace moka {
 namespace {
 
+// Whether train and val were made of a part, and the test was one.
+bool HasOwnTest(const NewData& data) { return !data.train().chosen.empty() && data.parts.back().chosen.empty(); }
+
 std::string SplitWords(const NewData& data) {
   if (data.train().chosen.empty()) return "They are the source's own.";
   return StrCat("The part of each of the ", data.items, " follows from a hash of ", data.hashed,
-                ": copies are in one part, and ", data.items, " that are added later move no others.");
+                ": copies are in one part, and ", data.items, " that are added later move no others.",
+                HasOwnTest(data) ? " The test is the source's own." : "");
 }
 
 }  // namespace
@@ -167,14 +171,16 @@ std::map<int64_t, int64_t> Shifted(const std::map<int64_t, int64_t>& counts) {
 std::string PartsText(const NewData& data) {
   std::vector<std::string> texts;
   for (const NewPart& part : data.parts) texts.push_back(StrCat(part.name, " ", part.size(), " ", data.items));
-  return StrCat("parts: ", Join(texts, ", "),
-                data.train().chosen.empty() ? " (as the source has them)" : " (by a hash of their bytes)");
+  const char* how = data.train().chosen.empty() ? " (as the source has them)"
+                    : HasOwnTest(data) ? " (train and val by a hash of their bytes, the test as the source has it)"
+                                       : " (by a hash of their bytes)";
+  return StrCat("parts: ", Join(texts, ", "), how);
 }
 
 std::string MsText(double ms) { return Rounded(ms, ms < 1 ? 2 : ms < 10 ? 1 : 0); }
 
 std::string MinutesText(double minutes) {
-  if (minutes < 1) return "a minute";
+  if (minutes < 1.5) return "a minute";
   if (minutes < 100) return fmt::format("{:.0f} minutes", minutes);
   return fmt::format("{:.1f} hours", minutes / 60);
 }

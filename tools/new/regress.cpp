@@ -7,6 +7,7 @@
 #include <cmath>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "core/checksum.h"
 #include "core/error.h"
@@ -14,6 +15,7 @@
 #include "data/files/text_table.h"
 #include "data/records/lmdb_writer.h"
 #include "proto/moka.pb.h"
+#include "tools/new/file_parts.h"
 #include "tools/new/recipe.h"
 #include "tools/new/templates.h"
 
@@ -29,17 +31,49 @@ constexpr double kMostUnknown = 0.5;      // of a column's rows
 constexpr double kLeastDeviation = 1e-6;  // of the largest number: below, a column is the same everywhere
 
 struct TableSource {
-  std::string file;
+  std::string file;    // or a folder of tables, one a part
   std::string target;  // empty: the last column
 };
 
-// "FILE" or "FILE,COLUMN". Errors: kNoInput.
+// "FILE" or "FILE,COLUMN"; a folder likewise. Errors: kNoInput.
 TableSource SourceOf(const std::string& word) {
   std::error_code ignored;
   if (fs::exists(word, ignored)) return {word, {}};
   const size_t comma = word.rfind(',');
   if (comma == std::string::npos) throw Error(ErrorKind::kNoInput, StrCat(Printable(word), " does not exist"));
   return {word.substr(0, comma), word.substr(comma + 1)};
+}
+
+// A table whose rows are of one part, or, without a name, of all.
+struct PartTable {
+  std::string part;
+  Table table;
+};
+
+// The training's first. Errors: kNoInput, kBadData for a folder without tables of parts, and for two of one part.
+std::vector<PartTable> TablesOf(const std::string& file, const std::vector<PartFiles>& parts) {
+  if (parts.empty()) return {{{}, ReadTable(file)}};
+  std::vector<PartTable> tables;
+  for (const PartFiles& part : parts) {
+    if (part.files.size() > 1) {
+      throw Error(ErrorKind::kBadData, {},
+                  StrCat(Printable(part.files[0].string()), " and ", Printable(part.files[1].string()),
+                         " are both the part ", part.part),
+                  "rename or remove one of them");
+    }
+    tables.push_back({part.part, ReadTable(part.files[0])});
+  }
+  return tables;
+}
+
+// Errors: those of PartFilesIn; kNoInput for a folder without tables of parts.
+std::vector<PartFiles> PartsIn(const std::string& file, std::vector<std::string>& remarks) {
+  std::error_code ignored;
+  if (!fs::is_directory(file, ignored)) return {};
+  std::vector<PartFiles> parts = PartFilesIn(file, remarks);
+  if (!parts.empty()) return parts;
+  throw Error(ErrorKind::kNoInput, {}, StrCat(Printable(file), " is a folder without a table that is called train"),
+              "expected train.csv and, where they are, val.csv and test.csv, or the file of a table");
 }
 
 bool IsUnknown(const std::string& cell) {
@@ -105,15 +139,56 @@ Columns ColumnsOf(const Table& table, const TableSource& source) {
   return columns;
 }
 
+// The columns of the training's table as they lie in another part's. Errors: kBadData where one is missing.
+Columns ColumnsIn(const Table& other, const Table& train, const Columns& columns) {
+  if (other.header.empty() != train.header.empty()) {
+    throw Error(ErrorKind::kBadData, SourcePlace{.file = other.path, .line = 1},
+                StrCat("the table has ", other.header.empty() ? "no names" : "names", " of columns, and ",
+                       Printable(train.path), " has ", train.header.empty() ? "none" : "some"));
+  }
+  if (other.header.empty()) {
+    if (other.columns() == train.columns()) return columns;
+    throw Error(
+        ErrorKind::kBadData, SourcePlace{.file = other.path, .line = other.lines.front()},
+        StrCat("the table has ", other.columns(), " columns, and ", Printable(train.path), " has ", train.columns()));
+  }
+  const auto place_of = [&](size_t column) {
+    const std::string name = NameOf(train, column);
+    const auto found = std::ranges::find(other.header, name);
+    if (found != other.header.end()) return static_cast<size_t>(found - other.header.begin());
+    throw Error(ErrorKind::kBadData, SourcePlace{.file = other.path, .line = other.header_line},
+                StrCat("there is no column \"", Printable(name), "\", which ", Printable(train.path), " has"),
+                DidYouMean(name, other.header));
+  };
+  Columns found = columns;
+  found.target = place_of(columns.target);
+  for (Feature& feature : found.features) feature.column = place_of(feature.column);
+  return found;
+}
+
+// Errors: kBadData at the line of a text that no row of the training has.
+void CheckTexts(const Table& table, size_t row, const Columns& columns, const std::string& train) {
+  std::map<size_t, bool> is_known;  // by columns of texts
+  for (const Feature& feature : columns.features) {
+    if (feature.value) is_known[feature.column] |= table.rows[row][feature.column] == *feature.value;
+  }
+  for (const auto& [column, is] : is_known) {
+    if (is) continue;
+    throw Error(ErrorKind::kBadData, SourcePlace{.file = table.path, .line = table.lines[row]},
+                StrCat("\"", Printable(table.rows[row][column]), "\" of column \"", Printable(NameOf(table, column)),
+                       "\" is in no row of ", Printable(train)));
+  }
+}
+
 // Rows as records: features in their order, then the target.
 struct Rows {
   std::vector<std::vector<float>> numbers;
-  std::vector<uint64_t> contents;  // hashes of their texts
+  std::vector<int> parts;  // of Parting::names(); -1: of none
   std::vector<std::string> remarks;
 };
 
-Rows RowsOf(const Table& table, const Columns& columns) {
-  Rows rows;
+void AddRows(const PartTable& of_part, const Columns& columns, const std::string& train, Parting& parting, Rows& rows) {
+  const Table& table = of_part.table;
   TableFloats floats(table);
   std::set<size_t> used = {columns.target};
   for (const Feature& feature : columns.features) used.insert(feature.column);
@@ -124,6 +199,7 @@ Rows RowsOf(const Table& table, const Columns& columns) {
       ++unknown;
       continue;
     }
+    CheckTexts(table, r, columns, train);
     std::vector<float> numbers;
     for (const Feature& feature : columns.features) {
       const float is_value = feature.value && cells[feature.column] == *feature.value ? 1.0F : 0.0F;
@@ -131,12 +207,13 @@ Rows RowsOf(const Table& table, const Columns& columns) {
     }
     numbers.push_back(floats.At(r, columns.target, "the target is a number; SOURCE,COLUMN names another column"));
     rows.numbers.push_back(std::move(numbers));
-    rows.contents.push_back(Hash64(Join(cells, "\x1f"), 0));
+    rows.parts.push_back(parting.PartOf(of_part.part, Hash64(Join(cells, "\x1f"), 0)));
   }
-  if (unknown > 0)
-    rows.remarks.push_back(StrCat(unknown, " of ", table.rows.size(), " rows are left out: a column is unknown there"));
+  if (unknown > 0) {
+    rows.remarks.push_back(StrCat(of_part.part.empty() ? "" : StrCat(of_part.part, ": "), unknown, " of ",
+                                  table.rows.size(), " rows are left out: a column is unknown there"));
+  }
   if (const std::string warning = floats.Warning(); !warning.empty()) rows.remarks.push_back(warning);
-  return rows;
 }
 
 void WritePart(const fs::path& out, const Rows& rows, const std::vector<int64_t>& chosen) {
@@ -153,19 +230,20 @@ void WritePart(const fs::path& out, const Rows& rows, const std::vector<int64_t>
   writer.Finish();
 }
 
-NewData PartsOf(const NewSource& source, const Rows& rows) {
+NewData PartsOf(const NewSource& source, const Parting& parting, const Rows& rows) {
   NewData data;
   data.source = source.word;
   data.items = "rows";
   data.hashed = "its text";
-  for (const SplitPart& share : source.shares) {
-    data.parts.push_back({share.name, source.word, nullptr, {}, std::vector<bool>(rows.numbers.size())});
+  for (size_t i = 0; i < parting.names().size(); ++i) {
+    const std::vector<bool> chosen(parting.IsHashed(i) ? rows.numbers.size() : 0);
+    data.parts.push_back({parting.names()[i], source.word, nullptr, {}, chosen});
   }
   for (size_t i = 0; i < rows.numbers.size(); ++i) {
-    const int part = PartOfContent(rows.contents[i], source.shares);
-    if (part < 0) continue;
-    data.parts[static_cast<size_t>(part)].pictures.push_back(static_cast<int64_t>(i));
-    data.parts[static_cast<size_t>(part)].chosen[i] = true;
+    if (rows.parts[i] < 0) continue;
+    NewPart& part = data.parts[static_cast<size_t>(rows.parts[i])];
+    part.pictures.push_back(static_cast<int64_t>(i));
+    if (!part.chosen.empty()) part.chosen[i] = true;
   }
   for (const NewPart& part : data.parts) {
     const int64_t least = &part == &data.train() ? kFewestRows : 1;
@@ -236,11 +314,19 @@ Search SearchOf(const NewData& data, const NewOptions& options, size_t features)
 
 NewModel MakeRegressor(const NewSource& source, const NewOptions& options) {
   const TableSource named = SourceOf(source.word);
-  const Table table = ReadTable(named.file);
+  Rows rows;
+  const std::vector<PartFiles> own = PartsIn(named.file, rows.remarks);
+  Parting parting(source, own);
+  const std::vector<PartTable> tables = TablesOf(named.file, own);
+  const Table& table = tables.front().table;
   const Columns columns = ColumnsOf(table, named);
-  const Rows rows = RowsOf(table, columns);
-  NewData data = PartsOf(source, rows);
-  for (const auto* remarks : {&columns.remarks, &rows.remarks})
+  for (const PartTable& part : tables) {
+    const bool is_train = &part == &tables.front();
+    AddRows(part, is_train ? columns : ColumnsIn(part.table, table, columns), table.path, parting, rows);
+  }
+  NewData data = PartsOf(source, parting, rows);
+  data.remarks = parting.CopiesIn(data.items);
+  for (const auto* remarks : {&columns.remarks, &std::as_const(rows).remarks})
     data.remarks.insert(data.remarks.end(), remarks->begin(), remarks->end());
   source.tell(data.remarks);
   const size_t features = columns.features.size();
@@ -286,7 +372,9 @@ NewModel MakeRegressor(const NewSource& source, const NewOptions& options) {
 
 NewTask RegressNewTask() {
   return {.name = "regress",
-          .source = "a table (CSV and the like), whose last column is the target; TABLE,COLUMN names another",
+          .source =
+              "a table (CSV and the like) whose last column is the target, or TABLE,COLUMN; a folder with train.csv "
+              "and val.csv",
           .make = MakeRegressor};
 }
 

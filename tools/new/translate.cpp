@@ -12,8 +12,10 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "data/files/file_tree.h"
 #include "data/text/tokens.h"
 #include "data/text/vocabulary.h"
+#include "tools/new/file_parts.h"
 #include "tools/new/recipe.h"
 #include "tools/new/templates.h"
 
@@ -26,40 +28,81 @@ constexpr int64_t kFewestPairs = 100;  // of the training
 constexpr int64_t kBatch = 64;
 constexpr int64_t kMostLength = 80;  // pieces with the mark; longer lines are left out of the training
 
-struct TextSource {
-  std::string source;
-  std::string target;
+// Two texts whose lines belong together.
+struct TextPair {
+  std::string part;  // empty: of all parts
+  fs::path source;
+  fs::path target;
 };
 
-// "SOURCE,TARGET". Errors: kUsage, kNoInput.
-TextSource SourceOf(const std::string& word) {
-  const size_t comma = word.find(',');
-  if (comma == std::string::npos) {
-    throw Error(ErrorKind::kUsage, {}, StrCat(Printable(word), " is one text, expected two, with a comma between them"),
-                "for example moka new translate train.de.gz,train.en.gz --out german");
+// Whether a language is a word of a file's name: "train.de.gz", "train_de.txt".
+bool IsOfLanguage(std::string_view name, std::string_view language) {
+  constexpr std::string_view kBetween = "._- ";
+  for (size_t begin = 0; begin <= name.size();) {
+    const size_t end = std::min(name.find_first_of(kBetween, begin), name.size());
+    if (begin > 0 && name.substr(begin, end - begin) == language) return true;
+    begin = end + 1;
   }
-  return {word.substr(0, comma), word.substr(comma + 1)};
+  return false;
 }
 
-// A part's files of lines, and how many it has.
-struct PartFiles {
-  std::ofstream source;
-  std::ofstream target;
-  int64_t pairs = 0;
+// The one file of a part in a language. Errors: kNoInput for none, kBadData for two.
+fs::path TextOf(const PartFiles& part, const std::string& language, const std::string& folder) {
+  fs::path found;
+  for (const fs::path& file : part.files) {
+    if (!IsOfLanguage(file.filename().string(), language)) continue;
+    if (!found.empty()) {
+      throw Error(ErrorKind::kBadData, {},
+                  StrCat(Printable(found.string()), " and ", Printable(file.string()), " are both the part ", part.part,
+                         " in \"", Printable(language), "\""),
+                  "rename or remove one of them");
+    }
+    found = file;
+  }
+  if (!found.empty()) return found;
+  throw Error(ErrorKind::kNoInput, {},
+              StrCat(Printable(folder), " has no text of the part ", part.part, " in \"", Printable(language), "\""),
+              StrCat("expected for example ", part.part, ".", Printable(language)));
+}
+
+struct TextSource {
+  std::vector<PartFiles> own;  // parts that files have; empty: none
+  std::vector<TextPair> pairs;
 };
 
-// Writes the pairs to "PART.source" and "PART.target". Errors: kBadData where one text is longer; kIo.
-NewData WriteParts(const NewSource& source, const TextSource& texts) {
-  NewData data;
-  data.source = source.word;
-  data.items = "pairs";
-  data.hashed = "its lines";
-  std::vector<PartFiles> files;
-  for (const SplitPart& share : source.shares) {
-    data.parts.push_back({share.name, source.word, nullptr, {}, {true}});
-    files.push_back({std::ofstream(source.databases / (share.name + ".source"), std::ios::binary),
-                     std::ofstream(source.databases / (share.name + ".target"), std::ios::binary)});
+// "SOURCE,TARGET", or "FOLDER,LANGUAGE,LANGUAGE". Errors: kUsage, kNoInput, kBadData.
+TextSource SourceOf(const std::string& word, std::vector<std::string>& remarks) {
+  const std::vector<std::string> words = Split(word, ',');
+  std::error_code ignored;
+  const bool is_folder = fs::is_directory(words[0], ignored);
+  if (words.size() == 2 && !is_folder) return {{}, {{{}, words[0], words[1]}}};
+  if (words.size() != 3 || !is_folder) {
+    const std::string found = is_folder ? "a folder, expected FOLDER,LANGUAGE,LANGUAGE"
+                                        : "no pair of texts, expected two with a comma between them";
+    throw Error(ErrorKind::kUsage, {}, StrCat(Printable(word), " is ", found),
+                is_folder
+                    ? "for example moka new translate multi30k,de,en --out german, with train.de and train.en there"
+                    : "for example moka new translate train.de.gz,train.en.gz --out german");
   }
+  TextSource source{PartFilesIn(words[0], remarks), {}};
+  if (source.own.empty()) {
+    throw Error(ErrorKind::kNoInput, {}, StrCat(Printable(words[0]), " has no texts that are called train"),
+                StrCat("expected for example train.", Printable(words[1])));
+  }
+  for (const PartFiles& part : source.own)
+    source.pairs.push_back({part.part, TextOf(part, words[1], words[0]), TextOf(part, words[2], words[0])});
+  return source;
+}
+
+// A part's files of lines.
+struct PartLines {
+  std::ofstream source;
+  std::ofstream target;
+};
+
+// Writes the pairs of two texts to the files of their parts. Returns how many are left out, as a line is empty. Errors:
+// kBadData where one text is longer.
+int64_t WritePairs(const TextPair& texts, Parting& parting, NewData& data, std::vector<PartLines>& files) {
   TextLines from(texts.source);
   TextLines to(texts.target);
   int64_t empty = 0;
@@ -68,22 +111,42 @@ NewData WriteParts(const NewSource& source, const TextSource& texts) {
     const bool has_to = to.Next();
     if (has_from != has_to) {
       throw Error(ErrorKind::kBadData, {},
-                  StrCat(Printable(has_from ? texts.target : texts.source), " has ", i, " lines and ",
-                         Printable(has_from ? texts.source : texts.target), " more"),
+                  StrCat(Printable((has_from ? texts.target : texts.source).string()), " has ", i, " lines and ",
+                         Printable((has_from ? texts.source : texts.target).string()), " more"),
                   "line by line they are to say the same");
     }
-    if (!has_from) break;
+    if (!has_from) return empty;
     if (Trim(from.line()).empty() || Trim(to.line()).empty()) {
       ++empty;
       continue;
     }
-    const int part = PartOfContent(Hash64(StrCat(from.line(), "\n", to.line()), 0), source.shares);
+    const int part = parting.PartOf(texts.part, Hash64(StrCat(from.line(), "\n", to.line()), 0));
     if (part < 0) continue;
     files[static_cast<size_t>(part)].source << from.line() << '\n';
     files[static_cast<size_t>(part)].target << to.line() << '\n';
     data.parts[static_cast<size_t>(part)].pictures.push_back(i);
   }
+}
+
+// Writes the pairs to "PART.source" and "PART.target". Errors: those of WritePairs; kBadData for too few pairs, kIo.
+NewData WriteParts(const NewSource& source) {
+  NewData data;
+  data.source = source.word;
+  data.items = "pairs";
+  data.hashed = "its lines";
+  const TextSource texts = SourceOf(source.word, data.remarks);
+  Parting parting(source, texts.own);
+  std::vector<PartLines> files;
+  for (size_t i = 0; i < parting.names().size(); ++i) {
+    const std::string& name = parting.names()[i];
+    data.parts.push_back({name, source.word, nullptr, {}, std::vector<bool>(parting.IsHashed(i) ? 1 : 0)});
+    files.push_back({std::ofstream(source.databases / (name + ".source"), std::ios::binary),
+                     std::ofstream(source.databases / (name + ".target"), std::ios::binary)});
+  }
+  int64_t empty = 0;
+  for (const TextPair& pair : texts.pairs) empty += WritePairs(pair, parting, data, files);
   if (empty > 0) data.remarks.push_back(StrCat(empty, " pairs are left out: a line of them is empty"));
+  for (std::string& remark : parting.CopiesIn(data.items)) data.remarks.push_back(std::move(remark));
   for (size_t i = 0; i < files.size(); ++i) {
     files[i].source.close();
     files[i].target.close();
@@ -173,8 +236,7 @@ NewModel MakeTranslator(const NewSource& source, const NewOptions& options) {
   constexpr int64_t kFewestPieces = 200;
   constexpr int64_t kMostPieces = 8000;
   constexpr int64_t kPairsOfPiece = 6;  // a piece is to be met often enough
-  const TextSource texts = SourceOf(source.word);
-  const NewData data = WriteParts(source, texts);
+  const NewData data = WriteParts(source);
   source.tell(data.remarks);
   const fs::path& made = source.databases;
   const int64_t pieces = std::clamp(data.train().size() / kPairsOfPiece, kFewestPieces, kMostPieces);
@@ -219,7 +281,8 @@ NewModel MakeTranslator(const NewSource& source, const NewOptions& options) {
 
 NewTask TranslateNewTask() {
   return {.name = "translate",
-          .source = "two texts whose lines belong together, SOURCE.txt,TARGET.txt (.gz too)",
+          .source =
+              "two texts whose lines belong together, de.txt,en.txt (.gz too); FOLDER,de,en with train.de, val.de, ...",
           .make = MakeTranslator};
 }
 

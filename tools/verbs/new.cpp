@@ -123,18 +123,6 @@ NewOptions OptionsOf(const Arguments& arguments, const NewTask& task, const fs::
   return options;
 }
 
-// Errors: kUsage where shares are given of what the source has parted already.
-void RefuseShares(const std::string& source, const std::vector<PartSource>& sources, bool are_given, size_t shares) {
-  if (!are_given) return;
-  const bool has_val = sources.size() > 1 && sources[1].part == "val";
-  if (has_val) {
-    throw Error(ErrorKind::kUsage, StrCat("--parts has no use here: ", Printable(source), " has its own parts"));
-  }
-  if (shares < 3 || sources.back().part != "test") return;
-  throw Error(ErrorKind::kUsage, {}, StrCat("--parts has a test, and ", Printable(source), " has its own"),
-              "leave the test out of --parts");
-}
-
 // Errors: kIo, as for a full disk or weights that were removed meanwhile.
 void CopyTo(const fs::path& from, const fs::path& to) {
   std::error_code code;
@@ -149,7 +137,9 @@ void CopyTo(const fs::path& from, const fs::path& to) {
 NewModel MakeOfPictures(const NewTask& task, const NewSource& source, const NewOptions& options, LookOptions look,
                         const fs::path& partial) {
   const std::vector<PartSource> sources = task.find(source.word, partial);
-  RefuseShares(source.word, sources, source.has_shares, source.shares.size());
+  std::vector<std::string> parts;
+  for (const PartSource& part : sources) parts.push_back(part.part);
+  CheckShares(source.word, parts, source.has_shares, source.shares.size());
   const SignalRequests requests;
   Bars bars;
   look.progress = [&](int64_t done, int64_t total) { bars.Update(done, total); };

@@ -276,6 +276,45 @@ TEST_F(NewTableCliTest, ATableBecomesARegressor) {
   EXPECT_EQ(deployed.code, 0) << deployed.err;
 }
 
+TEST_F(NewTableCliTest, TablesOfPartsStayApart) {
+  const std::string header = "size,kind,name,price\n";
+  fs::create_directory(folder_ / "tables");
+  PlaceFile(folder_ / "tables/train.csv", Rows(120, true));
+  // Columns in another order, a row of the training, and a row that is left out.
+  PlaceFile(folder_ / "tables/my_valid.csv",
+            "price,kind,name,size\n80,old,house 0,0\n403,new,x,101\n1,?,y,1\n5,new,z,2\n");
+  PlaceFile(folder_ / "tables/test.csv", header + "0,old,house 0,80\n7,new,z,5\n");
+  PlaceFile(folder_ / "tables/notes.md", "of houses\n");
+  const Outcome made = Moka("new regress tables,price --out parted --size small");
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("parts: train 120 rows, val 3 rows, test 2 rows (as the source has them)"));
+  EXPECT_THAT(made.err, HasSubstr("files whose names speak of no part: 1 (notes.md)"));
+  EXPECT_THAT(made.err, HasSubstr("1 of 2 rows of test are in train too"));
+  EXPECT_THAT(made.err, HasSubstr("val: 1 of 4 rows are left out"));
+  EXPECT_EQ(Moka("train parted max_iter=20 test_interval=20 display=20").code, 0);
+  EXPECT_EQ(Moka("test runs/parted-0001 --stage test").code, 0);
+
+  fs::remove(folder_ / "tables/my_valid.csv");
+  const Outcome split = Moka("new regress tables,price --out split --size small --parts train=0.5,val=0.5");
+  ASSERT_EQ(split.code, 0) << split.err;
+  EXPECT_THAT(split.out, HasSubstr("test 2 rows (train and val by a hash of their bytes, the test as the source has"));
+  ExpectRefused(
+      {{"new regress tables --out a --parts train=0.6,val=0.2,test=0.2", 64, "--parts has a test, and tables"}});
+  PlaceFile(folder_ / "tables/val.csv", header + "0,castle,x,80\n");
+  ExpectRefused({{"new regress tables --out a", 65, "tables/val.csv:2: \"castle\" of column \"kind\" is in no row of"},
+                 {"new regress tables --out a --parts train=0.6,val=0.4", 64, "tables has its own parts"}});
+  PlaceFile(folder_ / "tables/val.csv", "size,kinds,name,price\n0,old,x,80\n");
+  ExpectRefused({{"new regress tables --out a", 65, "tables/val.csv:1: there is no column \"kind\""}});
+  PlaceFile(folder_ / "tables/val.csv", "0,old,x,80\n");
+  ExpectRefused({{"new regress tables --out a", 65, "tables/val.csv:1: the table has no names of columns"}});
+  PlaceFile(folder_ / "tables/dev.csv", header + "0,old,x,80\n");
+  ExpectRefused({{"new regress tables --out a", 65, "are both the part val"}});
+  fs::create_directory(folder_ / "bare");
+  ExpectRefused({{"new regress bare --out a", 66, "is a folder without a table that is called train"}});
+  PlaceFile(folder_ / "bare/test.csv", Rows(120, true));
+  ExpectRefused({{"new regress bare --out a", 65, "no file is of the part train"}});
+}
+
 TEST_F(NewTableCliTest, TablesThatTeachNothingAreRefused) {
   PlaceFile(folder_ / "few.csv", Rows(15, true));
   PlaceFile(

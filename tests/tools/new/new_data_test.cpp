@@ -10,6 +10,7 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "tests/tools/new/made_sets.h"
+#include "tools/new/file_parts.h"
 #include "tools/new/layouts.h"
 #include "tools/new/recipe.h"
 
@@ -17,6 +18,16 @@ namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
+
+TEST(PartOfFileTest, NamesSpeakOfTheirPartsAtTheirEnds) {
+  EXPECT_EQ(PartOfFile("train.csv"), "train");
+  EXPECT_EQ(PartOfFile("val.de.gz"), "val");
+  EXPECT_EQ(PartOfFile("test_2016_flickr.de.gz"), "test");
+  EXPECT_EQ(PartOfFile("qa3_10k-split_valid.txt"), "val");
+  EXPECT_EQ(PartOfFile("qa1_single-supporting-fact_Train.txt"), "train");
+  for (const char* name : {"words.txt", "qa1_train_words.txt", "train_test.csv", "training2.csv", "de.txt", ""})
+    EXPECT_EQ(PartOfFile(name), "") << name;
+}
 
 class NewDataTest : public testing::Test {
  protected:

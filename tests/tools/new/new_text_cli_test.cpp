@@ -91,13 +91,47 @@ TEST_F(NewTextCliTest, StoriesBecomeANetThatAnswers) {
   EXPECT_EQ(said.code, 0) << said.err;
 }
 
+TEST_F(NewTextCliTest, PartsOfTextsAreThoseOfTheirFiles) {
+  MakePairs(400);
+  fs::create_directory(folder_ / "set");
+  for (const char* language : {"de", "en"}) {
+    const std::string all = Text(StrCat(language, ".txt"));
+    PlaceFile(folder_ / "set" / StrCat("train.", language), all);
+    PlaceFile(folder_ / "set" / StrCat("val.", language), all.substr(0, all.find('\n') + 1));
+    PlaceFile(folder_ / "set" / StrCat("test_2016.", language, ".txt"), "neu\n");
+    PlaceFile(folder_ / "set" / StrCat(language, ".txt"), "pieces\n");
+  }
+  const Outcome pairs = Moka("new translate set,de,en --out words --size small");
+  ASSERT_EQ(pairs.code, 0) << pairs.err;
+  EXPECT_THAT(pairs.out, HasSubstr("parts: train 400 pairs, val 1 pairs, test 1 pairs (as the source has them)"));
+  EXPECT_THAT(pairs.err, HasSubstr("1 of 1 pairs of val are in train too"));
+  EXPECT_THAT(pairs.err, HasSubstr("files whose names speak of no part: 2 (de.txt, en.txt)"));
+  EXPECT_EQ(Text("words/data/test.source"), "neu\n");
+  PlaceFile(folder_ / "set/test_2017.de.txt", "neu\n");
+  ExpectRefused({{"new translate set,de,en --out a", 65, "are both the part test in \"de\""},
+                 {"new translate set,de,fr --out a", 66, "has no text of the part train in \"fr\""},
+                 {"new translate set --out a", 64, "set is a folder, expected FOLDER,LANGUAGE,LANGUAGE"}});
+
+  MakeStories(100);
+  fs::create_directory(folder_ / "qa");
+  PlaceFile(folder_ / "qa/qa1_places_train.txt", Text("stories.txt"));
+  PlaceFile(folder_ / "qa/qa1_places_test.txt", "1 Eva went to the hall.\n2 Where is Eva?\thall\t1\n");
+  PlaceFile(folder_ / "qa/words.txt", "hall\n");
+  const Outcome stories = Moka("new answer qa --out told --size small");
+  ASSERT_EQ(stories.code, 0) << stories.err;
+  EXPECT_THAT(stories.out,
+              HasSubstr("test 1 questions (train and val by a hash of their bytes, the test as the source"));
+  EXPECT_TRUE(Text("told/data/test.txt").starts_with("1 Eva"));
+  EXPECT_EQ(Text("told/data/train.txt").find("Eva"), std::string::npos);
+}
+
 TEST_F(NewTextCliTest, WrongTextsAreRefused) {
   MakePairs(60);
   MakeStories(8);
   PlaceFile(folder_ / "short.txt", "one\n");
   PlaceFile(folder_ / "told.txt", "1 Mary went home.\n3 Where is Mary?\thome\t1\n");
   ExpectRefused({
-      {"new translate de.txt --out a", 64, "is one text, expected two"},
+      {"new translate de.txt --out a", 64, "is no pair of texts, expected two"},
       {"new translate de.txt,none.txt --out a", 66, "none.txt"},
       {"new translate de.txt,short.txt --out a", 65, "short.txt has 1 lines and de.txt more"},
       {"new translate de.txt,en.txt --out a", 65, "the part train has"},

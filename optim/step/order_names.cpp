@@ -1,7 +1,7 @@
 // Fields are compared as bytes, which are the same for the same fields within a program.
 #include "optim/step/order_names.h"
 
-#include "layers/net/layer.h"
+#include "data/pipeline/open_pipeline.h"
 
 namespace moka {
 

@@ -181,11 +181,21 @@ class Scanner {
   explicit Scanner(std::vector<Token> tokens) : tokens_(std::move(tokens)) { scopes_.push_back({Scope::kNamespace}); }
 
   ScannedSource Scan() {
+    FindCalls();
     for (size_t i = 0; i < tokens_.size(); ++i) i = Step(i);
     return std::move(result_);
   }
 
  private:
+  void FindCalls() {
+    static const std::set<std::string> owners = {".", "->", "::"};
+    for (size_t i = 0; i + 1 < tokens_.size(); ++i) {
+      const bool is_called = IsWord(tokens_[i].text[0]) && tokens_[i + 1].text == "(";
+      if (is_called && (i == 0 || !owners.contains(tokens_[i - 1].text)))
+        result_.calls.push_back({tokens_[i].text, tokens_[i].line});
+    }
+  }
+
   bool IsDeclarations() const {
     return scopes_.back().kind == Scope::kNamespace || scopes_.back().kind == Scope::kType;
   }
@@ -200,7 +210,7 @@ class Scanner {
     } else if (text == "{") {
       return Open(i);
     } else if (text == ";") {
-      AddMethod(BareStatement(statement_));
+      AddFunction(BareStatement(statement_));
       statement_.clear();
     } else if (text == "(") {
       const size_t past = PastClosing(tokens_, i, "(", ")");
@@ -265,21 +275,23 @@ class Scanner {
   }
 
   void OpenFunction(const std::vector<Token>& statement, size_t parameters) {
-    AddMethod(statement);
+    AddFunction(statement);
     std::string name = NameBefore(statement, parameters);
     if (scopes_.back().kind == Scope::kType) name = result_.types[scopes_.back().index].name + "::" + name;
     scopes_.push_back({Scope::kFunction, result_.functions.size()});
     result_.functions.push_back({std::move(name), statement[0].line, 0});
   }
 
-  void AddMethod(const std::vector<Token>& statement) {
-    static const std::set<std::string> no_methods = {"using", "typedef", "friend", "static_assert", "enum"};
+  void AddFunction(const std::vector<Token>& statement) {
+    static const std::set<std::string> no_methods = {"using", "typedef", "static_assert", "enum"};
     const OpenScope& scope = scopes_.back();
-    if (scope.kind != Scope::kType || !scope.is_public || statement.empty()) return;
+    if (!IsDeclarations() || statement.empty() || no_methods.contains(statement[0].text)) return;
     const size_t parameters = Parameters(statement);
-    if (parameters == statement.size() || no_methods.contains(statement[0].text)) return;
-    ScannedType& type = result_.types[scope.index];
+    if (parameters == statement.size()) return;
     const std::string name = NameBefore(statement, parameters);
+    (scope.kind == Scope::kType ? result_.members : result_.declared).push_back(name);
+    if (scope.kind != Scope::kType || !scope.is_public || statement[0].text == "friend") return;
+    ScannedType& type = result_.types[scope.index];
     const bool is_constructor = name == type.name || type.name.ends_with("::" + name);
     if (name.empty() || name == "operator" || name[0] == '~' || is_constructor) return;
     type.public_methods.push_back(name);

@@ -19,9 +19,17 @@ struct ScannedType {
   std::vector<std::string> public_methods;  // one an overload; no constructors, destructors, operators, friends, fields
 };
 
+struct ScannedCall {
+  std::string name;
+  int line = 0;
+};
+
 struct ScannedSource {
   std::vector<ScannedFunction> functions;  // those with a body; a function within another is part of it
   std::vector<ScannedType> types;          // classes, structs and unions that are no part of a function
+  std::vector<std::string> declared;       // functions of namespaces, with or without a body, as written
+  std::vector<std::string> members;        // functions of types, of all of their sections, and their friends
+  std::vector<ScannedCall> calls;          // words before a parenthesis that belong to no object, type or namespace
 };
 
 ScannedSource ScanSource(const std::vector<std::string>& lines);

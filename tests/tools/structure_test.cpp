@@ -74,13 +74,10 @@ TEST(StructureTest, ThirdPartyHeadersStayInTheirRoom) {
 // Formats of files and fonts have one reader each, and whoever wants one asks it: sources of other rooms do not include
 // these libraries either.
 TEST(StructureTest, LibrariesOfFormatsAreIncludedByTheirRoomsOnly) {
-  static const std::map<std::string, std::set<std::string>> rooms = {{"tiffio.h", {"data"}},
-                                                                     {"archive.h", {"data"}},
-                                                                     {"archive_entry.h", {"data"}},
-                                                                     {"zip.h", {"proto", "data"}},
-                                                                     {"simdjson.h", {"tools"}},
-                                                                     {"fontconfig/fontconfig.h", {"data"}},
-                                                                     {"ft2build.h", {"data"}}};
+  static const std::map<std::string, std::set<std::string>> rooms = {
+      {"tiffio.h", {"data"}},       {"archive.h", {"data"}},   {"archive_entry.h", {"data"}},
+      {"zip.h", {"proto", "data"}}, {"simdjson.h", {"tools"}}, {"fontconfig/fontconfig.h", {"data"}},
+      {"ft2build.h", {"data"}}};
   for (const SourceFile& file : AllSources()) {
     for (const std::string& line : file.lines) {
       const auto library = rooms.find(Included(line));

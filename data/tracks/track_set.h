@@ -9,7 +9,8 @@
 
 namespace moka {
 
-// Of a video: a day at 24 a second. Scores hold two files' boxes by frame, some 100 bytes a frame and box each.
+// A video's frames at most: a day at 24 a second. Scores hold two files' boxes by frame, some 100 bytes a frame and box
+// each.
 inline constexpr int64_t kMostTrackFrames = int64_t{1} << 21;
 
 struct TrackKey {

@@ -3,7 +3,9 @@
 #include "tools/new/fine_tune.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -14,11 +16,13 @@
 #include "proto/nets/model_card.h"
 #include "proto/nets/net_file.h"
 #include "proto/text/text_format.h"
+#include "tools/infer/input_shape.h"
 #include "tools/nets/checkpoint_source.h"
 #include "tools/nets/deploy_net.h"
 #include "tools/nets/models_folder.h"
 #include "tools/nets/net_source.h"
 #include "tools/nets/zoo_weights.h"
+#include "tools/train/record_sizes.h"
 
 namespace moka {
 namespace {
@@ -40,10 +44,44 @@ const LayerParameter& DataLayerOf(const NetParameter& net, const std::string& wo
     }
     found = &layer;
   }
-  if (found != nullptr && found->transform_param().crop_size() > 0) return *found;
+  if (found != nullptr) return *found;
+  throw Error(ErrorKind::kConfig, StrCat("--from ", Printable(word), ": its net has no data layer"));
+}
+
+// The shape of a picture as the net's tests take it, [1,C,S,S]. Errors: kConfig where nothing says it, and for sides
+// that differ.
+Shape TakenBy(const TestSource& source, const NetParameter& test, const std::string& word) {
+  InferSource infer;
+  infer.net = source.net;
+  infer.folder = source.net.parent_path();
+  const Shape shape = [&] {
+    try {
+      return InputShapeOf(infer, test, 1);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kNoInput) throw;
+      throw Error(ErrorKind::kConfig, {},
+                  StrCat("--from ", Printable(word), ": nothing says how large the pictures are that its net takes"),
+                  "a crop_size in its data layer's transform_param does");
+    }
+  }();
+  if (shape.rank() == 4 && shape[2] == shape[3]) return shape;
   throw Error(ErrorKind::kConfig, {},
-              StrCat("--from ", Printable(word), ": its net has no data layer with a crop_size"),
-              "fine-tuning takes nets that classify crops of pictures");
+              StrCat("--from ", Printable(word), ": its net takes ", shape.ToString(), ", no square pictures"),
+              "fine-tuning takes nets that classify square pictures");
+}
+
+bool SaysSize(const TransformationParameter& fields) {
+  return fields.resize_short() > 0 || fields.has_rand_resized_crop() || fields.resize_param_size() > 0 ||
+         fields.has_random_resize_param() || fields.img_rand_resize_lower() > 0 || fields.rand_resize_ratio_lower() > 0;
+}
+
+// Brings pictures of any size to what the layer's net had: where its fields do not say it, the size of its records did,
+// which are not here.
+void TakeAnyPicture(const StoredPictures& records, int64_t side, LayerParameter& layer) {
+  TransformationParameter& fields = *layer.mutable_transform_param();
+  const int64_t stored = records.short_side > 0 ? records.short_side : std::min(records.height, records.width);
+  if (!SaysSize(fields)) fields.set_resize_short(static_cast<uint32_t>(std::max(stored, side)));
+  if (fields.crop_size() == 0) fields.set_crop_size(static_cast<uint32_t>(side));
 }
 
 // Layers of the test net that need nothing of the data layer but its pictures, without losses.
@@ -66,11 +104,14 @@ NetParameter BodyOf(const NetParameter& test, const LayerParameter& data, const 
 
 // Multiplies the rates of all parameters but the classifier's; running statistics have none. Returns the channels of
 // the net's pictures.
-int64_t SlowBody(const NetParameter& test, const std::string& classifier, NetParameter& body) {
+int64_t SlowBody(const NetParameter& test, const LayerParameter& data, const Shape& taken,
+                 const std::string& classifier, NetParameter& body) {
   const QuietScope quiet;  // its data need not be here any more
   NetOptions options;
   options.state.set_phase(TEST);
-  options.data_types = ProbeDataTypes(TEST, {});
+  std::map<std::string, Shape> of_one;  // picture and its labels
+  for (const std::string& top : data.top()) of_one[top] = top == data.top(0) ? taken : Shape{1};
+  options.data_types = ProbeDataTypes(TEST, {}, std::move(of_one));
   options.tells_fields = false;
   const BuiltNet built = BuildNet(test, options);
   for (const NetBlob& blob : built.blobs) {
@@ -167,18 +208,23 @@ StartNet MakeStart(const TestSource& source, const std::string& word, const std:
   const NetParameter net = ReadNet(source.net);
   const NetParameter train = FilterNet(net, TRAIN);
   const NetParameter test = FilterNet(net, TEST);
-  const LayerParameter& trained = DataLayerOf(train, word);
-  const LayerParameter& tested = DataLayerOf(test, word);
+  LayerParameter trained = DataLayerOf(train, word);
+  LayerParameter tested = DataLayerOf(test, word);
   const std::optional<DeployedScores> scores = DeployedScoresOf(test);
   if (!scores || scores->is_regression || trained.top(0) != tested.top(0)) {
     throw Error(ErrorKind::kConfig, StrCat("--from ", Printable(word), ": its net is no classifier of pictures"));
   }
+  const Shape taken = TakenBy(source, test, word);
+  const StoredPictures records = KeptRecordSize(source.net.parent_path(), tested.name()).value_or(StoredPictures());
+  const auto cut = static_cast<int64_t>(trained.transform_param().crop_size());
+  TakeAnyPicture(records, cut > 0 ? cut : taken[2], trained);
+  TakeAnyPicture(records, taken[2], tested);
   NetParameter body = BodyOf(test, tested, *scores);
   StartNet start;
   start.word = word;
   start.weights = source.weights;
   start.classifier = ReplaceClassifier(scores->bottom, name, classes, word, body);
-  start.channels = SlowBody(test, start.classifier, body);
+  start.channels = SlowBody(test, tested, taken, start.classifier, body);
   // Its old name stands in what the test net was built from.
   for (LayerParameter& layer : *body.mutable_layer()) {
     if (layer.name() == start.classifier) layer.clear_param();

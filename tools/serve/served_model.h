@@ -82,7 +82,7 @@ class ServedModel {
  private:
   DeployedNet& NetOf(const Rung& rung) const;
   void AddRung(int64_t rows);
-  // Of a small net for one thread.
+  // A small net's is for one thread.
   void AddLargerRung(int64_t rows);
   void DropRung();
   // Puts a program for one thread in the place of that for one row, where this takes hardly longer and gives the same

@@ -91,6 +91,37 @@ TEST_F(NewCliTest, PartsOfTheSourceAreTaken) {
   EXPECT_EQ(val.at("batch"), 11);
 }
 
+// Nets whose records had one size, which their data layers do not say: LeNet takes them whole, the other cuts 32 pixels
+// of padded ones.
+TEST_F(NewCliTest, NetsWithoutACropAreFineTuned) {
+  MakeClassFolders(folder_ / "three", 3, 12, 20);
+  const std::string models = StrCat(MOKA_SOURCE_DIR, "/models/");
+  const Outcome digits = Moka(StrCat("new classify three --out digits --from ", models, "lenet"));
+  ASSERT_EQ(digits.code, 0) << digits.err;
+  const std::string of_digits = Text("digits/train_val.prototxt");
+  EXPECT_THAT(of_digits, HasSubstr("crop_size: 28\n    resize_short: 28\n    force_gray: true\n"));
+  EXPECT_THAT(Text("digits/README.md"), HasSubstr("28 pixels in trainings and 28 in tests"));
+
+  fs::create_directory(folder_ / "small");
+  for (const char* file : {"train_val.prototxt", "record_sizes.json"})
+    fs::copy(models + "cifar10_quick/" + file, folder_ / "small" / file);
+  fs::copy(models + "cifar10_quick/weights.safetensors", folder_ / "small/weights.safetensors");
+  const std::string net = Text("small/train_val.prototxt");
+  const size_t at = net.find("force_color: true");
+  PlaceFile(folder_ / "small/train_val.prototxt", StrCat(net.substr(0, at), "pad: 4 crop_size: 32 ", net.substr(at)));
+  const Outcome made = Moka("new classify three --out cut --from small");
+  ASSERT_EQ(made.code, 0) << made.err;
+  const std::string of_cut = Text("cut/train_val.prototxt");
+  EXPECT_THAT(of_cut, HasSubstr("pad: 4\n    resize_short: 32\n"));
+  EXPECT_THAT(of_cut, HasSubstr("name: \"ip2_cut\""));
+  const Outcome trained = Moka("train cut max_iter=4 test_interval=4 snapshot=4 display=2 warmup_iter=1");
+  EXPECT_EQ(trained.code, 0) << trained.err;
+  fs::remove(folder_ / "small/record_sizes.json");
+  const Outcome unknown = Moka("new classify three --out none --from small");
+  EXPECT_EQ(unknown.code, 78) << unknown.err;
+  EXPECT_THAT(unknown.err, HasSubstr("nothing says how large the pictures are that its net takes"));
+}
+
 // The first net's classes are two, the second's three: all layers but the classifier keep their weights, learn at a
 // tenth of the rate, and wait while the new classifier learns alone.
 TEST_F(NewCliTest, ARunIsFineTuned) {

@@ -41,8 +41,8 @@ class Server:
             if not line:
                 raise RuntimeError("the server is not ready: " + log)
             log += line
-        self.port = int(re.search("listening at http://127.0.0.1:([0-9]+)", log)[1])
-        self.url = "http://127.0.0.1:{}".format(self.port)
+        self.url, port = re.search("listening at (https?://127.0.0.1:([0-9]+))", log).groups()
+        self.port = int(port)
 
     def kill(self):
         self.process.send_signal(signal.SIGKILL)
@@ -229,20 +229,54 @@ class ClientTest(unittest.TestCase):
             with self.subTest(name):
                 self.assertIn("malformed", self.caught("peer", self.against, answer, infer))
 
-    def test_tokens_and_tls(self):
+    def keys(self, name, *words):
+        """A certificate that signs itself, its key, and a server's context with both."""
         openssl = shutil.which("openssl")
         if openssl is None:
             self.skipTest("there is no openssl to make a certificate with")
-        key, certificate = os.path.join(self.folder, "key.pem"), os.path.join(self.folder, "certificate.pem")
+        key, certificate = os.path.join(self.folder, name + ".key"), os.path.join(self.folder, name + ".pem")
         subprocess.run([openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate,
-                        "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"], check=True,
-                       capture_output=True)
+                        "-days", "2", "-subj", "/CN=localhost", *words], check=True, capture_output=True)
         served = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         served.load_cert_chain(certificate, key)
+        return certificate, key, served
+
+    def test_tls(self):
+        certificate, key, served = self.keys("here", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1")
         answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]"
+
+        def models(client):
+            return client.models()
         trusting = ssl.create_default_context(cafile=certificate)
-        self.assertEqual(self.against(answer, lambda client: client.models(), served, tls=trusting), [])
-        self.assertIn("not trusted", self.caught("peer", self.against, answer, lambda client: client.models(), served))
+        self.assertEqual(self.against(answer, models, served, tls=trusting), [])
+        self.assertEqual(self.against(answer, models, served, ca=certificate), [])
+        began = time.monotonic()
+        self.assertIn("not trusted: self", self.caught("peer", self.against, answer, models, served, patience=60))
+        self.assertLess(time.monotonic() - began, 20)
+        for words, told in (((), "Hostname mismatch"), (("-addext", "subjectAltName=DNS:a.test"), "a name of its")):
+            other, _, shown = self.keys("other", *words)
+            self.assertIn(told, self.caught("peer", self.against, answer, models, shown, ca=other))
+        self.caught("no input", Client, "https://here", ca="nothing.pem")
+        self.caught("bad data", Client, "https://here", ca=key)
+        self.caught("usage", Client, "http://here", ca=certificate)
+        self.caught("usage", Client, "https://here", ca=certificate, tls=trusting)
+        # Each asked as the other wants to be.
+        server = Server(self.folder, self.model, "--tls-cert", certificate, "--tls-key", key)
+        try:
+            with SyncClient(server.url, ca=certificate) as client:
+                self.assertEqual(client.predict(self.pictures[0])[0]["file"], self.pictures[0])
+            plain = server.url.replace("https", "http")
+            with SyncClient(plain) as client:
+                self.assertIn("speaks TLS; ask https://127.0.0.1:", self.caught("peer", client.models))
+        finally:
+            server.kill()
+        with SyncClient(self.server.url.replace("http", "https")) as client:
+            self.assertIn("speaks no TLS", self.caught("peer", client.models))
+        alert = b"\x15\x03\x01\x00\x02\x02\x46"
+        self.assertIn("speaks TLS", self.caught("peer", self.against, alert, models))
+
+    def test_tokens(self):
+        answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]"
         heard = []
 
         async def ask():

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl.hpp>
@@ -47,6 +48,18 @@ class ClientStream {
       socket_.async_write_some(buffers, std::forward<Handler>(handler));
     }
   }
+  // Waits for the first byte, which is left to be read.
+  template <class Handler>
+  void AsyncLook(Handler&& handler) {
+    socket_.async_wait(Socket::wait_read, std::forward<Handler>(handler));
+  }
+  // Whether the first byte is a letter, as words of HTTP begin with, and none of TLS.
+  bool BeginsWithLetter() {
+    char first = 0;
+    return recv(socket_.native_handle(), &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1 && first >= 'A' && first <= 'Z';
+  }
+  // Goes on without TLS. Requires: nothing was read or written.
+  void LeaveTls() { tls_.reset(); }
   // Requires: is_tls().
   template <class Handler>
   void AsyncGreet(Handler&& handler) {

@@ -62,10 +62,25 @@ void HttpConnection::Start() {
   asio::dispatch(stream_.get_executor(), [self = shared_from_this()] {
     if (!self->stream_.is_tls()) return self->WaitForRequest();
     self->SetDeadline(self->limits().header_time);
-    self->stream_.AsyncGreet([self](auto error) {
+    self->stream_.AsyncLook([self](auto error) {
       if (error) return self->Close();
-      self->WaitForRequest();
+      self->Greet();
     });
+  });
+}
+
+// Who asks without TLS is told so, in the only words that it understands.
+void HttpConnection::Greet() {
+  if (stream_.BeginsWithLetter()) {
+    stream_.LeaveTls();
+    Begin();
+    HttpAnswer answer = HttpErrorAnswer(426, "this port speaks TLS", "its address begins with https://");
+    answer.headers.emplace_back("Upgrade", "TLS/1.2, HTTP/1.1");
+    return Refuse(std::move(answer));
+  }
+  stream_.AsyncGreet([self = shared_from_this()](auto error) {
+    if (error) return self->Close();
+    self->WaitForRequest();
   });
 }
 
@@ -110,6 +125,7 @@ void HttpConnection::WaitForRequest() {
 
 // From its first byte to its answer's last a request is to be answered.
 void HttpConnection::Begin() {
+  is_idle_ = false;
   begun_ = Clock::now();
   logged_ = {.peer = peer_};
   request_ = {};
@@ -131,7 +147,6 @@ void HttpConnection::End() {
 }
 
 void HttpConnection::ReadHead() {
-  is_idle_ = false;
   Begin();
   chunks_ = 0;
   parser_.emplace();

@@ -42,7 +42,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void SetDeadline(Clock::time_point when);
   void SetDeadline(std::chrono::seconds from_now) { SetDeadline(Clock::now() + from_now); }
 
-  // The steps of a request, in their order.
+  // The steps of a request, in their order; Greet before the first of a connection of TLS.
+  void Greet();
   void WaitForRequest();
   void Begin();
   void ReadHead();

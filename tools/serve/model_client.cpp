@@ -57,8 +57,17 @@ std::string TextOf(const Json& object, const char* key) {
   return found != object.end() && found->is_string() ? found->get<std::string>().substr(0, kMostShown) : std::string();
 }
 
+// Whether a server says that it wants TLS: moka serve, or nginx and others.
+bool WantsTls(const HttpReply& reply, const HttpPlace& place) {
+  const bool is_said = reply.status == 426 || (reply.status == 400 && reply.body.find("HTTPS") != std::string::npos);
+  return is_said && !place.is_tls;
+}
+
 // The words of the server's refusal; servers before it may say it in another form.
-Error RefusalOf(const HttpReply& reply, const std::string& server) {
+Error RefusalOf(const HttpReply& reply, const HttpPlace& place) {
+  const std::string server = place.Authority();
+  if (WantsTls(reply, place))
+    return {ErrorKind::kPeer, {}, StrCat(server, " speaks TLS"), StrCat("ask https://", server)};
   std::string text;
   std::string hint;
   try {
@@ -135,7 +144,7 @@ std::string PathPart(std::string_view text) {
 }
 
 ModelClient::ModelClient(ClientSettings settings)
-    : settings_(std::move(settings)), caller_(settings_.place.http, settings_.limits) {}
+    : settings_(std::move(settings)), caller_(settings_.place.http, settings_.limits, settings_.trust) {}
 
 bool ModelClient::WaitToRetry(Clock::time_point since, Milliseconds pause, const std::string& why) const {
   const Clock::time_point last = since + settings_.patience;
@@ -168,8 +177,7 @@ HttpReply ModelClient::CallPatiently(std::string_view method, const std::string&
         return reply;
       }
       if (!since) since = Clock::now();
-      if (!WaitToRetry(*since, std::max(*after, pause), RefusalOf(reply, settings_.place.http.Authority()).text()))
-        return reply;
+      if (!WaitToRetry(*since, std::max(*after, pause), RefusalOf(reply, settings_.place.http).text())) return reply;
     } catch (const ServerGone& error) {
       if (!since) since = Clock::now();
       if (!WaitToRetry(*since, pause, error.text())) throw;
@@ -180,7 +188,7 @@ HttpReply ModelClient::CallPatiently(std::string_view method, const std::string&
 HttpReply ModelClient::Call(std::string_view method, const std::string& path, std::string_view body,
                             const HttpHeaders& headers) {
   HttpReply reply = CallPatiently(method, path, body, headers);
-  if (reply.status < 200 || reply.status >= 300) throw RefusalOf(reply, settings_.place.http.Authority());
+  if (reply.status < 200 || reply.status >= 300) throw RefusalOf(reply, settings_.place.http);
   return reply;
 }
 
@@ -194,7 +202,9 @@ bool ModelClient::WaitUntilReady() {
   const Clock::time_point since = Clock::now();
   for (;;) {
     try {
-      if (caller_.Call("GET", settings_.place.http.path + "/v2/health/ready", {}).status == 200) return true;
+      const HttpReply reply = caller_.Call("GET", settings_.place.http.path + "/v2/health/ready", {});
+      if (reply.status == 200) return true;
+      if (WantsTls(reply, settings_.place.http)) throw RefusalOf(reply, settings_.place.http);
       if (!WaitToRetry(since, kPause, StrCat(settings_.place.http.Authority(), " is not ready"))) return false;
     } catch (const ServerGone& error) {
       if (!WaitToRetry(since, kPause, error.text())) throw;

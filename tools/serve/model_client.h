@@ -15,7 +15,7 @@
 
 namespace moka {
 
-// The address of a server, "http://HOST:PORT", or of one of its models, ".../v2/models/NAME".
+// The address of a server, "http://HOST:PORT" or "https://HOST:PORT", or of one of its models, ".../v2/models/NAME".
 struct ServerPlace {
   HttpPlace http;     // its path, without a slash at the end, stands before "/v2"
   std::string model;  // empty: none is named
@@ -27,6 +27,7 @@ ServerPlace ServerPlaceOf(const std::string& url);
 struct ClientSettings {
   ServerPlace place;
   CallLimits limits;
+  TlsTrust trust;                         // of a place of TLS
   std::chrono::milliseconds patience{0};  // from a call's first failure
   std::string token;                      // empty: none
   // Shared by connections: whether they are to give up, and whether somebody has said that the server is away.

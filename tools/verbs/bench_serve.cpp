@@ -36,6 +36,7 @@ using Json = nlohmann::ordered_json;
 
 struct Load {
   HttpPlace place;
+  TlsTrust trust;
   std::string path;
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers;
@@ -63,7 +64,7 @@ struct LoadResult {
 
 // One row of random numbers for each input, as bytes behind their JSON.
 void MakeTensors(Load& load, bool as_json) {
-  HttpCaller caller(load.place);
+  HttpCaller caller(load.place, {}, load.trust);
   const HttpReply facts = caller.Call("GET", load.place.path, "");
   if (facts.status != 200)
     throw Error(ErrorKind::kPeer, StrCat(load.place.path, " answers ", int64_t{facts.status}, ": ",
@@ -117,7 +118,7 @@ LoadResult RunLoad(const Load& load) {
   std::vector<LoadResult> results(static_cast<size_t>(load.clients));
   const Clock::time_point begin = Clock::now();
   const auto client = [&](LoadResult& result) {
-    HttpCaller caller(load.place);
+    HttpCaller caller(load.place, {}, load.trust);
     for (;;) {
       Clock::time_point from = Clock::now();
       if (load.rate > 0) {
@@ -219,10 +220,11 @@ void MakeBody(Load& load, const std::string& file) {
   load.path = load.place.path;
 }
 
-// `body`: a file to be sent; empty: tensors as the model has them.
-void Measure(const std::string& address, const std::vector<double>& rates, bool as_json, const std::string& body,
-             Measured& measured) {
+// `authorities`: as TrustFor has them. `body`: a file to be sent; empty: tensors as the model has them.
+void Measure(const std::string& address, const std::string& authorities, const std::vector<double>& rates, bool as_json,
+             const std::string& body, Measured& measured) {
   measured.load.place = HttpPlaceOf(address);
+  measured.load.trust = TrustFor(measured.load.place, authorities);
   if (body.empty()) {
     MakeTensors(measured.load, as_json);
   } else {
@@ -264,11 +266,12 @@ int RunBenchServe(const Arguments& arguments) {
   if (!body.empty() && (as_json || arguments.Has("rows") || !word.starts_with("http")))
     throw Error(ErrorKind::kUsage, {}, "--body sends a file as it is to an address", "leave --text and --rows out");
   if (word.starts_with("http")) {
+    const std::string authorities = arguments.Get("ca", "");
     arguments.RefuseUnread();
-    Measure(word, rates, as_json, body, measured);
+    Measure(word, authorities, rates, as_json, body, measured);
   } else {
-    measured.bare_ms =
-        WithServer(arguments, [&](const std::string& address) { Measure(address, rates, as_json, body, measured); });
+    measured.bare_ms = WithServer(
+        arguments, [&](const std::string& address) { Measure(address, {}, rates, as_json, body, measured); });
   }
   if (!wants_json) {
     PrintMeasured(measured);
@@ -290,7 +293,7 @@ Verb BenchServeVerb() {
   verb.name = "serve";
   verb.under = "bench";
   verb.summary = "how fast a server of the Open Inference Protocol answers";
-  verb.usage = "RUN|MODEL|http://HOST:PORT/v2/models/NAME [--flags]";
+  verb.usage = "RUN|MODEL|http[s]://HOST:PORT/v2/models/NAME [--flags]";
   verb.examples = {"moka bench serve zoo:lenet --clients 32",
                    "moka bench serve http://127.0.0.1:8000/v2/models/lenet --rate 100,1000,5000 --seconds 20"};
   verb.options = {{"clients", "N", "connections (default 1; with --rate 64, which send when a request is due)"},
@@ -299,6 +302,7 @@ Verb BenchServeVerb() {
                   {"rows", "N", "of a request (default 1)"},
                   {"text", "", "tensors as JSON rather than as bytes"},
                   {"body", "FILE", "what each request sends, to the address itself, of any server"},
+                  {"ca", "FILE", "PEM: the authority of the certificate of https:// (default: those of this machine)"},
                   {"weights", "FILES", "of a model that does not carry its own"},
                   {"runs", "FOLDER", "where runs lie (default runs)"},
                   {"json", "", "print as JSON"}};

@@ -259,6 +259,7 @@ ClientSettings SettingsOf(const Arguments& arguments, const ServerPlace& place) 
       milliseconds(std::llround(1e3 * arguments.Number("timeout", loads ? 600 : 60, 0.1, 86400)));
   settings.limits.to_connect = std::min(settings.limits.to_connect, settings.limits.to_answer);
   settings.limits.body_bytes = uint64_t{64} << 20;
+  settings.trust = TrustFor(place.http, arguments.Get("ca", ""));
   if (arguments.Has("token-file")) {
     const std::string file = arguments.Get("token-file");
     settings.token = TokenOf(ReadFile(file), file);
@@ -378,7 +379,8 @@ int AskAboutFiles(const Arguments& arguments, const ClientSettings& settings, Mo
 }
 
 int RunClient(const Arguments& arguments) {
-  const ServerPlace place = ServerPlaceOf(arguments.Word(0, "the server's address, http://HOST:PORT"));
+  const ServerPlace place =
+      ServerPlaceOf(arguments.Word(0, "the server's address, http://HOST:PORT or https://HOST:PORT"));
   const ClientSettings settings = SettingsOf(arguments, place);
   const std::vector<const char*> calls = {"status", "load", "unload"};
   if (std::ranges::count_if(calls, [&](const char* call) { return arguments.Has(call); }) > 1)
@@ -404,12 +406,12 @@ Verb ClientVerb() {
   Verb verb;
   verb.name = "client";
   verb.summary = "what a served model makes of pictures and texts (moka serve)";
-  verb.usage = "http://HOST:PORT PICTURE|FOLDER|TEXTFILE... [--flags]";
+  verb.usage = "http[s]://HOST:PORT PICTURE|FOLDER|TEXTFILE... [--flags]";
   verb.examples = {"moka client http://127.0.0.1:8000 digit.png",
                    "moka client http://127.0.0.1:8000 pictures/ --model cells --draw found --json",
                    "moka client http://127.0.0.1:8000 --status",
                    "moka client http://127.0.0.1:8000 --load cells --token-file admin.token"};
-  verb.operands = {{"http://HOST:PORT", "the server, or one of its models: http://HOST:PORT/v2/models/NAME"},
+  verb.operands = {{"http[s]://HOST:PORT", "the server, or one of its models: http://HOST:PORT/v2/models/NAME"},
                    {"PICTURE|FOLDER", "as moka infer takes them, answered in the same order"},
                    {"TEXTFILE", "lines to translate, or a story with questions; -: the standard input"}};
   verb.options = {{"model", "NAME", "which to ask, where the server has several"},
@@ -420,6 +422,7 @@ Verb ClientVerb() {
                   {"load", "NAME", "load a model anew (moka serve --allow-load)"},
                   {"unload", "NAME", "take a model out of service"},
                   {"token-file", "FILE", "the token to show (default: MOKA_TOKEN of the environment)"},
+                  {"ca", "FILE", "PEM: the authority of the server's certificate (default: those of this machine)"},
                   {"patience", "S", "how long to try again while the server is away or full (default 30; --status 0)"},
                   {"timeout", "S", "how long an answer may take (default 60; of a load 600)"},
                   {"json", "", "print as JSON, as moka infer does"}};

@@ -275,7 +275,8 @@ TEST_F(ClientCliTest, ServersThatDawdleAreGivenUp) {
 
 TEST_F(ClientCliTest, AddressesThatAreNoneAreRefused) {
   for (const auto& [address, told] :
-       std::map<std::string, std::string>{{"https://127.0.0.1:8000", "https:// is not spoken"},
+       std::map<std::string, std::string>{{"https://", "expected http://HOST:PORT"},
+                                          {"htps://127.0.0.1", "or https:// where it speaks TLS"},
                                           {"http://127.0.0.1:http", "expected http://HOST:PORT"},
                                           {"http://127.0.0.1:70000", "expected http://HOST:PORT"},
                                           {"http://", "expected http://HOST:PORT"},

@@ -188,7 +188,7 @@ TEST_F(GrpcCliTest, WhatTakesTooLongIsBrokenOffWhenItEnds) {
 // With --tls-cert both protocols speak TLS, and nothing else.
 TEST_F(GrpcCliTest, TlsIsSpoken) {
   Run();
-  WriteKeys(folder_ / "server.pem", folder_ / "server.key", "moka.test");
+  WriteKeys(folder_ / "server.pem", folder_ / "server.key", {.name = "moka.test"});
   const ServerProcess server(
       folder_, {"runs/lenet-0001", "--grpc-port", "0", "--tls-cert", "server.pem", "--tls-key", "server.key"});
   grpc::SslCredentialsOptions trusted;

@@ -178,7 +178,7 @@ TEST_F(HttpServerTest, EachRequestIsALineOfTheLog) {
 TEST_F(HttpServerTest, TlsIsSpoken) {
   const fs::path certificate = folder_ / "server.pem";
   const fs::path key = folder_ / "server.key";
-  WriteKeys(certificate, key, "first");
+  WriteKeys(certificate, key, {.name = "first"});
   HttpServerOptions options = AnyPort();
   options.tls = std::make_shared<TlsKeys>(certificate, key);
   HttpServer server(options, AnswerLength);
@@ -188,9 +188,15 @@ TEST_F(HttpServerTest, TlsIsSpoken) {
   EXPECT_TRUE(reply.has_parted);
   EXPECT_THAT(AskByTls(server.port(), "/", TLS1_2_VERSION).text, StartsWith("HTTP/1.1 200 OK"));
   EXPECT_ANY_THROW(AskByTls(server.port(), "/", TLS1_1_VERSION));
-  EXPECT_EQ(HttpClient(server.port()).Ask("GET", "/").status, 0);  // without TLS
+  const Reply plain = HttpClient(server.port()).Ask("GET", "/");
+  EXPECT_EQ(plain.status, 426);
+  EXPECT_THAT(plain.body, HasSubstr("this port speaks TLS"));
+  EXPECT_THAT(plain.head, HasSubstr("Upgrade: TLS/1.2, HTTP/1.1"));
+  HttpClient other(server.port());
+  other.Send("\x01\x02\x03\x04\x05 neither");
+  EXPECT_EQ(other.Receive().status, 0);
   // A new certificate is shown without a new start; one that is broken leaves the one before.
-  WriteKeys(certificate, key, "second");
+  WriteKeys(certificate, key, {.name = "second"});
   std::this_thread::sleep_for(std::chrono::milliseconds(1100));
   EXPECT_EQ(AskByTls(server.port(), "/").subject, "second");
   WriteFileAtomically(key, "no key");
@@ -201,7 +207,7 @@ TEST_F(HttpServerTest, TlsIsSpoken) {
 TEST_F(HttpServerTest, WrongKeysAreRefused) {
   const fs::path certificate = folder_ / "server.pem";
   const fs::path key = folder_ / "server.key";
-  WriteKeys(certificate, key, "first");
+  WriteKeys(certificate, key, {.name = "first"});
   const auto fault = [&](const fs::path& of, const fs::path& its) -> std::string {
     try {
       (void)TlsKeys(of, its);
@@ -214,7 +220,7 @@ TEST_F(HttpServerTest, WrongKeysAreRefused) {
   EXPECT_THAT(fault(key, key), HasSubstr("server.key: no certificate in PEM"));
   EXPECT_THAT(fault(certificate, certificate), HasSubstr("server.pem: everyone on this machine may read the key"));
   EXPECT_THAT(fault(folder_ / "none", key), HasSubstr("there is no such certificate"));
-  WriteKeys(folder_ / "other.pem", folder_ / "other.key", "other");
+  WriteKeys(folder_ / "other.pem", folder_ / "other.key", {.name = "other"});
   EXPECT_THAT(fault(certificate, folder_ / "other.key"), HasSubstr("other.key: no key in PEM"));
 }
 

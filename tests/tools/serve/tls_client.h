@@ -4,6 +4,7 @@
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
+#include <openssl/x509v3.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -19,22 +20,52 @@
 
 namespace moka {
 
-// Writes a key and a certificate of `name` that it signs itself.
+struct CertificateFacts {
+  std::string name;        // of its subject
+  std::string names = {};  // that it is for: "DNS:a.test,IP:127.0.0.1"
+  int64_t begin_s = 0;     // from now
+  int64_t end_s = 3600;
+  bool is_authority = false;
+  std::filesystem::path authority = {};  // whose ".pem" and ".key" sign it; empty: it signs itself
+};
+
+inline void AddExtension(X509* certificate, int kind, const std::string& text) {
+  const std::unique_ptr<X509_EXTENSION, decltype(&X509_EXTENSION_free)> extension(
+      X509V3_EXT_conf_nid(nullptr, nullptr, kind, text.c_str()), X509_EXTENSION_free);
+  X509_add_ext(certificate, extension.get(), -1);
+  X509_set_version(certificate, 2);
+}
+
+// Writes a key and its certificate.
 inline void WriteKeys(const std::filesystem::path& certificate, const std::filesystem::path& key,
-                      const std::string& name) {
-  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> pair(EVP_EC_gen("P-256"), EVP_PKEY_free);
-  const std::unique_ptr<X509, decltype(&X509_free)> x509(X509_new(), X509_free);
-  ASN1_INTEGER_set(X509_get_serialNumber(x509.get()), 1);
-  X509_gmtime_adj(X509_getm_notBefore(x509.get()), 0);
-  X509_gmtime_adj(X509_getm_notAfter(x509.get()), 3600);
+                      const CertificateFacts& facts) {
+  using File = std::unique_ptr<FILE, int (*)(FILE*)>;
+  using Key = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
+  using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
+  const Key pair(EVP_EC_gen("P-256"), EVP_PKEY_free);
+  const Certificate x509(X509_new(), X509_free);
+  static int64_t serial = 0;
+  ASN1_INTEGER_set(X509_get_serialNumber(x509.get()), ++serial);
+  X509_gmtime_adj(X509_getm_notBefore(x509.get()), facts.begin_s);
+  X509_gmtime_adj(X509_getm_notAfter(x509.get()), facts.end_s);
   X509_set_pubkey(x509.get(), pair.get());
   X509_NAME* const subject = X509_get_subject_name(x509.get());
   X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC,
-                             reinterpret_cast<const unsigned char*>(name.c_str()),  // NOLINT(*-reinterpret-cast)
+                             reinterpret_cast<const unsigned char*>(facts.name.c_str()),  // NOLINT(*-reinterpret-cast)
                              -1, -1, 0);
-  X509_set_issuer_name(x509.get(), subject);
-  X509_sign(x509.get(), pair.get(), EVP_sha256());
-  using File = std::unique_ptr<FILE, int (*)(FILE*)>;
+  if (!facts.names.empty()) AddExtension(x509.get(), NID_subject_alt_name, facts.names);
+  if (facts.is_authority) AddExtension(x509.get(), NID_basic_constraints, "critical,CA:TRUE");
+  if (facts.authority.empty()) {
+    X509_set_issuer_name(x509.get(), subject);
+    X509_sign(x509.get(), pair.get(), EVP_sha256());
+  } else {
+    const File issuer_file(std::fopen((facts.authority.string() + ".pem").c_str(), "r"), std::fclose);
+    const File issuer_key_file(std::fopen((facts.authority.string() + ".key").c_str(), "r"), std::fclose);
+    const Certificate issuer(PEM_read_X509(issuer_file.get(), nullptr, nullptr, nullptr), X509_free);
+    const Key issuer_key(PEM_read_PrivateKey(issuer_key_file.get(), nullptr, nullptr, nullptr), EVP_PKEY_free);
+    X509_set_issuer_name(x509.get(), X509_get_subject_name(issuer.get()));
+    X509_sign(x509.get(), issuer_key.get(), EVP_sha256());
+  }
   const File certificate_file(std::fopen(certificate.c_str(), "w"), std::fclose);
   PEM_write_X509(certificate_file.get(), x509.get());
   const File key_file(std::fopen(key.c_str(), "w"), std::fclose);

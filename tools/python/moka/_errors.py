@@ -1,5 +1,7 @@
 """The exception that every error of Moka's own becomes."""
 
+_CODES = {"usage": 64, "bad data": 65, "no input": 66, "unavailable": 69, "peer": 76, "not allowed": 77}
+
 
 class Error(RuntimeError):
     """What happened, where, and what to do about it.
@@ -28,3 +30,10 @@ class Error(RuntimeError):
         if self.line:
             parts += [str(self.line), str(self.column)]
         return ":".join(parts)
+
+
+def error_of(kind, text, hint=""):
+    """An error of what is written in Python."""
+    error = Error("{}; {}".format(text, hint) if hint else text)
+    error.kind, error.code, error.text, error.hint = kind, _CODES[kind], text, hint
+    return error

@@ -20,21 +20,16 @@ import threading
 import time
 from urllib.parse import quote, urlsplit
 
+from . import _tls
 from ._errors import Error
+from ._errors import error_of as _error
 
 __all__ = ["Client", "SyncClient"]
 
 _HEAD_BYTES = 64 << 10
 _JSON_BYTES = 16 << 20
-_KINDS = {"usage": 64, "bad data": 65, "no input": 66, "unavailable": 69, "peer": 76, "not allowed": 77}
 _DATATYPES = {"FP32": "<f4", "FP64": "<f8", "FP16": "<f2", "INT8": "<i1", "INT16": "<i2", "INT32": "<i4",
               "INT64": "<i8", "UINT8": "<u1", "UINT16": "<u2", "UINT32": "<u4", "UINT64": "<u8", "BOOL": "|b1"}
-
-
-def _error(kind, text, hint=""):
-    error = Error("{}; {}".format(text, hint) if hint else text)
-    error.kind, error.code, error.text, error.hint = kind, _KINDS[kind], text, hint
-    return error
 
 
 def _kind_of(status):
@@ -62,12 +57,15 @@ class Client:
     url         "http://HOST:PORT" or "https://HOST:PORT", with a path where a proxy has the server below one
     token       what `Authorization: Bearer` carries
     timeout     seconds for an answer; patience: seconds in which a call is made again where the server is away or full
-    tls         an ssl.SSLContext for certificates that the system does not know
+    ca          of https: a file in PEM with the server's authority, or its own certificate, in place of those that
+                this machine trusts
+    tls         an ssl.SSLContext in place of TLS 1.2 and later with a certificate of the url's host
 
     One event loop.
     """
 
-    def __init__(self, url, token=None, connections=8, timeout=60.0, patience=30.0, most_bytes=64 << 20, tls=None):
+    def __init__(self, url, token=None, connections=8, timeout=60.0, patience=30.0, most_bytes=64 << 20, tls=None,
+                 ca=None):
         parts = urlsplit(url)
         plain = all(" " < letter < "\x7f" for letter in url)
         try:
@@ -76,14 +74,19 @@ class Client:
             plain, port = False, None
         if not plain or parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None or \
                 parts.query or parts.fragment:
-            raise _error("usage", "{!r} is no address of a server".format(url), "expected http://HOST:PORT")
+            raise _error("usage", "{!r} is no address of a server".format(url),
+                         "expected http://HOST:PORT or https://HOST:PORT")
         if token is not None and not (token and all(" " < letter < "\x7f" for letter in token)):
             raise _error("usage", "the token is not one word of letters, digits and signs")
         if connections < 1:
             raise _error("usage", "connections is {}, and one is the least".format(connections))
         self._host, self._port = parts.hostname, port or (443 if parts.scheme == "https" else 80)
         self._path = parts.path.rstrip("/")
-        self._tls = (tls or ssl.create_default_context()) if parts.scheme == "https" else None
+        if (tls is not None or ca is not None) and parts.scheme != "https":
+            raise _error("usage", "ca= and tls= are of servers that speak TLS", "expected https://" + self._name())
+        if tls is not None and ca is not None:
+            raise _error("usage", "ca= belongs into the context that tls= gives")
+        self._tls = (tls or _tls.trust(ca)) if parts.scheme == "https" else None
         self._token, self._timeout, self._patience, self._most_bytes = token, timeout, patience, most_bytes
         self._connections = connections
         self._room = None  # a semaphore, which belongs to the loop that it is made in
@@ -223,7 +226,7 @@ class Client:
                 reply = await self._exchange(method, path, body, headers or {})
                 if 200 <= reply.status < 300:
                     return reply
-                failure = _refusal(reply)
+                failure = self._tls_refusal(reply) or _refusal(reply)
                 if reply.status not in (429, 502, 503):
                     raise failure
                 after = reply.headers.get("retry-after", "")
@@ -268,11 +271,20 @@ class Client:
     async def _connect(self):
         try:
             return await asyncio.open_connection(self._host, self._port, ssl=self._tls, limit=_HEAD_BYTES)
-        except ssl.SSLCertVerificationError as error:
-            raise _error("peer", "{} shows a certificate that is not trusted: {}".format(
-                self._name(), error.verify_message), "tls= takes an ssl.SSLContext that knows it") from None
+        except (ssl.SSLZeroReturnError, ssl.SSLEOFError) as error:
+            raise _Gone("{} broke off the handshake of TLS: {}".format(self._name(), error)) from None
+        except ssl.SSLError as error:
+            raise _tls.fault(self._name(), error) from None
         except (OSError, EOFError) as error:
             raise _Gone("cannot reach {}: {}".format(self._name(), error)) from None
+
+    def _tls_refusal(self, reply):
+        """What a port of TLS says to who does not speak it: moka serve 426, nginx and others 400."""
+        wants_tls = reply.status == 426 or (reply.status == 400 and b"HTTPS" in reply.body)
+        return self._wants_tls() if wants_tls and self._tls is None else None
+
+    def _wants_tls(self):
+        return _error("peer", self._name() + " speaks TLS", "ask https://" + self._name())
 
     async def _talk(self, reader, writer, method, path, body, headers):
         lines = ["{} {} HTTP/1.1".format(method, self._path + path), "Host: " + self._name(), "User-Agent: moka-python"]
@@ -294,7 +306,9 @@ class Client:
         except asyncio.LimitOverrunError:
             raise self._nonsense("a head of more than {} bytes".format(_HEAD_BYTES)) from None
         except asyncio.IncompleteReadError as error:
-            # Bytes of another protocol are told from an end.
+            # Bytes of another protocol, TLS's alert among them, are told from an end.
+            if self._tls is None and error.partial.startswith(b"\x15\x03"):
+                raise self._wants_tls() from None
             if error.partial and not error.partial.startswith(b"HTTP/1."[:len(error.partial)]):
                 raise self._nonsense("what is no HTTP") from None
             raise

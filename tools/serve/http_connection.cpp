@@ -142,6 +142,8 @@ void HttpConnection::End() {
   {
     const std::lock_guard lock(server_->mutex);
     --server_->unanswered;
+    const std::string client = std::exchange(counted_client_, {});
+    if (!client.empty() && --server_->clients[client] == 0) server_->clients.erase(client);
   }
   server_->answered.notify_all();
 }
@@ -188,6 +190,32 @@ void HttpConnection::TakeFields() {
   logged_.trace = SafeName(request_.Header("traceparent"));
   logged_.method = request_.method;
   logged_.path = request_.path;
+  TakeClient();
+}
+
+// Proxies of the way add to the header, or to another of its name.
+void HttpConnection::TakeClient() {
+  if (!server_->options.proxies.Trusts(peer_)) return;
+  std::string forwarded;
+  for (const auto& [name, value] : request_.headers) {
+    if (name == "x-forwarded-for") forwarded += StrCat(forwarded.empty() ? "" : ",", value);
+  }
+  request_.peer = server_->options.proxies.ClientOf(peer_, forwarded);
+  logged_.peer = request_.peer;
+  if (request_.peer != peer_) logged_.proxy = peer_;
+}
+
+bool HttpConnection::CountsClient() {
+  if (request_.peer == peer_) return true;
+  ErrorCode failed;
+  const auto address = asio::ip::make_address(request_.peer, failed);
+  if (limits().are_own_exempt && !failed && address.is_loopback()) return true;
+  const std::lock_guard lock(server_->mutex);
+  const auto known = server_->clients.find(request_.peer);
+  if (known != server_->clients.end() && known->second >= limits().peer_connections) return false;
+  ++server_->clients[request_.peer];
+  counted_client_ = request_.peer;
+  return true;
 }
 
 void HttpConnection::TakeHead() {
@@ -198,6 +226,10 @@ void HttpConnection::TakeHead() {
   if (fields_ > limits().header_lines)
     return Refuse(431, StrCat("the request has more than ", limits().header_lines, " headers"));
   if (parser_->content_length().value_or(0) > limits().body_bytes) return RefuseLarge();
+  if (!CountsClient()) {
+    return Refuse(HttpBusyAnswer(
+        429, StrCat("this client has ", limits().peer_connections, " requests at once, the most there may be")));
+  }
   const auto expect = head[http::field::expect];
   if (!expect.empty() && !beast::iequals(expect, "100-continue")) return Refuse(417, "Expect knows 100-continue alone");
   // Who may not ask, or asks what there is not, is told before the body, unless it is a small one: behind that the

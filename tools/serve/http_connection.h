@@ -50,6 +50,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void RefuseHead(const ErrorCode& error);
   void TakeHead();
   void TakeFields();
+  void TakeClient();
   void Continue();
   void ReadBody();
   void RefuseBody(const ErrorCode& error);
@@ -66,6 +67,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   // Answers without having read the request, after which nothing that follows can be told apart from its body.
   void Refuse(HttpAnswer answer);
   void Refuse(int status, const std::string& error) { Refuse(HttpErrorAnswer(status, error)); }
+  // Counts the request of a trusted proxy's client. Returns whether there may be one more.
+  bool CountsClient();
   // Takes so many bytes more of what all bodies may have. Returns whether there were so many left.
   bool TakesBytes(uint64_t bytes);
   void Log(const ErrorCode& error);
@@ -81,6 +84,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::optional<boost::beast::http::response<boost::beast::http::empty_body>> continue_;
   std::optional<boost::beast::http::response<boost::beast::http::string_body>> answer_;
   HttpRequest request_;
+  std::string counted_client_;  // of a trusted proxy; empty: none is counted
   std::shared_ptr<std::atomic<bool>> is_gone_;
   LoggedRequest logged_;
   Clock::time_point begun_;

@@ -20,7 +20,7 @@ struct HttpRequest {
   std::string query;                                              // behind "?"
   std::vector<std::pair<std::string, std::string>> headers = {};  // names in small letters
   std::string body = {};                                          // with room for kBodyPadding more
-  std::string peer = {};                                          // address
+  std::string peer = {};                                          // address; behind a trusted proxy its client's
   std::string id = {};                                            // X-Request-Id, or one that the server made
   // Whether the client is gone, so that no one waits for the answer; set by another thread.
   std::shared_ptr<const std::atomic<bool>> is_gone = {};

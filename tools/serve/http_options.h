@@ -9,6 +9,7 @@
 #include <string>
 
 #include "tools/serve/http_message.h"
+#include "tools/serve/proxies.h"
 
 namespace moka {
 
@@ -30,8 +31,8 @@ struct HttpLimits {
   std::chrono::seconds part_time{2};     // for one that was told that the connection ends
   int64_t connection_requests = 10000;
   int64_t connections = 1024;
-  int64_t peer_connections = 64;  // of one address
-  bool are_own_exempt = true;     // of this machine's own addresses all connections may come
+  int64_t peer_connections = 64;  // of one address; requests at once of a trusted proxy's client
+  bool are_own_exempt = true;     // of this machine's own addresses all may come
   int64_t told = 64;              // connections beyond these that are told so; others are closed at once
 };
 
@@ -40,6 +41,7 @@ struct HttpServerOptions {
   uint16_t port = 8000;  // 0: any that is free
   int threads = 1;
   HttpLimits limits = {};
+  TrustedProxies proxies = {};        // all connections of theirs may come
   std::shared_ptr<TlsKeys> tls = {};  // null: without TLS
   // Looks at a request before its body is read: why it is refused, or nothing. Any of the server's threads.
   std::function<std::optional<HttpAnswer>(const HttpRequest& head)> gate = {};

@@ -42,14 +42,22 @@ std::string NewIdPrefix() {
   return fmt::format("{:08x}-", random());
 }
 
+// A socket for both kinds of addresses has those of IPv4 in the other's form.
+asio::ip::address PlainAddress(const asio::ip::address& address) {
+  const bool is_mapped = address.is_v6() && address.to_v6().is_v4_mapped();
+  return is_mapped ? asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()) : address;
+}
+
 // Takes a connection, tells it that there are too many, or closes it.
 void Welcome(const std::shared_ptr<HttpState>& state, Tcp::socket socket) {
   const HttpServerOptions& options = state->options;
   HttpCounts& counts = state->counts;
   beast::error_code failed;
   const auto endpoint = socket.remote_endpoint(failed);
-  const std::string peer = failed ? "?" : endpoint.address().to_string();
-  const bool is_own = options.limits.are_own_exempt && !failed && endpoint.address().is_loopback();
+  const asio::ip::address address = PlainAddress(endpoint.address());
+  const std::string peer = failed ? "?" : address.to_string();
+  const bool is_own = options.limits.are_own_exempt && !failed && address.is_loopback();
+  const bool may_be_many = is_own || options.proxies.Trusts(peer);
   socket.set_option(Tcp::no_delay(true), failed);
   const TlsContext tls = options.tls ? options.tls->Context() : nullptr;
   std::shared_ptr<HttpConnection> connection;
@@ -60,7 +68,7 @@ void Welcome(const std::shared_ptr<HttpState>& state, Tcp::socket socket) {
     const auto known = state->peers.find(peer);
     const int64_t of_peer = known == state->peers.end() ? 0 : known->second;
     is_full = counts.connections - counts.told >= options.limits.connections;
-    is_of_many = !is_own && of_peer >= options.limits.peer_connections;
+    is_of_many = !may_be_many && of_peer >= options.limits.peer_connections;
     const bool is_refused = is_full || is_of_many;
     if (is_refused) ++counts.refused_connections;
     if (is_refused && (tls || counts.told >= options.limits.told)) return;

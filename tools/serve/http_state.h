@@ -45,7 +45,8 @@ struct HttpState {
   mutable std::mutex mutex;
   mutable std::condition_variable answered;
   std::map<HttpConnection*, std::shared_ptr<HttpConnection>> open;
-  std::map<std::string, int64_t> peers;
+  std::map<std::string, int64_t> peers;    // connections of each address
+  std::map<std::string, int64_t> clients;  // requests of each client of a trusted proxy
   HttpCounts counts;
   int64_t unanswered = 0;
   std::atomic<bool> is_draining = false;

@@ -44,6 +44,7 @@ std::string LineOf(const LoggedRequest& request) {
                {"bytes_in", request.bytes_in},
                {"bytes_out", request.bytes_out},
                {"ms", Rounded(request.ms)}};
+  if (!request.proxy.empty()) json["proxy"] = request.proxy;
   if (!request.trace.empty()) json["traceparent"] = request.trace;
   const ServedFacts& facts = request.facts;
   if (!facts.user.empty()) json["user"] = facts.user;

@@ -15,6 +15,7 @@ struct LoggedRequest {
   std::string id = {};
   std::string trace = {};  // W3C's traceparent; empty where none came
   std::string peer = {};
+  std::string proxy = {};  // that asked for the peer; empty: it asked itself
   std::string method = {};
   std::string path = {};
   int status = 0;  // 0: the client had left

@@ -189,6 +189,10 @@ ServeSettings SettingsOf(const Arguments& arguments) {
   settings.allows_load = arguments.Has("allow-load");
   settings.watches = arguments.Has("watch");
   if (arguments.Has("token-file")) settings.tokens = Tokens(arguments.Get("token-file"));
+  if (arguments.Has("trusted-proxy")) {
+    http.proxies =
+        ValueOfFlag("trusted-proxy", [&] { return TrustedProxies(Split(arguments.Get("trusted-proxy"), ',')); });
+  }
   if (arguments.Has("tls-cert") != arguments.Has("tls-key"))
     throw Error(ErrorKind::kUsage, {}, "--tls-cert and --tls-key belong together", "a certificate and its key, in PEM");
   settings.certificate = arguments.Get("tls-cert");
@@ -309,6 +313,7 @@ Verb ServeVerb() {
                   {"token-file", "FILE", "who may ask: lines NAME:SHA256:ROLE, the role user or admin (admins load)"},
                   {"tls-cert", "FILE", "PEM: speak HTTPS with this certificate (and those that signed it)"},
                   {"tls-key", "FILE", "PEM: its private key"},
+                  {"trusted-proxy", "CIDR", "networks whose X-Forwarded-For says who asks (\"10.0.0.0/8\")", ','},
                   {"request-log", "FILE", "a line of JSON for each request (/dev/stdout: on the standard output)"},
                   {"allow-load", "", "models are loaded again and unloaded through /v2/repository"},
                   {"watch", "", "a version that is moved (mv) into MODEL of a FOLDER is loaded"},
@@ -326,8 +331,8 @@ Verb ServeVerb() {
     if (looks) continue;
     verb.options.push_back(option);
     // They are for whoever looks into nets; a server takes them, and its help is one screen.
-    const bool is_rare =
-        option.name == "disable-pass" || option.name == "disable-kernel" || option.name == "prefer-kernel";
+    const bool is_rare = option.name == "disable-pass" || option.name == "disable-kernel" ||
+                         option.name == "prefer-kernel" || option.name == "kernels";
     if (is_rare) verb.options.back().doc.clear();
   }
   verb.run = RunServe;

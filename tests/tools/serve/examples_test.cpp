@@ -150,8 +150,9 @@ TEST_F(ServingExamplesTest, NginxPassesEverythingOn) {
   }
   Run();
   EXPECT_EQ(Moka("data export data/test drawn --limit 20").code, 0);
-  auto server =
-      std::make_unique<ServerProcess>(folder_, std::vector<std::string>{"runs/lenet-0001", "--most-wait", "60000"});
+  auto server = std::make_unique<ServerProcess>(
+      folder_, std::vector<std::string>{"runs/lenet-0001", "--most-wait", "60000", "--request-log", "requests.jsonl",
+                                        Only(given, "(--trusted-proxy) "), "127.0.0.1"});
   const uint16_t served = server->port();
   const std::string folder = folder_.string();
   const std::string tls = StrCat(int64_t{FreePort()});
@@ -210,6 +211,19 @@ TEST_F(ServingExamplesTest, NginxPassesEverythingOn) {
       "413");
   EXPECT_THAT(curl(StrCat("-d '{}' ", address, "/v2/models/lenet/infer")).out, HasSubstr("there are lenet-0001"));
   EXPECT_EQ(curl(StrCat("-o /dev/null -w '%{http_code}' ", address, "/metrics")).out, "200");
+  // nginx adds its client's address, which is this machine's own: trusted, so that the word of it counts.
+  for (const char* place : {"/healthz", "/metrics"}) {
+    curl(StrCat("-H 'X-Forwarded-For: 203.0.113.9' ", address, place));
+    Json last;
+    for (int i = 0; i < 500 && last.value("path", "") != place; ++i) {  // a line is written behind its answer
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      const std::vector<std::string> lines = Split(ReadFile(folder_ / "requests.jsonl"), '\n');
+      last = Json::parse(lines.at(lines.size() - 2));
+    }
+    EXPECT_EQ(last["path"], place);
+    EXPECT_EQ(last["peer"], "203.0.113.9");
+    EXPECT_EQ(last["proxy"], "127.0.0.1");
+  }
   // A client through nginx while the server is away: nginx says 502, and the client waits.
   const std::string through = StrCat("client http://127.0.0.1:", plain, " drawn --json --parallel 8");
   const std::string expected = Moka("infer runs/lenet-0001 drawn --json --batch 1").out;

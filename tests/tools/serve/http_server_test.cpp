@@ -3,9 +3,11 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <thread>
@@ -16,6 +18,7 @@
 #include "core/text.h"
 #include "tests/tools/serve/http_client.h"
 #include "tests/tools/serve/tls_client.h"
+#include "tools/serve/proxies.h"
 #include "tools/serve/request_log.h"
 #include "tools/serve/tls_keys.h"
 
@@ -173,6 +176,122 @@ TEST_F(HttpServerTest, EachRequestIsALineOfTheLog) {
   ASSERT_EQ(now.size(), 1U);
   EXPECT_EQ(now[0]["path"], "/there");
   EXPECT_THROW(RequestLog(folder_ / "no/such/folder"), Error);
+}
+
+TEST(TrustedProxiesTest, TheLastAddressThatIsNoProxysIsTheClients) {
+  const TrustedProxies proxies({"10.0.0.0/9", " 192.0.2.7", "fd00:1::/33", "::1"});
+  const auto client = [&](const std::string& peer, const std::string& forwarded) {
+    return proxies.ClientOf(peer, forwarded);
+  };
+  // Of others nothing is believed.
+  EXPECT_EQ(client("203.0.113.1", "198.51.100.1"), "203.0.113.1");
+  EXPECT_EQ(client("10.128.0.0", "198.51.100.1"), "10.128.0.0");
+  EXPECT_EQ(client("192.0.2.8", "198.51.100.1"), "192.0.2.8");
+  EXPECT_EQ(client("fd00:1:8000::", "198.51.100.1"), "fd00:1:8000::");
+  EXPECT_EQ(client("?", "198.51.100.1"), "?");
+  EXPECT_EQ(TrustedProxies().ClientOf("::1", "198.51.100.1"), "::1");
+  // Who writes the header itself is found behind what it wrote.
+  EXPECT_EQ(client("10.127.255.255", "198.51.100.1"), "198.51.100.1");
+  EXPECT_EQ(client("10.0.0.1", "127.0.0.1, 10.0.0.3,198.51.100.1 ,10.0.0.2"), "198.51.100.1");
+  EXPECT_EQ(client("fd00:1:7fff::", "::1, fd00:1::2"), "::1");
+  EXPECT_EQ(client("::ffff:10.0.0.1", "::ffff:198.51.100.1"), "198.51.100.1");
+  EXPECT_EQ(client("192.0.2.7", "198.51.100.1:4711"), "198.51.100.1");
+  EXPECT_EQ(client("192.0.2.7", "[2001:db8::1]:4711"), "2001:db8::1");
+  EXPECT_EQ(client("192.0.2.7", "2001:DB8:0::1"), "2001:db8::1");
+  // What is no address ends the search.
+  EXPECT_EQ(client("10.0.0.1", ""), "10.0.0.1");
+  EXPECT_EQ(client("10.0.0.1", "198.51.100.1, unknown"), "10.0.0.1");
+  EXPECT_EQ(client("10.0.0.1", "198.51.100.1,,10.0.0.2"), "10.0.0.2");
+  EXPECT_EQ(client("10.0.0.1", "198.51.100.1, 300.1.1.1"), "10.0.0.1");
+  EXPECT_EQ(client("10.0.0.1", "198.51.100.1, ["), "10.0.0.1");
+  const TrustedProxies all({"0.0.0.0/0"});
+  EXPECT_TRUE(all.Trusts("203.0.113.1"));
+  EXPECT_FALSE(all.Trusts("2001:db8::1"));
+}
+
+TEST(TrustedProxiesTest, NetworksThatAreNoneAreRefused) {
+  const auto fault = [](const std::string& text) -> std::string {
+    try {
+      (void)TrustedProxies({"::1", text});
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kConfig);
+      return error.what();
+    }
+    return "no fault";
+  };
+  EXPECT_EQ(fault("10.0.0.0/8"), "no fault");
+  EXPECT_THAT(fault(""), HasSubstr("is no network; expected an address, or a network like 10.0.0.0/8"));
+  EXPECT_THAT(fault("proxy.test"), HasSubstr("proxy.test is no network"));
+  EXPECT_THAT(fault("10.0.0"), HasSubstr("10.0.0 is no network"));
+  EXPECT_THAT(fault("10.0.0.0/33"), HasSubstr("expected 0 to 32 behind its"));
+  EXPECT_THAT(fault("fd00::/129"), HasSubstr("expected 0 to 128 behind its"));
+  for (const char* bits : {"", "-1", "x", "8x", "99999999999", " 8"})
+    EXPECT_THAT(fault(StrCat("10.0.0.0/", bits)), HasSubstr("expected 0 to 32 behind its")) << bits;
+  EXPECT_THAT(fault("10.1.2.3/8"), HasSubstr("expected 10.0.0.0/8, or the address alone"));
+  EXPECT_THAT(fault("fd00::1/64"), HasSubstr("expected fd00::/64"));
+}
+
+// Behind a proxy each client has its own limit, and its own address in the log; who is no proxy names nobody else.
+TEST_F(HttpServerTest, ClientsOfATrustedProxyAreToldApart) {
+  HttpServerOptions options = AnyPort();
+  options.limits.are_own_exempt = false;
+  options.limits.peer_connections = 2;
+  options.proxies = TrustedProxies({"127.0.0.0/8"});
+  std::mutex mutex;
+  std::vector<LoggedRequest> logged;
+  options.log = [&](const LoggedRequest& request) {
+    const std::lock_guard lock(mutex);
+    logged.push_back(request);
+  };
+  std::vector<HttpRespond> held;
+  std::atomic<size_t> holding = 0;
+  HttpServer server(options, [&](const HttpRequest& request, const HttpRespond& respond) {
+    if (request.path != "/held") return respond({.body = request.peer});
+    const std::lock_guard lock(mutex);
+    held.push_back(respond);
+    holding = held.size();
+  });
+  const std::string first = "X-Forwarded-For: 192.0.2.1, 203.0.113.1\r\n";
+  const std::string second = "X-Forwarded-For: 203.0.113.1\r\nX-Forwarded-For: 203.0.113.2\r\n";
+  std::vector<std::unique_ptr<HttpClient>> clients;
+  for (int i = 0; i < 5; ++i) clients.push_back(std::make_unique<HttpClient>(server.port()));
+  clients[0]->SendRequest("GET", "/held", {}, first);
+  clients[1]->SendRequest("GET", "/held", {}, first);
+  while (holding < 2) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const Reply many = clients[2]->Ask("GET", "/", {}, first);
+  EXPECT_EQ(many.status, 429);
+  EXPECT_THAT(many.body, HasSubstr("this client has 2 requests at once"));
+  EXPECT_EQ(many.Header("Retry-After"), "1");
+  EXPECT_EQ(clients[3]->Ask("GET", "/", {}, second).body, "203.0.113.2");
+  EXPECT_EQ(clients[4]->Ask("GET", "/", {}, {}).body, "127.0.0.1");
+  {
+    const std::lock_guard lock(mutex);
+    for (const HttpRespond& respond : held) respond({.body = "late"});
+  }
+  EXPECT_EQ(clients[0]->Receive().body, "late");
+  EXPECT_EQ(clients[1]->Receive().body, "late");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(clients[0]->Ask("GET", "/", {}, first).body, "203.0.113.1");
+  EXPECT_EQ(server.WaitForAnswers(std::chrono::seconds(5)), 0);
+  const std::lock_guard lock(mutex);
+  ASSERT_EQ(logged.size(), 8U);
+  for (const LoggedRequest& request : logged)
+    EXPECT_EQ(request.proxy, request.peer == "127.0.0.1" ? "" : "127.0.0.1") << request.peer;
+  EXPECT_EQ(std::ranges::count(logged, "203.0.113.1", &LoggedRequest::peer), 6);
+}
+
+TEST_F(HttpServerTest, NobodyElseNamesAClient) {
+  HttpServerOptions options = AnyPort();
+  options.limits.are_own_exempt = false;
+  options.limits.peer_connections = 2;
+  options.proxies = TrustedProxies({"192.0.2.1"});
+  const HttpServer server(
+      options, [](const HttpRequest& request, const HttpRespond& respond) { respond({.body = request.peer}); });
+  HttpClient one(server.port());
+  HttpClient two(server.port());
+  EXPECT_EQ(one.Ask("GET", "/", {}, "X-Forwarded-For: 203.0.113.1\r\n").body, "127.0.0.1");
+  EXPECT_EQ(two.Ask("GET", "/", {}, "X-Forwarded-For: 203.0.113.2\r\n").body, "127.0.0.1");
+  HttpClient three(server.port());
+  EXPECT_EQ(three.Ask("GET", "/", {}, "X-Forwarded-For: 203.0.113.3\r\n").status, 429);
 }
 
 TEST_F(HttpServerTest, TlsIsSpoken) {

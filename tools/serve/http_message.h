@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "tools/serve/served_times.h"
+#include "tools/serve/tokens.h"
 
 namespace moka {
 
@@ -22,6 +24,7 @@ struct HttpRequest {
   std::string body = {};                                          // with room for kBodyPadding more
   std::string peer = {};                                          // address; behind a trusted proxy its client's
   std::string id = {};                                            // X-Request-Id, or one that the server made
+  std::optional<TokenOwner> owner = {};                           // of its token; nothing: nobody has looked yet
   // Whether the client is gone, so that no one waits for the answer; set by another thread.
   std::shared_ptr<const std::atomic<bool>> is_gone = {};
 

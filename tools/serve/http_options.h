@@ -43,8 +43,9 @@ struct HttpServerOptions {
   HttpLimits limits = {};
   TrustedProxies proxies = {};        // all connections of theirs may come
   std::shared_ptr<TlsKeys> tls = {};  // null: without TLS
-  // Looks at a request before its body is read: why it is refused, or nothing. Any of the server's threads.
-  std::function<std::optional<HttpAnswer>(const HttpRequest& head)> gate = {};
+  // Looks at a request before its body is read, and may note what it finds: why it is refused, or nothing. Any of the
+  // server's threads.
+  std::function<std::optional<HttpAnswer>(HttpRequest& head)> gate = {};
   // Told of each request once it is answered, by any of the server's threads.
   std::function<void(const LoggedRequest& request)> log = {};
 };

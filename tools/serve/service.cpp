@@ -124,8 +124,9 @@ HttpAnswer AnswerOf(const CallFailure& failure) {
 
 HttpAnswer AnswerOf(const Error& error) { return AnswerOf(FailureOf(error)); }
 
-std::optional<HttpAnswer> Service::Gate(const HttpRequest& head) const {
+std::optional<HttpAnswer> Service::Gate(HttpRequest& head) const {
   try {
+    head.owner = tokens_.OwnerOf(head.Header("authorization"));
     return Refusal(head, CallParts(head));
   } catch (const Error& error) {
     return AnswerOf(error);
@@ -138,8 +139,7 @@ std::optional<HttpAnswer> Service::Refusal(const HttpRequest& head, const std::v
   // The page holds nothing but a field for a token.
   const bool is_open = parts.empty() || parts == std::vector<std::string>{"healthz"} ||
                        (parts.size() == 3 && parts[0] == "v2" && parts[1] == "health");
-  const std::optional<CallFailure> refusal =
-      is_open ? std::nullopt : Refusal(head.Header("authorization"), IsLoadCall(parts));
+  const std::optional<CallFailure> refusal = is_open ? std::nullopt : RefusalOfOwner(*head.owner, IsLoadCall(parts));
   if (refusal) return AnswerOf(*refusal);
   // A page of any site may send requests to this machine from the browser of whoever looks at it, but not with a token.
   if (IsLoadCall(parts) && tokens_.empty() && !head.Header("origin").empty())
@@ -149,7 +149,8 @@ std::optional<HttpAnswer> Service::Refusal(const HttpRequest& head, const std::v
 }
 
 void Service::Handle(HttpRequest request, const HttpRespond& respond) {
-  const HttpRespond named([respond, user = tokens_.OwnerOf(request.Header("authorization")).name](HttpMakeAnswer make) {
+  if (!request.owner) request.owner = tokens_.OwnerOf(request.Header("authorization"));
+  const HttpRespond named([respond, user = request.owner->name](HttpMakeAnswer make) {
     respond.Later([make = std::move(make), user] {
       HttpAnswer answer = make();
       answer.facts.user = user;
@@ -212,8 +213,12 @@ void Service::Load(const std::string& name, bool loads, LoadRespond respond) {
 }
 
 std::optional<CallFailure> Service::Refusal(std::string_view authorization, bool loads) const {
+  return RefusalOfOwner(tokens_.OwnerOf(authorization), loads);
+}
+
+std::optional<CallFailure> Service::RefusalOfOwner(const TokenOwner& owner, bool loads) const {
   if (tokens_.empty()) return std::nullopt;
-  const Role role = tokens_.OwnerOf(authorization).role;
+  const Role role = owner.role;
   if (role == Role::kAdmin || (role == Role::kUser && !loads)) return std::nullopt;
   if (role == Role::kUser) return CallFailure{CallStatus::kNotAllowed, "to load and unload models is an admin's"};
   return CallFailure{CallStatus::kNoToken, "this server wants a token", "Authorization: Bearer TOKEN"};

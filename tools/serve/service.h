@@ -45,8 +45,8 @@ class Service : public ServiceCalls {
 
   // Answers, now or later. Thread-safe.
   void Handle(HttpRequest request, const HttpRespond& respond);
-  // Why a request is refused whatever its body is; nothing: it may come.
-  std::optional<HttpAnswer> Gate(const HttpRequest& head) const;
+  // Why a request is refused whatever its body is; nothing: it may come. Sets its owner.
+  std::optional<HttpAnswer> Gate(HttpRequest& head) const;
   // From now on /v2/health/ready says no.
   void BeginDraining() { is_draining_ = true; }
   // From now on models are asked; before they are refused.
@@ -66,7 +66,9 @@ class Service : public ServiceCalls {
              std::shared_ptr<const std::atomic<bool>> is_gone, InferRespond respond) override;
 
  private:
-  // Likewise, of a path in parts; of a call of one model. Errors: kNoInput for a model that is not there.
+  std::optional<CallFailure> RefusalOfOwner(const TokenOwner& owner, bool loads) const;
+  // Likewise, of a request whose owner is known, by its path in parts; of a call of one model. Errors: kNoInput for a
+  // model that is not there.
   std::optional<HttpAnswer> Refusal(const HttpRequest& head, const std::vector<std::string>& parts) const;
   std::optional<HttpAnswer> Refusal(const HttpRequest& head, const ModelCall& call) const;
   HttpAnswer Answer(const HttpRequest& request, const std::vector<std::string>& parts);

@@ -230,7 +230,7 @@ int Serve(const ServeSettings& settings, ModelRepository& repository) {
   NetQueue queue(settings.limits);
   Service service(repository, queue, settings.allows_load, settings.tokens);
   HttpServerOptions options = settings.http;
-  options.gate = [&](const HttpRequest& head) { return service.Gate(head); };
+  options.gate = [&](HttpRequest& head) { return service.Gate(head); };
   HttpServer server(
       options, [&](HttpRequest request, const HttpRespond& respond) { service.Handle(std::move(request), respond); });
   service.Count(server);

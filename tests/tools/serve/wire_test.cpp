@@ -1,11 +1,16 @@
 // The protocol's tensors: right ones give their numbers, wrong ones say which part is wrong.
 #include <gmock/gmock.h>
 
+#include <unistd.h>
+
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "core/checksum.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "core/text.h"
 #include "tools/serve/multipart.h"
 #include "tools/serve/service.h"
@@ -157,6 +162,34 @@ TEST(WireTest, PathsAreSplitAndFormsAreRead) {
   EXPECT_THROW((void)SentFileOf(form, ""), Error);
   form.body = "--B\r\nContent-Disposition: form-data; filename=\"a\"\r\n\r\n1";
   EXPECT_THROW((void)SentFileOf(form, ""), Error);
+}
+
+// A token is looked up once, before the body where that is waited for.
+TEST(WireTest, WhoAsksIsKnownFromTheHead) {
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / StrCat("moka_tokens_", static_cast<int64_t>(getpid()));
+  WriteFileAtomically(file, StrCat("me:", Sha256("one"), ":user\n"));
+  ModelRepository repository({}, [](const std::string&, const ModelPlace&) { return nullptr; });
+  NetQueue queue(NetQueueLimits{});
+  Service service(repository, queue, false, Tokens(file));
+  std::filesystem::remove(file);
+  const auto answer = [&](HttpRequest request) {
+    HttpAnswer got;
+    service.Handle(std::move(request), HttpRespond([&](const HttpMakeAnswer& make) { got = make(); }));
+    return got;
+  };
+  HttpRequest request{.method = "POST", .path = "/v2/repository/index", .query = {}};
+  EXPECT_EQ(answer(request).status, 401);
+  request.headers = {{"authorization", "Bearer one"}};
+  EXPECT_EQ(answer(request).status, 200);
+  EXPECT_FALSE(service.Gate(request));
+  EXPECT_EQ(request.owner->name, "me");
+  request.headers.clear();
+  EXPECT_EQ(answer(request).status, 200);
+  EXPECT_EQ(answer(request).facts.user, "me");
+  request.headers = {{"authorization", "Bearer two"}};
+  EXPECT_EQ(service.Gate(request)->status, 401);
+  EXPECT_EQ(answer(request).status, 401);
 }
 
 // Costs of runs of 1, 2, 4 and 8 rows.

@@ -26,6 +26,8 @@ constexpr size_t kBufferBytes = size_t{128} << 10;
 constexpr uint64_t kDrainedBytes = uint64_t{64} << 10;
 constexpr int64_t kLeastTaken = 64 << 10;  // bytes a second, that a client takes of its answer
 constexpr size_t kMostIdBytes = 128;
+// A server that ends gives so long to who has connected and not asked yet.
+constexpr std::chrono::milliseconds kForFirstBytes{500};
 
 // The characters of a name that a client gave its request which are safe in a header and in a log.
 std::string SafeName(std::string_view text) {
@@ -95,8 +97,24 @@ void HttpConnection::StartRefused(HttpAnswer answer) {
 void HttpConnection::CloseIfIdle() {
   asio::post(stream_.get_executor(), [self = shared_from_this()] {
     beast::error_code failed;
-    if (self->is_idle_ && self->stream_.socket().available(failed) == 0) self->Close();
+    if (self->is_idle_ && self->stream_.socket().available(failed) == 0) {
+      if (!self->IsNew()) {
+        self->Close();
+      } else if (!self->is_closed_) {
+        self->Owe();
+        self->SetDeadline(self->opened_ + kForFirstBytes);
+      }
+    }
+    self->server_->Settle();
   });
+}
+
+bool HttpConnection::IsNew() const { return requests_ == 0 && Clock::now() < opened_ + kForFirstBytes; }
+
+void HttpConnection::Owe() {
+  if (std::exchange(is_unanswered_, true)) return;
+  const std::lock_guard lock(server_->mutex);
+  ++server_->unanswered;
 }
 
 // A tcp_stream's own deadline closes the socket, so that the client would not be told.
@@ -114,8 +132,9 @@ void HttpConnection::SetDeadline(Clock::time_point when) {
 void HttpConnection::WaitForRequest() {
   if (buffer_.size() > 0) return ReadHead();  // another came behind the last
   is_idle_ = true;
-  if (server_->is_draining) return Close();
-  SetDeadline(limits().idle_time);
+  const bool is_ending = server_->is_draining;
+  if (is_ending && !IsNew()) return Close();
+  SetDeadline(is_ending ? opened_ + kForFirstBytes : Clock::now() + limits().idle_time);
   stream_.async_read_some(buffer_.prepare(kBufferBytes), [self = shared_from_this()](auto error, size_t bytes) {
     if (error || self->is_closed_) return self->Close();
     self->buffer_.commit(bytes);
@@ -131,9 +150,7 @@ void HttpConnection::Begin() {
   request_ = {};
   request_.peer = peer_;
   request_.id = StrCat(server_->id_prefix, static_cast<int64_t>(server_->next_id++));
-  if (std::exchange(is_unanswered_, true)) return;
-  const std::lock_guard lock(server_->mutex);
-  ++server_->unanswered;
+  Owe();
 }
 
 void HttpConnection::End() {

@@ -29,8 +29,11 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void Start();
   // Answers at once, without a look at what is asked, and closes.
   void StartRefused(HttpAnswer answer);
-  // Closes where no request is under way.
+  // Closes where no request is under way or to be expected, and settles what the server owed for this look.
   void CloseIfIdle();
+  // From now on the server ends only when a request was answered here or the connection is closed. Requires: it has not
+  // started, or is in its strand.
+  void Owe();
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -41,6 +44,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   // Ends the stream's next step where it takes longer.
   void SetDeadline(Clock::time_point when);
   void SetDeadline(std::chrono::seconds from_now) { SetDeadline(Clock::now() + from_now); }
+
+  // Whether its client has just connected and may be about to ask.
+  bool IsNew() const;
 
   // The steps of a request, in their order; Greet before the first of a connection of TLS.
   void Greet();
@@ -87,6 +93,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::string counted_client_;  // of a trusted proxy; empty: none is counted
   std::shared_ptr<std::atomic<bool>> is_gone_;
   LoggedRequest logged_;
+  Clock::time_point opened_ = Clock::now();
   Clock::time_point begun_;
   Clock::time_point body_since_;
   uint64_t body_bytes_ = 0;

@@ -78,6 +78,7 @@ void Welcome(const std::shared_ptr<HttpState>& state, Tcp::socket socket) {
     connection = std::make_shared<HttpConnection>(std::move(socket), tls, state, peer);
     state->open[connection.get()] = connection;
   }
+  if (state->is_draining) connection->Owe();
   if (is_of_many) {
     connection->StartRefused(HttpBusyAnswer(
         429, StrCat("this address has ", options.limits.peer_connections, " connections, the most there may be")));
@@ -89,17 +90,45 @@ void Welcome(const std::shared_ptr<HttpState>& state, Tcp::socket socket) {
   }
 }
 
+// The acceptor is closed: each connection is looked at for a request before it may go.
+void EndAccepting(const std::shared_ptr<HttpState>& state) {
+  std::vector<std::shared_ptr<HttpConnection>> open;
+  {
+    const std::lock_guard lock(state->mutex);
+    for (const auto& [key, connection] : state->open) open.push_back(connection);
+    state->unanswered += std::ssize(open);
+  }
+  for (const auto& connection : open) connection->CloseIfIdle();
+  state->Settle();
+}
+
+// Until the acceptor is closed; then EndAccepting, once.
 void Accept(const std::shared_ptr<HttpState>& state) {
   state->acceptor->async_accept(asio::make_strand(*state->context), [state](auto error, Tcp::socket socket) {
-    if (!state->acceptor->is_open()) return;
-    if (error) {  // of descriptors there may be none left for a while
-      if (error != asio::error::operation_aborted) LogWarning(StrCat("no connection accepted: ", error.message()));
-      std::this_thread::sleep_for(std::chrono::milliseconds(200));
-      return Accept(state);
-    }
-    Welcome(state, std::move(socket));
-    Accept(state);
+    if (!error) Welcome(state, std::move(socket));
+    if (!state->acceptor->is_open()) return EndAccepting(state);
+    const bool was_short = std::exchange(state->is_short, static_cast<bool>(error));
+    if (!error) return Accept(state);
+    if (!was_short) LogWarning(StrCat("no connection accepted: ", error.message()));
+    state->pause->expires_after(std::chrono::milliseconds(200));
+    state->pause->async_wait([state](auto) {
+      if (!state->acceptor->is_open()) return EndAccepting(state);
+      Accept(state);
+    });
   });
+}
+
+// Takes the connections that the system has made already: to their clients they are accepted.
+void CloseAcceptor(const std::shared_ptr<HttpState>& state) {
+  beast::error_code failed;
+  state->acceptor->non_blocking(true, failed);
+  while (!failed) {
+    Tcp::socket socket(asio::make_strand(*state->context));
+    state->acceptor->accept(socket, failed);
+    if (!failed) Welcome(state, std::move(socket));
+  }
+  state->acceptor->close(failed);
+  state->pause->cancel();
 }
 
 }  // namespace
@@ -136,6 +165,7 @@ HttpServer::~HttpServer() {
   state_->context->stop();
   for (std::thread& thread : state_->threads) thread.join();
   state_->open.clear();
+  state_->pause.reset();
   state_->acceptor.reset();
   state_->has_work.reset();
   state_->context.reset();
@@ -149,17 +179,12 @@ HttpCounts HttpServer::counts() const {
 }
 
 void HttpServer::StopAccepting() {
-  state_->is_draining = true;
-  asio::post(state_->acceptor->get_executor(), [state = state_] {
-    beast::error_code ignored;
-    state->acceptor->close(ignored);
-  });
-  std::vector<std::shared_ptr<HttpConnection>> open;
+  if (state_->is_draining.exchange(true)) return;
   {
     const std::lock_guard lock(state_->mutex);
-    for (const auto& [key, connection] : state_->open) open.push_back(connection);
+    ++state_->unanswered;  // EndAccepting settles it
   }
-  for (const auto& connection : open) connection->CloseIfIdle();
+  asio::post(state_->acceptor->get_executor(), [state = state_] { CloseAcceptor(state); });
 }
 
 int64_t HttpServer::WaitForAnswers(std::chrono::milliseconds most) const {

@@ -25,7 +25,8 @@ class HttpServer {
 
   uint16_t port() const;
   HttpCounts counts() const;
-  // Accepts no connection any more and closes each that waits for a request, the others behind their answer.
+  // Accepts no connection any more and closes each that waits for a request, the others behind their answer. One that
+  // was made just now has a moment for its first.
   void StopAccepting();
   // Waits until no request is unanswered, at most so long. Returns how many are.
   int64_t WaitForAnswers(std::chrono::milliseconds most) const;

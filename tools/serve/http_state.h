@@ -5,6 +5,7 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <condition_variable>
 #include <map>
@@ -31,15 +32,27 @@ struct HttpState {
         handler(std::move(handle)),
         context(std::make_unique<Context>(options.threads)),
         has_work(context->get_executor()),
-        acceptor(std::make_unique<Acceptor>(boost::asio::make_strand(*context))) {}
+        acceptor(std::make_unique<Acceptor>(boost::asio::make_strand(*context))),
+        pause(std::make_unique<boost::asio::steady_timer>(acceptor->get_executor())) {}
+
+  // One thing less is owed to somebody.
+  void Settle() {
+    {
+      const std::lock_guard lock(mutex);
+      --unanswered;
+    }
+    answered.notify_all();
+  }
 
   HttpServerOptions options;
   HttpHandler handler;
-  // Both end before the state does: what waits in the context holds connections, which hold the state.
+  // These end before the state does: what waits in the context holds connections, which hold the state.
   std::unique_ptr<Context> context;
   // Without it the threads would leave where nothing is accepted any more and the connections wait for the nets alone.
   std::optional<boost::asio::executor_work_guard<Context::executor_type>> has_work;
   std::unique_ptr<Acceptor> acceptor;
+  std::unique_ptr<boost::asio::steady_timer> pause;  // of the acceptor, while there are no descriptors left
+  bool is_short = false;                             // of them; the acceptor's strand
   std::vector<std::thread> threads;
 
   mutable std::mutex mutex;
@@ -48,7 +61,7 @@ struct HttpState {
   std::map<std::string, int64_t> peers;    // connections of each address
   std::map<std::string, int64_t> clients;  // requests of each client of a trusted proxy
   HttpCounts counts;
-  int64_t unanswered = 0;
+  int64_t unanswered = 0;  // requests, and connections that are to be looked at for one before the server ends
   std::atomic<bool> is_draining = false;
   std::atomic<uint64_t> bodies_bytes = 0;  // of the requests that are not answered yet
   std::atomic<uint64_t> next_id = 0;

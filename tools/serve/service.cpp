@@ -47,9 +47,9 @@ bool IsLoadCall(const std::vector<std::string>& parts) {
 
 // The path's parts; of an address in a proxy's form those behind its host.
 std::vector<std::string> CallParts(const HttpRequest& request) {
-  constexpr std::string_view kScheme = "http://";
-  if (!request.path.starts_with(kScheme)) return PathParts(request.path);
-  const size_t slash = request.path.find('/', kScheme.size());
+  const std::string scheme = AsciiLower(request.path.substr(0, request.path.find("://")));
+  if (scheme != "http" && scheme != "https") return PathParts(request.path);
+  const size_t slash = request.path.find('/', scheme.size() + 3);
   return PathParts(slash == std::string::npos ? "/" : request.path.substr(slash));
 }
 
@@ -190,8 +190,13 @@ void Service::Load(const std::string& name, bool loads, LoadRespond respond) {
       return respond(CallFailure{CallStatus::kUnavailable, "too many models are to be loaded"});
     ++loads_;
   }
+  const auto settle = [this] {
+    const std::lock_guard lock(mutex_);
+    --loads_;
+    loaded_.notify_all();
+  };
   // A load takes long, and other requests are answered meanwhile.
-  std::thread([this, name, loads, respond = std::move(respond)]() mutable {
+  const auto run = [this, name, loads, settle, respond]() mutable {
     std::optional<CallFailure> failure;
     try {
       if (loads) {
@@ -206,10 +211,14 @@ void Service::Load(const std::string& name, bool loads, LoadRespond respond) {
     }
     respond(std::move(failure));
     respond = {};
-    const std::lock_guard lock(mutex_);
-    --loads_;
-    loaded_.notify_all();
-  }).detach();
+    settle();
+  };
+  try {
+    std::thread(run).detach();
+  } catch (const std::exception& error) {  // the system has no thread left
+    settle();
+    respond(CallFailure{CallStatus::kUnavailable, StrCat("the load cannot begin: ", error.what())});
+  }
 }
 
 std::optional<CallFailure> Service::Refusal(std::string_view authorization, bool loads) const {

@@ -34,19 +34,23 @@ struct Reply {
 // A connection to a server of this machine.
 class HttpClient {
  public:
-  explicit HttpClient(uint16_t port) : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  explicit HttpClient(uint16_t port, bool connects = true)
+      : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), port_(port) {
     const timeval patience{.tv_sec = 30, .tv_usec = 0};
     setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    is_connected_ = connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+    if (connects) Connect();
   }
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
   ~HttpClient() { close(socket_); }
 
+  void Connect() {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port_);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    is_connected_ = connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+  }
   bool is_connected() const { return is_connected_; }
   void Send(std::string_view bytes) const {
     while (!bytes.empty()) {
@@ -96,6 +100,7 @@ class HttpClient {
   }
 
   int socket_;
+  uint16_t port_;
   bool is_connected_ = false;
   std::string buffer_;
 };

@@ -2,10 +2,12 @@
 #include "tools/serve/http_server.h"
 
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -183,7 +185,7 @@ TEST(TrustedProxiesTest, TheLastAddressThatIsNoProxysIsTheClients) {
   const auto client = [&](const std::string& peer, const std::string& forwarded) {
     return proxies.ClientOf(peer, forwarded);
   };
-  // Of others nothing is believed.
+  // Nothing is believed of others.
   EXPECT_EQ(client("203.0.113.1", "198.51.100.1"), "203.0.113.1");
   EXPECT_EQ(client("10.128.0.0", "198.51.100.1"), "10.128.0.0");
   EXPECT_EQ(client("192.0.2.8", "198.51.100.1"), "192.0.2.8");
@@ -198,7 +200,7 @@ TEST(TrustedProxiesTest, TheLastAddressThatIsNoProxysIsTheClients) {
   EXPECT_EQ(client("192.0.2.7", "198.51.100.1:4711"), "198.51.100.1");
   EXPECT_EQ(client("192.0.2.7", "[2001:db8::1]:4711"), "2001:db8::1");
   EXPECT_EQ(client("192.0.2.7", "2001:DB8:0::1"), "2001:db8::1");
-  // What is no address ends the search.
+  // The search ends at what is no address.
   EXPECT_EQ(client("10.0.0.1", ""), "10.0.0.1");
   EXPECT_EQ(client("10.0.0.1", "198.51.100.1, unknown"), "10.0.0.1");
   EXPECT_EQ(client("10.0.0.1", "198.51.100.1,,10.0.0.2"), "10.0.0.2");
@@ -292,6 +294,76 @@ TEST_F(HttpServerTest, NobodyElseNamesAClient) {
   EXPECT_EQ(two.Ask("GET", "/", {}, "X-Forwarded-For: 203.0.113.2\r\n").body, "127.0.0.1");
   HttpClient three(server.port());
   EXPECT_EQ(three.Ask("GET", "/", {}, "X-Forwarded-For: 203.0.113.3\r\n").status, 429);
+}
+
+// To their clients connections are accepted when the system has made them.
+TEST_F(HttpServerTest, WhoHasConnectedIsAnsweredBeforeTheEnd) {
+  std::promise<void> go;
+  std::atomic<bool> is_held = false;
+  HttpServer server(AnyPort(), [&](const HttpRequest& request, const HttpRespond& respond) {
+    if (request.path == "/held") {
+      is_held = true;
+      go.get_future().wait();
+    }
+    respond({.body = "here"});
+  });
+  const uint16_t port = server.port();
+  HttpClient asked(port);
+  EXPECT_EQ(asked.Ask("GET", "/").status, 200);
+  const HttpClient first(port);
+  first.SendRequest("GET", "/held");
+  while (!is_held) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  std::vector<std::unique_ptr<HttpClient>> others;
+  for (int i = 0; i < 20; ++i) {
+    others.push_back(std::make_unique<HttpClient>(port));
+    if (i != 0) others.back()->SendRequest("GET", "/");
+  }
+  server.StopAccepting();
+  server.StopAccepting();
+  go.set_value();
+  const auto begin = std::chrono::steady_clock::now();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  others[0]->SendRequest("GET", "/");
+  for (const auto& client : others) {
+    const Reply reply = client->Receive();
+    EXPECT_EQ(reply.status, 200);
+    EXPECT_EQ(reply.Header("Connection"), "close");
+  }
+  EXPECT_EQ(server.WaitForAnswers(std::chrono::seconds(10)), 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  EXPECT_EQ(asked.Receive().status, 0);
+  EXPECT_FALSE(HttpClient(port).is_connected());
+}
+
+TEST_F(HttpServerTest, WhoNeverAsksDelaysTheEndByAMoment) {
+  HttpServer server(AnyPort(), AnswerLength);
+  HttpClient silent(server.port());
+  while (server.counts().connections == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const auto begin = std::chrono::steady_clock::now();
+  server.StopAccepting();
+  EXPECT_EQ(server.WaitForAnswers(std::chrono::seconds(10)), 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
+  EXPECT_EQ(silent.Receive().status, 0);
+}
+
+// Clients that are connected are answered in time while others cannot connect.
+TEST_F(HttpServerTest, AWantOfDescriptorsIsFeltByNewConnectionsAlone) {
+  HttpServer server(AnyPort(), AnswerLength);
+  HttpClient client(server.port());
+  EXPECT_EQ(client.Ask("GET", "/").status, 200);
+  HttpClient late(server.port(), /*connects=*/false);
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  rlimit none = before;
+  none.rlim_cur = 3;
+  setrlimit(RLIMIT_NOFILE, &none);
+  late.Connect();  // by the system alone
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(client.Ask("GET", "/").status, 200);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_EQ(late.Ask("GET", "/").status, 200);
 }
 
 TEST_F(HttpServerTest, TlsIsSpoken) {

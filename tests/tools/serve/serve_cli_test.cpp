@@ -168,6 +168,7 @@ TEST_F(ServeCliTest, FaultsHaveTheirStatus) {
   };
   EXPECT_EQ(raw("GET /v2/%zz HTTP/1.1\r\n\r\n"), 400);
   EXPECT_EQ(raw("GET http://here/v2/health/live HTTP/1.1\r\n\r\n"), 200);
+  EXPECT_EQ(raw("GET HTTPS://here/v2/health/live HTTP/1.1\r\n\r\n"), 200);
   EXPECT_EQ(raw("GET http://here/v2/nothing HTTP/1.1\r\n\r\n"), 404);
   EXPECT_EQ(raw("nonsense\r\n\r\n"), 400);
   EXPECT_EQ(raw(StrCat("GET /", std::string(9000, 'a'), " HTTP/1.1\r\n\r\n")), 414);

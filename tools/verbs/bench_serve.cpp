@@ -22,7 +22,7 @@
 #include "tools/cli/command_line.h"
 #include "tools/cli/print.h"
 #include "tools/infer/source.h"
-#include "tools/serve/http_caller.h"
+#include "tools/serve/client/http_caller.h"
 #include "tools/serve/http_server.h"
 #include "tools/serve/net_queue.h"
 #include "tools/serve/repository.h"

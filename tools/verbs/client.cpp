@@ -25,7 +25,7 @@
 #include "tools/infer/out_folder.h"
 #include "tools/infer/picture_report.h"
 #include "tools/infer/tasks.h"
-#include "tools/serve/model_client.h"
+#include "tools/serve/client/model_client.h"
 
 namespace moka {
 namespace {

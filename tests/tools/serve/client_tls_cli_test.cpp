@@ -6,7 +6,7 @@
 #include "tests/tools/serve/fake_server.h"
 #include "tests/tools/serve/server_process.h"
 #include "tests/tools/serve/tls_client.h"
-#include "tools/serve/http_caller.h"
+#include "tools/serve/client/http_caller.h"
 #include "tools/serve/http_server.h"
 #include "tools/serve/tls_keys.h"
 

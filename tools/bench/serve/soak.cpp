@@ -28,7 +28,7 @@
 #include "tools/bench/serve/soak_clients.h"
 #include "tools/bench/serve/soak_requests.h"
 #include "tools/bench/serve/soak_server.h"
-#include "tools/serve/http_caller.h"
+#include "tools/serve/client/http_caller.h"
 
 namespace moka {
 namespace {

@@ -16,7 +16,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "tools/serve/http_caller.h"
+#include "tools/serve/client/http_caller.h"
 
 namespace moka {
 namespace {

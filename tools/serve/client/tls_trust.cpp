@@ -1,5 +1,5 @@
 // OpenSSL checks chains, dates and names; what is added here is where authorities lie and words for its findings.
-#include "tools/serve/tls_trust.h"
+#include "tools/serve/client/tls_trust.h"
 
 #include <arpa/inet.h>
 #include <openssl/ssl.h>

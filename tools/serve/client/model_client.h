@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/serve/http_caller.h"
+#include "tools/serve/client/http_caller.h"
 
 namespace moka {
 

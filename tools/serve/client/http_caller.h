@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "tools/serve/tls_trust.h"
+#include "tools/serve/client/tls_trust.h"
 
 namespace moka {
 

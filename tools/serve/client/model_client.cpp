@@ -1,5 +1,5 @@
 // Every call may be made twice: inference changes nothing, and to load or unload a model again comes to the same.
-#include "tools/serve/model_client.h"
+#include "tools/serve/client/model_client.h"
 
 #include <algorithm>
 #include <charconv>

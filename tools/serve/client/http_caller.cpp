@@ -1,7 +1,7 @@
 // The socket never blocks: each step waits with poll() until the call's deadline, so that a server which sends a byte
 // now and then holds up nobody. A kept connection may have been closed by the server meanwhile, which only a call finds
 // out: it is made once more. TLS goes over the same socket, so that its handshake, too, ends by a deadline.
-#include "tools/serve/http_caller.h"
+#include "tools/serve/client/http_caller.h"
 
 #include <poll.h>
 #include <sys/socket.h>

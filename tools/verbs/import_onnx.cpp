@@ -94,6 +94,7 @@ int ImportOnnxFile(const Arguments& arguments) {
                            {"parameters", parameters},
                            {"inputs", InputTexts(imported)},
                            {"outputs", imported.outputs}};
+    if (!imported.ranges.convolutions.empty()) json["int8_convolutions"] = imported.ranges.convolutions.size();
     json["written"] = nlohmann::json::array();
     for (const fs::path& one : written) json["written"].push_back(one.string());
     PrintJson(json);
@@ -104,6 +105,10 @@ int ImportOnnxFile(const Arguments& arguments) {
   Print("{} {} (opset {}{}{}; {} layers, {} parameters): {} -> {}\n", is_dry ? "would write" : "wrote",
         Printable(folder.string()), opset, producer.empty() ? "" : ", ", Printable(producer), imported.net.layer_size(),
         parameters, Join(InputTexts(imported), ", "), Join(outputs, ", "));
+  if (!imported.ranges.convolutions.empty()) {
+    Print("{} convolutions have ranges of 8-bit integers: --int8 {}\n", imported.ranges.convolutions.size(),
+          Printable((folder / kRangesName).string()));
+  }
   return 0;
 }
 

@@ -243,6 +243,32 @@ TEST(OnnxImport, AnOutputThatIsARepeatedConstantHasItsWholeShape) {
   EXPECT_EQ(imported.weights.at(0).shape, (Shape{3, 4}));
 }
 
+TEST(OnnxImport, ARecurrenceFollowsTheImagesOrHasPlainMarks) {
+  const std::string weights = Ones("w", {1, 8, 3}) + Ones("r", {1, 8, 2}) + Ones("b", {1, 16});
+  const std::string any = "dim { dim_param: 'N' } dim { dim_value: 4 } dim { dim_value: 3 }";
+  const std::string fixed = "dim { dim_value: 4 } dim { dim_value: 2 } dim { dim_value: 3 }";
+  const ImportedNet open =
+      Imported(weights + Node("Transpose", "x", "t", List("perm", "1,0,2")) + Node("LSTM", "t w r b", "y"), any);
+  EXPECT_TRUE(open.is_batch_open);
+  EXPECT_TRUE(LayerOfType(open, "LSTM").recurrent_param().expose_hidden());
+  EXPECT_EQ(LayerOfType(open, "LSTM").bottom_size(), 4);
+  const ImportedNet plain = Imported(weights + Node("LSTM", "x w r b", "y"), fixed);
+  EXPECT_THAT(TypesIn(plain), ElementsAre("ContinuationIndicator", "LSTM", "Reshape"));
+  ASSERT_EQ(plain.weights.size(), 3U);
+  EXPECT_EQ(plain.weights[1].values, std::vector<float>(8, 2));  // both of ONNX's biases
+  const ImportedNet back = Imported(
+      weights + Node("LSTM", "x w r b", "y", "attribute { name: 'direction' type: STRING s: 'reverse' }"), fixed);
+  EXPECT_THAT(TypesIn(back), ElementsAre("Reverse", "ContinuationIndicator", "LSTM", "Reverse", "Reshape"));
+}
+
+TEST(OnnxImport, APlainRecurrenceIsOneWhoseGatesStandStill) {
+  const ImportedNet imported = Imported(Ones("w", {1, 2, 3}) + Ones("r", {1, 2, 2}) + Node("RNN", "x w r", "y"),
+                                        "dim { dim_value: 4 } dim { dim_value: 2 } dim { dim_value: 3 }");
+  EXPECT_THAT(TypesIn(imported), ElementsAre("ContinuationIndicator", "GRU", "Reshape"));
+  EXPECT_THAT(imported.weights.at(1).values, ElementsAre(100, 100, -100, -100, 0, 0));
+  EXPECT_THAT(imported.weights.at(0).values, ElementsAre(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1));
+}
+
 TEST(OnnxImport, ADropoutOfATrainingIsRefusedOfConstantsToo) {
   const std::string flag = "initializer { name: 't' data_type: 9 int32_data: 1 }\n";
   EXPECT_THAT(ErrorOf(Bytes(Ones("c", {1, 4, 9, 7}) + Ones("r", {}) + flag + Node("Dropout", "c r t", "d") +
@@ -263,6 +289,105 @@ TEST(OnnxImport, NodesAreCountedBeforeAnyIsComputed) {
 TEST(OnnxImport, AWholeNumberThatNoFloatIsIsRefused) {
   EXPECT_THAT(ErrorOf(Bytes(Whole("p", {16'777'217}) + Node("Pow", "x p", "y"))),
               HasSubstr("16777217, which no float is"));
+}
+
+// A scale and, of a type, a zero point.
+std::string Steps(const std::string& name, double scale, const std::string& type, int zero = 0) {
+  return StrCat("initializer { name: '", name, "_s' data_type: 1 float_data: ", scale, " }\ninitializer { name: '",
+                name, "_z' data_type: ", type, " int32_data: ", zero, " }\n");
+}
+// x rounded to 8 bits and back: "x_r".
+std::string Rounded(const std::string& x, const std::string& steps) {
+  return Node("QuantizeLinear", StrCat(x, " ", steps, "_s ", steps, "_z"), x + "_q") +
+         Node("DequantizeLinear", StrCat(x, "_q ", steps, "_s ", steps, "_z"), x + "_r");
+}
+// Weights of int8, the number of each of two outputs everywhere, with a scale for each: "c.weight".
+constexpr const char* kInt8Weights =
+    "initializer { name: 'w' data_type: 3 dims: 2 dims: 4 dims: 1 dims: 1 "
+    "int32_data: [127,127,127,-127,64,64,64,64] }\n"
+    "initializer { name: 'w_s' data_type: 1 dims: 2 float_data: [0.5,0.25] }\n"
+    "initializer { name: 'w_z' data_type: 3 dims: 2 int32_data: [0,0] }\n";
+std::string Weights() {
+  return kInt8Weights + Node("DequantizeLinear", "w w_s w_z", "c.weight", "attribute { name: 'axis' type: INT i: 0 }");
+}
+
+TEST(OnnxImport, APairOfRoundingsIsNothingAndItsLevelsAreRanges) {
+  const ImportedNet imported = Imported(Weights() + Steps("a", 0.5, "2") + Steps("b", 2, "3") + Rounded("x", "a") +
+                                            Node("Conv", "x_r c.weight", "c") + Rounded("c", "b") +
+                                            Node("Sigmoid", "c_r", "s") + Node("Abs", "s", "y"),
+                                        kImage);
+  EXPECT_THAT(TypesIn(imported), ElementsAre("Convolution", "Sigmoid", "AbsVal"));
+  EXPECT_THAT(imported.weights.at(0).values, ElementsAre(63.5, 63.5, 63.5, -63.5, 16, 16, 16, 16));
+  ASSERT_EQ(imported.ranges.convolutions.size(), 1U);
+  const ConvolutionRanges& ranges = imported.ranges.convolutions.at("c");
+  EXPECT_EQ(ranges.input_low, 0);
+  EXPECT_EQ(ranges.input_high, 127.5);
+  EXPECT_EQ(ranges.output_low, -256);
+  EXPECT_EQ(ranges.output_high, 254);
+  EXPECT_THAT(ranges.weights, ElementsAre(63.5, 16));
+  EXPECT_NE(ranges.checksum, 0U);
+}
+
+TEST(OnnxImport, ARoundingThatCutsOffWhatIsNegativeIsAReLU) {
+  const std::string convolution = Weights() + Node("Conv", "x c.weight", "c");
+  EXPECT_THAT(TypesIn(Imported(convolution + Steps("a", 2, "2") + Rounded("c", "a") + Node("Abs", "c_r", "y"))),
+              ElementsAre("Convolution", "ReLU", "AbsVal"));
+  // With a ReLU in front there is no second one, and with a zero point nothing is cut off.
+  EXPECT_THAT(TypesIn(Imported(convolution + Node("Relu", "c", "r") + Steps("a", 2, "2") + Rounded("r", "a") +
+                               Node("Abs", "r_r", "y"))),
+              ElementsAre("Convolution", "ReLU", "AbsVal"));
+  EXPECT_THAT(TypesIn(Imported(convolution + Steps("a", 2, "2", 128) + Rounded("c", "a") + Node("Abs", "c_r", "y"))),
+              ElementsAre("Convolution", "AbsVal"));
+}
+
+TEST(OnnxImport, SignedStepsOfWhatIsNeverNegativeBeginAtZero) {
+  const ImportedNet imported = Imported(Weights() + Steps("a", 2, "3") + Node("Relu", "x", "r") +
+                                        Node("MaxPool", "r", "p", List("kernel_shape", "2,2")) + Rounded("p", "a") +
+                                        Node("Conv", "p_r c.weight", "y"));
+  const ConvolutionRanges& ranges = imported.ranges.convolutions.at("c");
+  EXPECT_EQ(ranges.input_low, 0);
+  EXPECT_EQ(ranges.input_high, 254);
+  // Nothing rounds the result: the range is that of its largest sum.
+  EXPECT_EQ(ranges.output_high, 4 * 63.5 * 254);
+}
+
+TEST(OnnxImport, OfTwoThatAreSummedTheRoundedOneComesLast) {
+  const std::string other = Ones("d.weight", {2, 4, 1, 1});
+  const ImportedNet imported =
+      Imported(Weights() + other + Steps("a", 0.5, "2") + Steps("b", 2, "3") + Steps("e", 4, "2") + Rounded("x", "a") +
+               Node("Conv", "x_r c.weight", "c") + Rounded("c", "b") + Node("Conv", "x_r d.weight", "d") +
+               Node("Add", "c_r d", "s") + Node("Relu", "s", "t") + Rounded("t", "e") + Node("Abs", "t_r", "y"));
+  EXPECT_EQ(imported.net.layer(1).name(), "d");
+  EXPECT_EQ(imported.net.layer(2).name(), "c");
+  EXPECT_EQ(imported.ranges.convolutions.at("c").output_high, 254);
+  // The other does the work of the sum and the ReLU.
+  EXPECT_EQ(imported.ranges.convolutions.at("d").output_low, 0);
+  EXPECT_EQ(imported.ranges.convolutions.at("d").output_high, 4 * 255);
+}
+
+TEST(OnnxImport, AConvolutionWithABatchNormOfItsOwnHasNoRanges) {
+  const std::string norm = Ones("g", {2}) + Ones("h", {2}) + Ones("m", {2}) + Ones("v", {2});
+  const ImportedNet imported =
+      Imported(Weights() + norm + Steps("a", 0.5, "2") + Rounded("x", "a") + Node("Conv", "x_r c.weight", "c") +
+               Node("BatchNormalization", "c g h m v", "y"));
+  EXPECT_THAT(imported.ranges.convolutions, IsEmpty());
+}
+
+TEST(OnnxImport, IntegersThatALayerWouldReadAreRefused) {
+  const std::string rounded = Steps("a", 0.5, "2") + Rounded("x", "a");
+  EXPECT_THAT(ErrorOf(Bytes(rounded + Node("MaxPool", "x_q", "y", List("kernel_shape", "2,2")))),
+              HasSubstr("op MaxPool cannot be imported: it takes the 8-bit integers of \"x_q\""));
+  EXPECT_THAT(ErrorOf(Bytes(rounded + Node("Cast", "x_q", "y", "attribute { name: 'to' type: INT i: 1 }"))),
+              HasSubstr("it takes the 8-bit integers"));
+  EXPECT_THAT(ErrorOf(Bytes(rounded + Node("Identity", "x_r", "y"), kImage, "y x_q")),
+              HasSubstr("output \"x_q\" is 8-bit integers"));
+  EXPECT_THAT(ErrorOf(Bytes(rounded + Steps("b", 0.25, "2") + Node("DequantizeLinear", "x_q b_s b_z", "y"))),
+              HasSubstr("another scale or zero point than the QuantizeLinear in front"));
+  EXPECT_THAT(ErrorOf(Bytes(Steps("c", 1, "6") + Node("QuantizeLinear", "x c_s c_z", "q") +
+                            Node("DequantizeLinear", "q c_s c_z", "y"))),
+              HasSubstr("another type than int8 and uint8"));
+  EXPECT_THAT(ErrorOf(Bytes(Node("DynamicQuantizeLinear", "x", "q s z") + Node("DequantizeLinear", "q s z", "y"))),
+              HasSubstr("op DynamicQuantizeLinear has no form in layers here"));
 }
 
 TEST(OnnxFold, NumbersOfHostileFilesDoNotOverflow) {

@@ -81,7 +81,9 @@ TEST(OnnxZoo, NetsComeBackToTheLastBit) {
       EXPECT_EQ(difference, "") << name;
       ++count;
     } catch (const Error& error) {
-      const bool is_no_form = std::string_view(error.what()).find("cannot be exported") != std::string_view::npos;
+      const std::string_view what = error.what();
+      const bool is_boxes = what.find("op TopK has no form") != std::string_view::npos;  // they go one way alone
+      const bool is_no_form = is_boxes || what.find("cannot be exported") != std::string_view::npos;
       std::printf("%s: %s\n", name.c_str(), error.what());
       EXPECT_TRUE(is_no_form || error.kind() == ErrorKind::kConfig) << name;
     }

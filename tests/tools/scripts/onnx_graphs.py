@@ -106,6 +106,26 @@ def layer_norm_steps():
     return model(nodes, {"x": IMAGE}, constants=held, opset=13), {}
 
 
+def recurrence(op, direction="forward", first=True, states=False, lengths=None, outputs="y h c", biased=True):
+    """Four steps of two sequences, or with `first` of any number of them, which then come one after another."""
+    gates, ways, steps, values, units = {"LSTM": 4, "GRU": 3, "RNN": 1}[op], 2 if direction == "bidirectional" else 1, 4, 3, 5
+    held = {"w": floats(ways, gates * units, values), "r": floats(ways, gates * units, units)}
+    if biased:
+        held["b"] = floats(ways, 2 * gates * units)
+    if lengths:
+        held["n"] = np.array(lengths, np.int32)
+    names = outputs.split(" ")[:3 if op == "LSTM" else 2]
+    given = {"x": ("N", steps, values) if first else (steps, 2, values)}
+    inputs = ["t" if first else "x", "w", "r", "b" if biased else "", "n" if lengths else ""]
+    if states:
+        given |= {state: (ways, 2, units) for state in ("h0", "c0")[:2 if op == "LSTM" else 1]}
+        inputs += list(given)[1:]
+    nodes = [node("Transpose", "x", "t", perm=[1, 0, 2])] if first else []
+    fields = {"linear_before_reset": 1} if op == "GRU" else {}
+    nodes.append(node(op, " ".join(inputs).rstrip(" "), " ".join(names), hidden_size=units, direction=direction, **fields))
+    return model(nodes, given, [name for name in names if name], held), {}
+
+
 def graphs():
     """name: (model, {"low": least value of inputs, "whole": inputs of whole numbers below a number})."""
     made = {f"unary {op}": unary(op) for op in (
@@ -130,6 +150,7 @@ def graphs():
         made[f"{op} of channels"] = binary(op, ("N", 4, 1, 1))
         for shape in ((), (1,), (4, 1, 1), (1, 4, 1, 1), (9, 7), (7,), (1, 4, 9, 7), (9, 1), (4, 1, 7)):
             made[f"{op} with {shape}"] = binary(op, constant=floats(*shape, low=0.2, high=1.5))
+        made[f"{op} with more axes"] = model([node(op, "x c")], {"x": ("N", 7)}, constants={"c": floats(1, 1, 7, low=0.2, high=1.5)}), {"low": 0.1}
         made[f"{op} of a number"] = binary(op, constant=np.float32(0.7), swapped=True)
         made[f"{op} of a constant"] = binary(op, constant=floats(4, 1, 1, low=0.2, high=1), swapped=True)
     for op in ("Less", "Greater", "LessOrEqual", "GreaterOrEqual", "Equal"):
@@ -237,6 +258,14 @@ def graphs():
     made["depth to space"] = window("DepthToSpace", (8, 3, 2), blocksize=2)
     made["pixel shuffle"] = window("DepthToSpace", (8, 3, 2), blocksize=2, mode="CRD")
     made["space to depth"] = window("SpaceToDepth", (2, 4, 6), blocksize=2)
+    for op in ("LSTM", "GRU", "RNN"):
+        for way in ("forward", "reverse", "bidirectional"):
+            made[f"{op} {way}"] = recurrence(op, way)
+            made[f"{op} {way} of two"] = recurrence(op, way, first=False)
+            made[f"{op} {way} from states"] = recurrence(op, way, first=False, states=True)
+            made[f"{op} {way} of lengths"] = recurrence(op, way, first=False, lengths=[4, 2])
+        made[f"{op} alone"] = recurrence(op, outputs="y", first=False, biased=False)
+        made[f"{op} at its end"] = recurrence(op, "bidirectional", outputs=" h")
     made["arg max"] = model([node("ArgMax", "x", "i", axis=1), node("Cast", "i", to=FLOAT)], {"x": IMAGE}), {}
     made["resize nearest"] = resized("nearest", "asymmetric", (2.0, 3.0), nearest_mode="floor")
     made["resize nearest, half pixels"] = resized("nearest", "half_pixel", (2.0, 3.0))

@@ -274,8 +274,31 @@ def files():
     add("names of control characters", with_nodes(helper.make_node("Nonsense", ["x"], ["y"], name="\x1b[31m\n")), "Nonsense")
     add("branches", nested(3), "If")
     add("many branches", nested(12), "If")
-    add("8-bit", model([node("QuantizeLinear", "x s z", "q"), node("DequantizeLinear", "q s z")], {"x": ("N", 4)},
-                       constants={"s": np.float32(0.1), "z": np.array(0, np.uint8)}), "QuantizeLinear", "has no form")
+    add("8-bit by computed steps", model([node("DynamicQuantizeLinear", "x", "q s z"), node("DequantizeLinear", "q s z")],
+                                         {"x": ("N", 4)}), "DynamicQuantizeLinear", "has no form")
+    for name, second, zero, words in (("of two scales", "t", np.uint8(0), "another scale or zero point"),
+                                      ("of 32 bits", "s", np.int32(0), "another type than int8 and uint8"),
+                                      ("of a scale of 0", "n", np.uint8(0), "its scale is 0"),
+                                      ("without a number", "u", np.uint8(0), "its scale is nan")):
+        held = {"s": np.float32(0.1), "t": np.float32(0.2), "n": np.float32(0), "u": np.float32(np.nan), "z": np.array(zero)}
+        first = "s" if second == "t" else second
+        add(f"8-bit {name}", model([node("QuantizeLinear", f"x {first} z", "q"), node("DequantizeLinear", f"q {second} z")],
+                                   {"x": ("N", 4)}, constants=held), "uantizeLinear", words)
+    add("8-bit of weights beside their axis", model([node("DequantizeLinear", "w v", "d", axis=1), node("Conv", "x d")],
+                                                    {"x": ("N", 4, 5, 5)}, constants={"v": floats(3), "w": np.zeros((6, 4, 1, 1), np.int8)}),
+        "DequantizeLinear", "3 scales for 4 places")
+    for name, fields, words in (("that is clipped", {"clip": 1.0}, "clip"), ("of sequences in a row", {"layout": 1}, "layout 1"),
+                                ("of other activations", {"activations": ["Relu", "Tanh", "Tanh"]}, "activations are not"),
+                                ("that goes nowhere", {"direction": "sideways"}, 'direction is "sideways"'),
+                                ("of other units", {"direction": "bidirectional"}, "do not go with its input")):
+        held = {"w": floats(1, 20, 3), "r": floats(1, 20, 5)}
+        add(f"LSTM {name}", model([node("LSTM", "x w r", hidden_size=5, **fields)], {"x": (4, 2, 3)}, constants=held), "LSTM", words)
+    held = {"w": floats(1, 15, 3), "r": floats(1, 15, 5)}
+    add("GRU of the older form", model([node("GRU", "x w r", hidden_size=5)], {"x": (4, 2, 3)}, constants=held), "linear_before_reset 0")
+    add("RNN of ReLUs", model([node("RNN", "x w r", hidden_size=5, activations=["Relu"])], {"x": (4, 2, 3)},
+                              constants={"w": floats(1, 5, 3), "r": floats(1, 5, 5)}), "its activations are not tanh")
+    add("LSTM with peepholes", model([node("LSTM", "x w r     p", hidden_size=5)], {"x": (4, 2, 3)},
+                                     constants={"w": floats(1, 20, 3), "r": floats(1, 20, 5), "p": floats(1, 15)}), "peepholes")
     add("several ops", with_nodes(node("TopK", "x k", "v i"), node("NonZero", "x", "n"), node("Loop", "v x"),
                                   constants={"k": ints(1)}), "TopK", "Loop")
     return made

@@ -4,10 +4,12 @@ nets that `moka export` wrote, which must come back to the last bit. Besides, da
 must be refused, in the time and memory that a test has, with nothing written.
 
 Usage: onnx_import_test.py SOURCE MOKA [--all-of-torchvision]. Exits with 77, which says why, where Python has no onnx,
-onnxruntime or numpy; nets of torchvision are skipped where it or torch is missing.
+onnxruntime or numpy; nets of torchvision are skipped where it or torch is missing, those of its newer export where
+onnxscript is.
 """
 
 import json
+import logging
 import os
 import pathlib
 import re
@@ -49,6 +51,7 @@ OTHERS = {"resnet34": 64, "resnet50": 64, "resnext50_32x4d": 64, "wide_resnet50_
           "mobilenet_v3_large": 224, "mnasnet1_0": 224, "efficientnet_b0": 224, "efficientnet_v2_s": 224,
           "regnet_y_400mf": 224, "regnet_x_400mf": 224, "convnext_tiny": 224, "swin_t": 224, "swin_v2_t": 224,
           "fcn_resnet50": 129, "deeplabv3_resnet50": 129, "deeplabv3_mobilenet_v3_large": 129}
+NEWER = ("resnet18", "mobilenet_v3_small")
 SEGMENTATION = ("fcn_resnet50", "deeplabv3_resnet50", "deeplabv3_mobilenet_v3_large", "lraspp_mobilenet_v3_large")
 
 
@@ -143,38 +146,94 @@ class ImportTest(unittest.TestCase):
                 for word in words:
                     self.assertIn(word, told)
 
+    def torchvision_net(self, name):
+        """A net of torchvision with drawn weights and statistics, and pictures for it."""
+        import torch
+        import torchvision
+        side = (QUICK | OTHERS)[name]
+        torch.manual_seed(1)
+        models = torchvision.models.segmentation if name in SEGMENTATION else torchvision.models
+        more = {"weights_backbone": None} if name in SEGMENTATION else {}
+        if name in ("googlenet", "inception_v3"):
+            more = {"init_weights": False, "aux_logits": False}
+        net = getattr(models, name)(weights=None, **more).eval()
+        draw = torch.Generator().manual_seed(2)
+        for key, value in [*net.named_buffers(), *net.named_parameters()]:
+            with torch.no_grad():
+                if key.endswith("running_mean"):
+                    value.copy_(torch.randn(value.shape, generator=draw) * 0.05)
+                elif key.endswith("running_var"):
+                    value.copy_(torch.rand(value.shape, generator=draw) * 0.5 + 0.75)
+                elif not value.any() and value.ndim == 2:  # a head that begins as zeros says nothing
+                    value.copy_(torch.randn(value.shape, generator=draw) * 0.05)
+        return net, torch.randn(2, 3, side, side, generator=draw)
+
+    def import_and_compare(self, given):
+        """model.onnx, whose number of images is open, computes the same once it is imported."""
+        wanted = by_runtime(self.folder / "model.onnx", given)
+        self.imported("model.onnx")
+        self.set_batch(2)
+        self.agree(given | wanted)
+
     def test_nets_of_torchvision(self):
         try:
             import torch
-            import torchvision
+            import torchvision  # noqa: F401
         except ImportError as missing:
             self.skipTest(f"{missing}")
         torch.set_num_threads(1)
-        for name, side in (QUICK | OTHERS if ALL else QUICK).items():
+        for name in QUICK | OTHERS if ALL else QUICK:
             with self.subTest(name):
-                torch.manual_seed(1)
-                models = torchvision.models.segmentation if name in SEGMENTATION else torchvision.models
-                more = {"weights_backbone": None} if name in SEGMENTATION else {}
-                if name in ("googlenet", "inception_v3"):
-                    more = {"init_weights": False, "aux_logits": False}
-                net = getattr(models, name)(weights=None, **more).eval()
-                draw = torch.Generator().manual_seed(2)
-                for key, value in [*net.named_buffers(), *net.named_parameters()]:
-                    with torch.no_grad():
-                        if key.endswith("running_mean"):
-                            value.copy_(torch.randn(value.shape, generator=draw) * 0.05)
-                        elif key.endswith("running_var"):
-                            value.copy_(torch.rand(value.shape, generator=draw) * 0.5 + 0.75)
-                        elif not value.any() and value.ndim == 2:  # a head that begins as zeros says nothing
-                            value.copy_(torch.randn(value.shape, generator=draw) * 0.05)
-                given = torch.randn(2, 3, side, side, generator=draw)
+                net, given = self.torchvision_net(name)
                 # Not under no_grad, where attention takes a way of its own that has no form in ONNX.
                 torch.onnx.export(net, (given,), str(self.folder / "model.onnx"), dynamo=False, opset_version=17,
                                   input_names=["input"], dynamic_axes={"input": {0: "batch"}})
-                wanted = by_runtime(self.folder / "model.onnx", {"input": given.numpy()})
-                self.imported("model.onnx")
-                self.set_batch(2)
-                self.agree({"input": given.numpy()} | wanted)
+                self.import_and_compare({"input": given.numpy()})
+
+    def test_nets_of_torchvision_by_the_newer_export(self):
+        """The same by torch.export, which writes later opsets and other ops."""
+        try:
+            import onnxscript  # noqa: F401
+            import torch
+            import torchvision  # noqa: F401
+        except ImportError as missing:
+            self.skipTest(f"{missing}")
+        torch.set_num_threads(1)
+        logging.disable(logging.WARNING)
+        self.addCleanup(logging.disable, logging.NOTSET)
+        for name in QUICK | OTHERS if ALL else NEWER:
+            with self.subTest(name):
+                net, given = self.torchvision_net(name)
+                program = torch.onnx.export(net, (given,), dynamo=True, input_names=["input"], verbose=False,
+                                            dynamic_shapes=({0: torch.export.Dim.DYNAMIC},))
+                program.save(str(self.folder / "model.onnx"))
+                self.import_and_compare({"input": given.numpy()})
+
+    def test_recurrent_nets_of_torch(self):
+        """Layers of torch.nn, in one and two directions, with sequences in a row; the states that they end with, too."""
+        try:
+            import torch
+        except ImportError as missing:
+            self.skipTest(f"{missing}")
+        torch.set_num_threads(1)
+
+        class Recurrent(torch.nn.Module):
+            def __init__(self, kind, **fields):
+                super().__init__()
+                self.steps = getattr(torch.nn, kind)(8, 6, batch_first=True, **fields)
+                self.scores = torch.nn.Linear(12 if fields else 6, 3)
+
+            def forward(self, x):
+                y, last = self.steps(x)
+                return self.scores(y), (last[1] if isinstance(last, tuple) else last)
+        for kind in ("LSTM", "GRU", "RNN"):
+            for fields in ({}, {"num_layers": 2, "bidirectional": True}):
+                with self.subTest(kind=kind, fields=fields):
+                    torch.manual_seed(1)
+                    net, given = Recurrent(kind, **fields).eval(), torch.randn(2, 5, 8)
+                    torch.onnx.export(net, (given,), str(self.folder / "model.onnx"), dynamo=False, opset_version=17,
+                                      input_names=["input"], dynamic_axes={"input": {0: "batch"}})
+                    self.import_and_compare({"input": given.numpy()})
 
     def test_what_was_exported_comes_back_to_the_last_bit(self):
         for name in ("lenet", "cifar10_resnet20", "cifar10_full", "mobilenet_v2", "cifar10_quick", "mnist_autoencoder"):

@@ -119,7 +119,7 @@ namespace {
 
 // Null if there is none.
 FoldFunction FunctionOf(const onnx::NodeProto& node) {
-  for (const std::span<const FoldRow> rows : {FoldMoves(), FoldNumbers()}) {
+  for (const std::span<const FoldRow> rows : {FoldLevels(), FoldMoves(), FoldNumbers()}) {
     for (const FoldRow& row : rows) {
       if (node.op_type() == row.type) return row.fold;
     }

@@ -39,12 +39,13 @@ struct Folded {
   bool Has(size_t i) const { return i < in.size() && in[i] != nullptr; }
 };
 
-// An op that can be computed: a row of fold_moves.cpp or fold_numbers.cpp.
+// An op that can be computed: a row of fold_levels.cpp, fold_moves.cpp or fold_numbers.cpp.
 using FoldFunction = std::vector<OnnxTensor> (*)(const Folded&);
 struct FoldRow {
   const char* type;
   FoldFunction fold;
 };
+std::span<const FoldRow> FoldLevels();
 std::span<const FoldRow> FoldMoves();
 std::span<const FoldRow> FoldNumbers();
 
@@ -53,7 +54,7 @@ std::optional<std::vector<OnnxTensor>> Fold(const Folded& node);
 // Whether it would be computed, were its inputs constants.
 bool IsFolded(const onnx::NodeProto& node);
 
-// Shared by both files of rows, and by the rules of shapes.
+// Shared by the files of rows, and by the rules of shapes.
 
 // Errors: kConfig with the reason.
 [[noreturn]] void RefuseFold(const std::string& why);

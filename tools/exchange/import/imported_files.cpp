@@ -9,6 +9,7 @@
 #include <optional>
 #include <system_error>
 
+#include "core/checksum.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
@@ -17,12 +18,15 @@
 #include "proto/text/text_format.h"
 #include "proto/weights/weights.h"
 #include "proto/zoo.pb.h"
+#include "tools/measure/calibration.h"
 
 namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
 using Metadata = std::map<std::string, std::string>;
+
+constexpr const char* kWeightsName = "weights.safetensors";
 
 void WarnLeftOut(const std::string& name, const std::string& why) {
   LogWarning(StrCat("the file's metadata: \"", name, "\" ", why, ": left out"));
@@ -144,6 +148,17 @@ ModelCard CardOf(const Metadata& metadata, const std::string& name) {
   return card;
 }
 
+// Verbs that take the folder look into its card for the weights.
+void AddWeights(const fs::path& folder, const std::string& source, ModelCard& card) {
+  std::error_code code;
+  ZooWeights& row = *card.add_weights();
+  row.set_file(kWeightsName);
+  row.set_sha256(Sha256OfFile(folder / kWeightsName));
+  row.set_bytes(static_cast<int64_t>(fs::file_size(folder / kWeightsName, code)));
+  row.set_format("safetensors");
+  row.set_source(StrCat("imported from ", Printable(source)));
+}
+
 bool IsEmptyFolder(const fs::path& folder) {
   std::error_code code;
   return fs::is_directory(folder, code) && !fs::is_symlink(folder, code) && fs::is_empty(folder, code);
@@ -206,10 +221,16 @@ std::vector<fs::path> WriteImported(const fs::path& folder, const ImportedNet& i
     files.push_back(folder / name);
   };
   write("deploy.prototxt", StrCat("# Imported from ", Printable(source), ".\n", NetToText(imported.net)));
-  WriteSafetensors(beside.path() / "weights.safetensors", imported.weights);
-  files.push_back(folder / "weights.safetensors");
+  WriteSafetensors(beside.path() / kWeightsName, imported.weights);
+  files.push_back(folder / kWeightsName);
+  if (!imported.ranges.convolutions.empty()) {
+    WriteQuantization(imported.ranges, beside.path() / kRangesName);
+    files.push_back(folder / kRangesName);
+  }
   const std::string name = folder.lexically_normal().filename().string();
-  write("model.prototxt", ToText(CardOf(metadata, name.empty() ? imported.net.name() : Printable(name))));
+  ModelCard card = CardOf(metadata, name.empty() ? imported.net.name() : Printable(name));
+  if (!imported.weights.empty()) AddWeights(beside.path(), source, card);
+  write("model.prototxt", ToText(card));
   if (const std::string labels = LabelsOf(metadata); !labels.empty()) write("labels.txt", labels);
   beside.Move();
   return files;

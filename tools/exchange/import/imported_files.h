@@ -1,5 +1,5 @@
-// An imported net as a folder that the verbs take: deploy.prototxt, weights.safetensors, model.prototxt, and labels.txt
-// where the file names its classes.
+// An imported net as a folder that the verbs take: deploy.prototxt, weights.safetensors, model.prototxt, labels.txt
+// where the file names its classes, and int8.json where it says ranges of 8-bit integers.
 #pragma once
 
 #include <filesystem>
@@ -10,6 +10,9 @@
 #include "tools/exchange/import/onnx_import.h"
 
 namespace moka {
+
+// Ranges for --int8.
+inline constexpr const char* kRangesName = "int8.json";
 
 // Refuses a folder that holds something already. Errors: kCantCreate.
 void CheckImportFolder(const std::filesystem::path& folder);

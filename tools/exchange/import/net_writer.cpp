@@ -57,6 +57,7 @@ std::string NetWriter::AddInput(const std::string& name, const Ints& dims) {
     if (dim < 1) throw Error(ErrorKind::kConfig, StrCat("it has a dimension of ", dim));
   }
   dims_[layer.name()] = dims;
+  makers_[layer.name()] = net_.layer_size();
   *net_.add_layer() = layer;
   return layer.name();
 }
@@ -115,6 +116,7 @@ std::vector<std::string> NetWriter::Add(LayerParameter layer, const std::string&
     if (!keeps_values_) blobs[i].values = {};
     weights_.push_back({layer.name(), static_cast<int>(i), blobs[i].shape, std::move(blobs[i].values)});
   }
+  for (const std::string& top : layer.top()) makers_[top] = net_.layer_size();
   *net_.add_layer() = layer;
   return {layer.top().begin(), layer.top().end()};
 }
@@ -154,6 +156,13 @@ std::string NetWriter::Cut(const std::string& blob, int64_t axis, int64_t begin,
     parts = Add(layer, StrCat(blob, "/slice"), {blob}, tops, {});
   }
   return parts[begin > 0 ? 1 : 0];
+}
+
+void NetWriter::MoveLayer(int from, int to) {
+  for (int i = from; i < to; ++i) net_.mutable_layer()->SwapElements(i, i + 1);
+  for (int i = from; i <= to; ++i) {
+    for (const std::string& top : net_.layer(i).top()) makers_[top] = i;
+  }
 }
 
 void NetWriter::SilenceUnread(const std::set<std::string>& outputs) {

@@ -9,6 +9,7 @@
 
 #include "proto/moka.pb.h"
 #include "proto/weights/named_blob.h"
+#include "tools/exchange/import/levels.h"
 #include "tools/exchange/import/onnx_file.h"
 
 namespace moka {
@@ -21,8 +22,11 @@ struct LayerBlob {
 
 class NetWriter {
  public:
-  // A pass that only looks at the shapes keeps a number for each blob in place of its values.
-  explicit NetWriter(bool keeps_values) : keeps_values_(keeps_values) {}
+  // A pass that only looks at the shapes keeps a number for each blob in place of its values. With an open batch the
+  // net is to run with any number of images, and the one that its blobs have is an example.
+  NetWriter(bool keeps_values, bool has_open_batch) : keeps_values_(keeps_values), has_open_batch_(has_open_batch) {}
+
+  bool has_open_batch() const { return has_open_batch_; }
 
   // An input [dims..] of the net; returns its blob. Errors: kConfig for dims that no blob has.
   std::string AddInput(const std::string& name, const Ints& dims);
@@ -35,6 +39,13 @@ class NetWriter {
   // The part [begin, begin + count) of a blob along an axis; a Slice layer makes all parts that are asked for alike.
   std::string Cut(const std::string& blob, int64_t axis, int64_t begin, int64_t count);
   const Ints& DimsOf(const std::string& blob) const { return dims_.at(blob); }
+  // The place in the net of the layer that makes a blob.
+  int PlaceOf(const std::string& blob) const { return makers_.at(blob); }
+  // Moves a layer to a later place. Requires: no layer up to there reads its tops.
+  void MoveLayer(int from, int to);
+  // Notes that a blob is rounded to 8 bits where the file runs.
+  void NoteLevels(const std::string& blob, const Levels& levels) { levels_.emplace(blob, levels); }
+  const std::map<std::string, Levels>& levels() const { return levels_; }
   // Tops that no layer reads and that are none of the `outputs` go to a layer Silence.
   void SilenceUnread(const std::set<std::string>& outputs);
   // The name, as a blob may be called, with a number behind it if it is taken.
@@ -50,10 +61,13 @@ class NetWriter {
   void BuildAlone(const LayerParameter& layer, const std::vector<LayerBlob>& blobs);
 
   bool keeps_values_;
+  bool has_open_batch_;
   NetParameter net_;
   std::vector<NamedBlob> weights_;
   std::vector<uint64_t> hashes_;
-  std::map<std::string, Ints> dims_;  // by blob
+  std::map<std::string, Ints> dims_;      // by blob
+  std::map<std::string, int> makers_;     // places of layers, by blob
+  std::map<std::string, Levels> levels_;  // by blob
   std::set<std::string> read_;
   std::set<std::string> blobs_taken_;
   std::set<std::string> layers_taken_;

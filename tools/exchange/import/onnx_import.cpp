@@ -12,6 +12,7 @@
 #include "core/text_table.h"
 #include "layers/net/net.h"
 #include "tools/exchange/import/fold.h"
+#include "tools/exchange/import/imported_ranges.h"
 #include "tools/exchange/import/onnx_import_op.h"
 #include "tools/exchange/import/onnx_patterns.h"
 #include "tools/exchange/import/onnx_tensors.h"
@@ -106,7 +107,8 @@ bool HasOpenBatch(const OnnxFile& file, const OnnxImportOptions& options) {
 // The net for one number of images.
 class Importer {
  public:
-  Importer(const OnnxFile& file, bool keeps_values) : file_(file), net_(keeps_values), budget_(BudgetOf(file)) {}
+  Importer(const OnnxFile& file, bool keeps_values, bool has_open_batch)
+      : file_(file), net_(keeps_values, has_open_batch), budget_(BudgetOf(file)) {}
 
   void Run(const OnnxImportOptions& options, int64_t batch) {
     for (const OnnxPort& input : file_.inputs) {
@@ -163,10 +165,13 @@ class Importer {
   }
 
   void CheckTypes(const onnx::NodeProto& node, const OnnxImportOp& row) const {
-    if (row.takes_whole) return;
     for (const std::string& input : node.input()) {
       if (input.empty()) continue;
       const ImportValue& value = values_.at(input);
+      if (value.levels != nullptr && !row.takes_levels)
+        throw Error(ErrorKind::kConfig, StrCat("it takes the 8-bit integers of \"", Printable(input),
+                                               "\", which here only DequantizeLinear does"));
+      if (row.takes_whole) continue;
       if (value.is_whole && value.constant == nullptr)
         throw Error(ErrorKind::kConfig, StrCat("it calculates with the whole numbers of \"", Printable(input), "\""));
     }
@@ -229,6 +234,10 @@ class Importer {
     std::set<std::string> names;
     for (const OnnxPort& output : file_.outputs) {
       const ImportValue& value = values_.at(output.name);
+      if (value.levels != nullptr) {
+        throw Error(ErrorKind::kBadData, SourcePlace{.file = file_.name},
+                    StrCat("output \"", Printable(output.name), "\" is 8-bit integers, and a net gives real numbers"));
+      }
       std::string blob = value.constant == nullptr ? value.blob : net_.AddConstant(value.WholeConstant(), output.name);
       const std::string wanted = PlainName(output.name);
       if (blob != wanted || names.contains(blob)) {
@@ -346,16 +355,19 @@ ImportedNet ImportOnnx(OnnxFile file, const OnnxImportOptions& options) {
   }
   SimplifyOnnx(file);
   const bool is_open = HasOpenBatch(file, options) && !options.batch;
-  Importer importer(file, true);
+  Importer importer(file, true, is_open);
   importer.Run(options, options.batch.value_or(kTwoBatches[0]));
   if (is_open) {
-    Importer other(file, false);
+    Importer other(file, false, true);
     other.Run(options, kTwoBatches[1]);
     Opener(importer.net(), other.net(), file.name).Open();
   }
+  PutRoundedSummandsLast(importer.net());
+  Quantization ranges = RangesOf(importer.net());
   ImportedNet imported{.net = std::move(importer.net().net()),
                        .weights = std::move(importer.net().weights()),
                        .outputs = importer.outputs(),
+                       .ranges = std::move(ranges),
                        .is_batch_open = is_open,
                        .nodes = std::ssize(file.nodes)};
   imported.net.set_name(PlainName(file.graph_name.empty() ? "net" : file.graph_name));

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/quantization.h"
 #include "proto/moka.pb.h"
 #include "proto/weights/named_blob.h"
 #include "tools/exchange/import/onnx_file.h"
@@ -21,6 +22,7 @@ struct ImportedNet {
   NetParameter net;
   std::vector<NamedBlob> weights;
   std::vector<std::string> outputs = {};  // blobs
+  Quantization ranges = {};               // of a file of the QDQ format; of other files none
   bool is_batch_open = false;             // the net runs with any number of images
   int64_t nodes = 0;                      // of the file that became layers
 };

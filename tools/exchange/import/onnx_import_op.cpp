@@ -13,8 +13,11 @@
 namespace moka {
 namespace {
 
-// "layer1.conv" of "layer1.conv.weight", "conv1" of "conv1/0"; empty for any other name.
-std::string OwnerOf(const std::string& weight) {
+// "layer1.conv" of "layer1.conv.weight", "conv1" of "conv1/0"; empty for any other name. ONNX Runtime's quantisation
+// puts an ending behind them.
+std::string OwnerOf(std::string weight) {
+  constexpr std::string_view kOfIntegers = "_DequantizeLinear_Output";
+  if (weight.ends_with(kOfIntegers)) weight.resize(weight.size() - kOfIntegers.size());
   for (const std::string_view end : {".weight", ".bias", "/0"}) {
     if (weight.ends_with(end) && weight.size() > end.size()) return weight.substr(0, weight.size() - end.size());
   }
@@ -66,8 +69,15 @@ std::string ImportNode::LayerName() const {
 
 std::string ImportNode::Add(const LayerParameter& layer, const std::vector<std::string>& bottoms,
                             std::vector<LayerBlob> blobs) {
+  return AddTops(layer, bottoms, std::move(blobs), 1).front();
+}
+
+std::vector<std::string> ImportNode::AddTops(const LayerParameter& layer, const std::vector<std::string>& bottoms,
+                                             std::vector<LayerBlob> blobs, int count) {
   const std::string name = StrCat(LayerName(), "/", AsciiLower(layer.type()));
-  return net_.Add(layer, name, bottoms, {name}, std::move(blobs)).front();
+  std::vector<std::string> tops = {name};
+  for (int i = 1; i < count; ++i) tops.push_back(StrCat(name, "/", i));
+  return net_.Add(layer, name, bottoms, tops, std::move(blobs));
 }
 
 void ImportNode::Give(const LayerParameter& layer, const std::vector<std::string>& bottoms,

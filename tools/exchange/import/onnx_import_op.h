@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "tools/exchange/import/levels.h"
 #include "tools/exchange/import/net_writer.h"
 #include "tools/exchange/import/node_attributes.h"
 #include "tools/exchange/import/onnx_file.h"
@@ -22,6 +23,8 @@ struct OnnxImportOp {
   void (*read)(ImportNode&) = nullptr;
   // Whether it takes whole numbers and truth values that the net computes or is given.
   bool takes_whole = false;
+  // Whether it takes what QuantizeLinear gives.
+  bool takes_levels = false;
 };
 
 // The rows of this build in no order that matters.
@@ -36,6 +39,8 @@ struct ImportValue {
   // The shape as ONNX sees it. A constant's may be larger than its tensor, which is then repeated along axes of 1.
   Ints dims = {};
   bool is_whole = false;  // whole numbers or truth values; in a blob they are floats
+  // Set for what QuantizeLinear gives: the blob holds the real numbers, and only DequantizeLinear reads it.
+  std::shared_ptr<const Levels> levels = nullptr;
   // A repeated constant at its whole shape, made when a node first reads it so; copies of the value share it.
   std::shared_ptr<OnnxConstant> repeated = nullptr;
 
@@ -67,6 +72,9 @@ class ImportNode {
   // Adds a layer on these blobs whose top has a name of its own, and returns that.
   std::string Add(const LayerParameter& layer, const std::vector<std::string>& bottoms,
                   std::vector<LayerBlob> blobs = {});
+  // The same with several tops.
+  std::vector<std::string> AddTops(const LayerParameter& layer, const std::vector<std::string>& bottoms,
+                                   std::vector<LayerBlob> blobs, int count);
   // Adds the layer whose tops are the outputs of the node from the first on, as many as `count`.
   void Give(const LayerParameter& layer, const std::vector<std::string>& bottoms, std::vector<LayerBlob> blobs = {},
             int count = 1);

@@ -46,6 +46,13 @@ bool IsFloatType(int type) {
   return type == Type::FLOAT || type == Type::DOUBLE || type == Type::FLOAT16 || type == Type::BFLOAT16;
 }
 
+// The type that a written file would have the whole numbers in.
+DType StoredType(int type) {
+  if (type == Type::UINT8) return DType::kUInt8;
+  if (type == Type::INT8) return DType::kInt8;
+  return type == Type::INT32 ? DType::kInt32 : DType::kInt64;
+}
+
 template <class T>
 T At(const char* raw, size_t i) {
   T value;
@@ -237,6 +244,7 @@ OnnxTensor OnnxTensorReader::Read(onnx::TensorProto& tensor, const std::string& 
     Fail(name, "has more than 2^63 bytes by its dimensions");
   }
   out.is_whole = !IsFloatType(type);
+  out.stored = StoredType(type);
   const bool is_beside = tensor.data_location() == Type::EXTERNAL;
   const int64_t listed = ListedCount(tensor);
   if (!is_beside && !tensor.has_raw_data()) {

@@ -1,5 +1,6 @@
-// Resize of planes, bilinear with aligned corners (Interp). From opset 18 on the sizes are said; before it factors are,
-// which a reader multiplies and rounds down: they are raised until that gives the size.
+// Resize of planes, bilinear with aligned corners (Interp). Factors say the sizes, as OpenCV reads no sizes of some
+// axes alone, and the number of images is open; a reader multiplies and rounds down, so they are raised until that
+// gives the size.
 #include <cmath>
 
 #include "graph/op.h"
@@ -19,12 +20,8 @@ float FactorFor(int64_t from, int64_t to) {
 void WriteInterpolate(OnnxNode& n) {
   const Shape x = n.x(0);
   const Ints& size = n.attributes().Get<Ints>("size");
-  Attributes attributes{{"mode", std::string("linear")},
-                        {"coordinate_transformation_mode", std::string("align_corners")}};
-  if (n.opset() >= 18) {
-    attributes.Set("axes", Ints{2, 3});
-    return n.Give("Resize", {n.In(0), "", "", n.List(size)}, attributes);
-  }
+  const Attributes attributes{{"mode", std::string("linear")},
+                              {"coordinate_transformation_mode", std::string("align_corners")}};
   const std::string layer = n.node().origin.layer;
   const std::string factors = n.onnx().AddTensor(
       {.name = layer + "/factors", .dims = {4}, .floats = {1, 1, FactorFor(x[2], size[0]), FactorFor(x[3], size[1])}});

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "core/text.h"
+#include "graph/layer_names.h"
 #include "graph/op.h"
 #include "tools/exchange/onnx_export.h"
 #include "tools/exchange/ops/convolution.h"
@@ -61,7 +62,8 @@ std::vector<std::string> Linear(OnnxNode& n, const std::string& value, DType dty
 
 DType ElementOf(const OnnxNode& n, ValueId value) { return n.onnx().graph().type(value).dtype; }
 
-// The weights [K,C/groups,kernel..], with a scale for each of K.
+// The weights [K,C/groups,kernel..], with a scale for each of K. Their real numbers are called LAYER.weight, so that an
+// importer finds the layer's name.
 std::string ReadWeights(OnnxNode& n) {
   const Shape shape = n.x(1);
   OnnxTensor weights{.name = n.NameWith("weights"),
@@ -70,9 +72,12 @@ std::string ReadWeights(OnnxNode& n) {
                      .stored = DType::kInt8};
   for (const double value : n.onnx().constants().At(n.Input(1)).values)
     weights.ints.push_back(static_cast<int64_t>(value));
-  const std::string name = n.onnx().AddTensor(std::move(weights));
-  return n.Add("DequantizeLinear", Linear(n, name, DType::kInt8, WeightScalesOf(n.onnx().graph(), n.node())),
-               {{"axis", int64_t{0}}});
+  const std::string integers = n.onnx().AddTensor(std::move(weights));
+  std::string reals = n.onnx().Unique(StrCat(LayersOf(n.node().origin.layer).front(), ".weight"));
+  n.onnx().AddNode("DequantizeLinear", reals,
+                   Linear(n, integers, DType::kInt8, WeightScalesOf(n.onnx().graph(), n.node())), {reals},
+                   {{"axis", int64_t{0}}});
+  return reals;
 }
 
 // The bias [K], which the node has in units of x's scale times that of its channel's weights.

@@ -66,7 +66,7 @@ bool GiveWithNumber(ImportNode& n, const std::string& blob, float c, bool is_lef
 bool GiveWithTensor(ImportNode& n, int blob, const OnnxTensor& c) {
   const std::string& type = n.proto().op_type();
   const bool adds = type == "Add" || (type == "Sub" && blob == 0);
-  if ((!adds && type != "Mul") || c.is_whole) return false;
+  if ((!adds && type != "Mul") || c.is_whole || c.dims.size() > n.x(blob).dims.size()) return false;
   const std::optional<OperandAxes> axes = OperandAxesOf(n.x(blob).dims, c);
   if (!axes) return false;
   std::vector<float> values = c.floats;

@@ -28,6 +28,15 @@ Json JsonOf(const std::vector<TensorFacts>& tensors) {
   return list;
 }
 
+Json JsonOf(const VersionPolicy& policy) {
+  switch (policy.choice) {
+    case VersionPolicy::Choice::kLatest: return {{"latest", {{"num_versions", policy.latest}}}};
+    case VersionPolicy::Choice::kAll: return {{"all", Json::object()}};
+    case VersionPolicy::Choice::kSpecific: return {{"specific", {{"versions", policy.specific}}}};
+  }
+  return {};
+}
+
 // Without the rows.
 Json ConfigJsonOf(const std::vector<TensorFacts>& tensors) {
   Json list = Json::array();
@@ -45,9 +54,11 @@ std::string AsksOf(const ServedModel& model) {
 
 }  // namespace
 
-ModelFacts FactsOf(const ServedModel& model) {
+ModelFacts FactsOf(const ServedModel& model, const std::vector<std::shared_ptr<ServedModel>>& versions) {
   ModelFacts facts{.name = model.name(),
                    .version = model.version(),
+                   .versions = {},
+                   .version_policy = model.settings().versions,
                    .task = std::string(ModelCard::Task_Name(model.source().card.task())),
                    .asks = AsksOf(model),
                    .keeps_state = model.states() != nullptr,
@@ -55,6 +66,7 @@ ModelFacts FactsOf(const ServedModel& model) {
                    .inputs = TensorsOf(model.inputs()),
                    .outputs = TensorsOf(model.outputs()),
                    .batches = {}};
+  for (const auto& version : versions) facts.versions.push_back(version->version());
   for (const Rung& rung : model.rungs()) facts.batches.push_back({rung.rows, rung.ms});
   return facts;
 }
@@ -67,7 +79,7 @@ std::string ServerFactsJson() {
 
 std::string ModelFactsJson(const ModelFacts& facts) {
   return DumpJson(Json{{"name", facts.name},
-                       {"versions", {facts.version}},
+                       {"versions", facts.versions},
                        {"platform", "moka_prototxt"},
                        {"inputs", JsonOf(facts.inputs)},
                        {"outputs", JsonOf(facts.outputs)}});
@@ -81,7 +93,7 @@ std::string ModelConfigJson(const ModelFacts& facts) {
                  {"task", facts.task},
                  {"asks", facts.asks},
                  {"draws", facts.draws},
-                 {"version_policy", {{"latest", {{"num_versions", 1}}}}},
+                 {"version_policy", JsonOf(facts.version_policy)},
                  {"max_batch_size", facts.batches.empty() ? 0 : facts.batches.back().rows},
                  {"input", ConfigJsonOf(facts.inputs)},
                  {"output", ConfigJsonOf(facts.outputs)},

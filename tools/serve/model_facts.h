@@ -1,15 +1,17 @@
 // The server and its models as JSON tells of them.
 #pragma once
 
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "tools/serve/served_model.h"
 #include "tools/serve/service_calls.h"
 
 namespace moka {
 
-// A model as clients may know it.
-ModelFacts FactsOf(const ServedModel& model);
+// A model as clients may know it; `versions`: those of it that answer.
+ModelFacts FactsOf(const ServedModel& model, const std::vector<std::shared_ptr<ServedModel>>& versions);
 
 // Name, version and extensions.
 std::string ServerFactsJson();

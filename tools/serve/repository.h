@@ -1,4 +1,4 @@
-// The models that a server has, by name: what state each is in, and which version answers.
+// The models that a server has, by name: which of their versions answer, and what state each is in.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/serve/model_places.h"
+#include "tools/serve/model_settings.h"
 #include "tools/serve/served_model.h"
 
 namespace moka {
@@ -17,73 +19,72 @@ namespace moka {
 enum class ModelState : uint8_t { kLoading, kReady, kUnloading, kUnavailable };
 std::string_view NameOf(ModelState state);  // as the protocol has it: "READY"
 
-// Where a model comes from.
-struct ModelPlace {
-  std::string word;           // a run, a model's folder, zoo:NAME, ...
-  std::string version = "1";  // the number of its folder in a repository
-  std::string folder = {};    // MODEL of a repository, in which a load looks for the newest version
-};
-
+// A version of a model.
 struct IndexedModel {
   std::string name;
-  std::string version;
+  std::string version;  // empty of a model whose versions are not known
   ModelState state = ModelState::kUnavailable;
   std::string reason = {};  // why it is not there
 };
 
-// The models that a server is to have, and the folders MODEL/VERSION/... in which there may be more later.
-struct ModelPlaces {
-  std::map<std::string, ModelPlace> models = {};
-  std::vector<std::string> folders = {};
+// How models are read.
+struct ModelLoader {
+  // Errors: those of ReadModelSettings.
+  std::function<ModelSettings(const ModelHome& home)> settings;
+  std::function<std::shared_ptr<ServedModel>(const std::string& name, const ModelPlace& place,
+                                             const ModelSettings& settings)>
+      load;
 };
-
-// A name that may stand in an address: of letters, digits, '.', '_' and '-', at most 128.
-std::string ServedName(const std::string& word);
-// Whether a folder of that name holds a version: a number of at most nine digits, from 1.
-bool IsVersion(const std::string& name);
-// The models of words of a command line: each a model, or a folder MODEL/VERSION/... of several. The first are called
-// by `names`. Errors: kUsage for two of one name and for names that no address may hold, kNoInput for a folder without
-// models.
-ModelPlaces PlacesOf(const std::vector<std::string>& words, const std::vector<std::string>& names);
 
 class ModelRepository {
  public:
-  using Loader = std::function<std::shared_ptr<ServedModel>(const std::string& name, const ModelPlace& place)>;
-  ModelRepository(ModelPlaces places, Loader loader);
+  // Reads which versions there are. Errors: those of the loader's settings and of ChosenPlaces.
+  ModelRepository(ModelPlaces places, ModelLoader loader);
 
-  // Loads a model, of a folder of models its newest version, and puts it where the one before was, which ends with the
-  // last request that it has. In the calling thread. Errors: kNoInput for a name that is not there, with the nearest;
-  // those of the loader, after which the one before still answers.
+  // Reads a model's settings, loads the versions that they choose and puts each where the one before was, which ends
+  // with the last request that it has; versions that are chosen no more end once all of these are there. In the calling
+  // thread. Errors: kNoInput for a name that is not there, with the nearest; those of the loader for the first version
+  // that failed, after which all that answered before still does.
   void Load(const std::string& name);
-  // The same of one version, a folder in the model's; one that is not newer than that which answers is left alone.
-  void LoadVersion(const std::string& name, const std::string& version);
-  // Errors: kNoInput.
+  // The same of one version more. It is left alone where it answers already, and where the settings choose others.
+  void LoadVersion(const std::string& name, int64_t version);
+  // All versions. Errors: kNoInput.
   void Unload(const std::string& name);
 
-  // Null where it is not loaded. Errors: kNoInput for a name that is not there and a version that is not the model's.
+  // Without a version the highest that answers. Null where it is not loaded. Errors: kNoInput for a name that is not
+  // there and a version that is not the model's.
   std::shared_ptr<ServedModel> Find(const std::string& name, const std::string& version = {}) const;
   std::vector<IndexedModel> Index() const;
-  // Those that answer.
-  std::vector<std::shared_ptr<ServedModel>> Ready() const;
-  // Whether all answer that were not unloaded.
+  // The versions that answer, by name and number; of one model where it is named. Errors: kNoInput.
+  std::vector<std::shared_ptr<ServedModel>> Ready(const std::string& name = {}) const;
+  // Whether of all models that were not unloaded a version answers.
   bool IsReady() const;
 
  private:
-  void LoadFrom(const std::string& name, const std::string& version);
-
-  struct Entry {
+  struct Version {
     ModelPlace place;
     std::shared_ptr<ServedModel> model = {};
     ModelState state = ModelState::kUnavailable;
     std::string reason = "not loaded";
-    bool is_wanted = true;  // until it is unloaded
   };
+  struct Entry {
+    ModelHome home;
+    std::map<int64_t, Version> versions = {};
+    std::string reason = "not loaded";  // of a model without any
+    bool is_wanted = true;              // until it is unloaded
+  };
+  // Loads these, and ends all but `kept` of the others. Requires: loading_ is held.
+  void LoadAll(const std::string& name, const std::vector<ModelPlace>& places, const ModelSettings& settings,
+               const std::vector<int64_t>& kept);
+  void LoadOne(const std::string& name, const ModelPlace& place, const ModelSettings& settings);
+  // What was thrown becomes the reason of all versions.
+  void KeepReason(const std::string& name, const std::exception& error);
   // Makes an entry of a model that has come into one of the folders. Requires: the lock is held.
   void FindNew(const std::string& name);
   Entry& EntryOf(const std::string& name);
   const Entry& EntryOf(const std::string& name) const;
 
-  Loader loader_;
+  ModelLoader loader_;
   mutable std::mutex mutex_;
   std::mutex loading_;  // one at a time: a load takes all cores
   std::map<std::string, Entry> entries_;

@@ -60,8 +60,9 @@ RepositoryWatch::Moved RepositoryWatch::MovedIn(int watch, const std::string& na
     Watch({path, name});  // versions come into it later
     return was_moved ? Moved{name} : Moved{};
   }
-  if (!IsVersion(name)) return {};
-  if (was_moved) return {watched.model, name};
+  const int64_t version = VersionNamed(name);
+  if (version == 0) return {};
+  if (was_moved) return {watched.model, version};
   LogWarning(StrCat(Printable(path),
                     " was made where it is and may be half written: it is not loaded; move (mv) a whole",
                     " folder there"));

@@ -12,10 +12,10 @@ namespace moka {
 
 class RepositoryWatch {
  public:
-  // A model, and the version of it that was moved in; empty where the whole model was.
+  // A model, and the version of it that was moved in; 0 where the whole model was.
   struct Moved {
     std::string model;
-    std::string version = {};
+    int64_t version = 0;
     bool operator==(const Moved&) const = default;
   };
 

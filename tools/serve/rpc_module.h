@@ -48,7 +48,7 @@ struct RpcModule {
   std::unique_ptr<RpcServer> (*make)(const RpcServerOptions& options, ServiceCalls& calls, std::string& failed);
 };
 
-inline constexpr int kRpcForm = 3;
+inline constexpr int kRpcForm = 4;
 inline constexpr const char* kRpcFile = "libmoka_serve_grpc.so";
 inline constexpr const char* kRpcFunction = "MokaRpcModule";
 using RpcModuleFunction = const RpcModule* (*)();

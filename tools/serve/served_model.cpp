@@ -88,8 +88,13 @@ int64_t WeightsBytes(const InferSource& source) {
   return bytes;
 }
 
-ServedModel::ServedModel(std::string name, std::string version, InferSource source, int64_t most_rows)
-    : name_(std::move(name)), version_(std::move(version)), source_(std::move(source)), team_(ThreadCount()) {
+ServedModel::ServedModel(std::string name, std::string version, InferSource source, int64_t most_rows,
+                         ModelSettings settings)
+    : name_(std::move(name)),
+      version_(std::move(version)),
+      source_(std::move(source)),
+      settings_(std::move(settings)),
+      team_(ThreadCount()) {
   source_.shares_weights = true;
   const InferTask* task = FindInferTask(source_.card.task());
   if (task != nullptr && task->answers != nullptr) answers_ = task->answers(source_, {});

@@ -12,6 +12,7 @@
 #include "tools/infer/deployed_net.h"
 #include "tools/infer/task_answers.h"
 #include "tools/serve/model_counts.h"
+#include "tools/serve/model_settings.h"
 #include "tools/serve/sequences.h"
 
 namespace moka {
@@ -51,11 +52,13 @@ class ServedModel {
  public:
   // Compiles, times (which also warms) and checks; `most_rows` bounds the ladder. Errors: those of DeployedNet and of
   // the task; kConfig for a net that takes no rows.
-  ServedModel(std::string name, std::string version, InferSource source, int64_t most_rows);
+  ServedModel(std::string name, std::string version, InferSource source, int64_t most_rows,
+              ModelSettings settings = {});
 
   const std::string& name() const { return name_; }
   const std::string& version() const { return version_; }
   const InferSource& source() const { return source_; }
+  const ModelSettings& settings() const { return settings_; }
   const std::vector<ServedTensor>& inputs() const { return inputs_; }
   const std::vector<ServedTensor>& outputs() const { return outputs_; }
   const std::vector<Rung>& rungs() const { return rungs_; }
@@ -95,6 +98,7 @@ class ServedModel {
   std::string name_;
   std::string version_;
   InferSource source_;
+  ModelSettings settings_;
   std::unique_ptr<TaskAnswers> answers_;
   std::vector<std::unique_ptr<DeployedNet>> own_nets_;
   std::vector<DeployedNet*> nets_;  // of the rungs

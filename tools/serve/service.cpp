@@ -31,8 +31,9 @@ HttpAnswer WrongMethod(const std::string& allowed) {
   return answer;
 }
 
-CallFailure NotLoaded(const std::string& name) {
-  return {CallStatus::kUnavailable, StrCat("model \"", name, "\" is not loaded")};
+CallFailure NotLoaded(const std::string& name, const std::string& version) {
+  const std::string of = version.empty() ? "" : StrCat("version ", version, " of ");
+  return {CallStatus::kUnavailable, StrCat(of, "model \"", name, "\" is not loaded")};
 }
 
 HttpAnswer NotFound(const std::string& path) {
@@ -237,13 +238,13 @@ bool Service::IsReady() const { return repository_.IsReady() && is_serving_ && !
 
 std::shared_ptr<ServedModel> Service::LoadedModel(const std::string& name, const std::string& version) const {
   std::shared_ptr<ServedModel> model = repository_.Find(name, version);
-  if (!model) throw Error(ErrorKind::kUnavailable, NotLoaded(name).text);
+  if (!model) throw Error(ErrorKind::kUnavailable, NotLoaded(name, version).text);
   return model;
 }
 
 CallResult<ModelFacts> Service::Model(const std::string& name, const std::string& version) const {
   try {
-    return FactsOf(*LoadedModel(name, version));
+    return FactsOf(*LoadedModel(name, version), repository_.Ready(name));
   } catch (const Error& error) {
     return FailureOf(error);
   }
@@ -252,8 +253,8 @@ CallResult<ModelFacts> Service::Model(const std::string& name, const std::string
 CallResult<std::vector<ModelStatistics>> Service::Statistics(const std::string& name,
                                                              const std::string& version) const {
   try {
-    std::vector<std::shared_ptr<ServedModel>> models = repository_.Ready();
-    if (!name.empty()) models = {LoadedModel(name, version)};
+    std::vector<std::shared_ptr<ServedModel>> models = repository_.Ready(name);
+    if (!name.empty() && (models.empty() || !version.empty())) models = {LoadedModel(name, version)};
     std::vector<ModelStatistics> statistics;
     for (const auto& model : models)
       statistics.push_back({model->name(), model->version(), model->counts().Now(), model->memory_bytes()});
@@ -277,7 +278,7 @@ void Service::Infer(const std::string& name, const std::string& version, InferRe
   std::optional<CallFailure> refused;
   try {
     const std::shared_ptr<ServedModel> model = LoadedModel(name, version);
-    if (!is_serving_) return respond(NotLoaded(name));
+    if (!is_serving_) return respond(NotLoaded(name, version));
     CheckTakesTensors(*model);
     StartInfer(model, std::move(request), std::move(is_gone), respond);
   } catch (const Error& error) {
@@ -324,7 +325,7 @@ std::optional<HttpAnswer> Service::Refusal(const HttpRequest& head, const ModelC
     const bool is_fact = call.verb.empty() || call.verb == "ready" || call.verb == "config" || call.verb == "stats";
     if (!is_fact) return NotFound(head.path);
     if (!IsRead(head)) return WrongMethod("GET, HEAD");
-    return model ? std::nullopt : std::optional(AnswerOf(NotLoaded(call.name)));
+    return model ? std::nullopt : std::optional(AnswerOf(NotLoaded(call.name, call.version)));
   }
   const bool is_put = call.verb == "predict" && head.method == "PUT";
   if (head.method != "POST" && !is_put) return WrongMethod(call.verb == "predict" ? "POST, PUT" : "POST");
@@ -332,17 +333,18 @@ std::optional<HttpAnswer> Service::Refusal(const HttpRequest& head, const ModelC
   if (!has_body) return HttpErrorAnswer(411, "a body needs its Content-Length, or to be chunked");
   if (!head.Header("content-encoding").empty())
     return HttpErrorAnswer(415, "a body with a Content-Encoding is not taken", "leave it as it is");
-  return model && is_serving_ ? std::nullopt : std::optional(AnswerOf(NotLoaded(call.name)));
+  return model && is_serving_ ? std::nullopt : std::optional(AnswerOf(NotLoaded(call.name, call.version)));
 }
 
 void Service::HandleModel(HttpRequest& request, const ModelCall& call, const HttpRespond& respond) {
   const std::shared_ptr<ServedModel> model = repository_.Find(call.name, call.version);
-  if (!model) return respond(AnswerOf(NotLoaded(call.name)));  // unloaded since it was looked at
+  if (!model) return respond(AnswerOf(NotLoaded(call.name, call.version)));  // unloaded since it was looked at
   if (call.verb == "infer") return Infer(request, model, respond);
   if (call.verb == "predict") return Predict(request, model, call.file, respond);
   if (call.verb == "ready") return respond({.body = DumpJson(Json{{"name", call.name}, {"ready", true}})});
   if (call.verb == "stats") return respond(StatisticsAnswer(call.name, call.version));
-  respond({.body = call.verb == "config" ? ModelConfigJson(FactsOf(*model)) : ModelFactsJson(FactsOf(*model))});
+  const ModelFacts facts = FactsOf(*model, repository_.Ready(call.name));
+  respond({.body = call.verb == "config" ? ModelConfigJson(facts) : ModelFactsJson(facts)});
 }
 
 }  // namespace moka

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tools/serve/model_counts.h"
+#include "tools/serve/model_settings.h"
 #include "tools/serve/wire_tensor.h"
 
 namespace moka {
@@ -63,6 +64,8 @@ struct BatchFacts {
 struct ModelFacts {
   std::string name;
   std::string version;
+  std::vector<std::string> versions;  // of the model that answer
+  VersionPolicy version_policy;
   std::string task;
   std::string asks;          // what predict takes: "picture" or "text"; "tensors" where only infer asks
   bool keeps_state = false;  // so that requests may be of sequences
@@ -79,7 +82,7 @@ struct ModelStatistics {
   int64_t memory_bytes = 0;
 };
 
-// A model as the index of the repository tells of it.
+// A version of a model as the index of the repository tells of it.
 struct ModelListing {
   std::string name;
   std::string version;
@@ -103,13 +106,13 @@ class ServiceCalls {
   virtual std::optional<CallFailure> Refusal(std::string_view authorization, bool loads) const = 0;
   // Whether all models answer and will for a while.
   virtual bool IsReady() const = 0;
-  // `version`: empty, or that which is to answer.
+  // `version`: that which is to answer; empty: the highest.
   virtual CallResult<ModelFacts> Model(const std::string& name, const std::string& version) const = 0;
-  // Without a name those of all models that answer.
+  // Of the versions that answer: without a version of all, without a name of those of all models.
   virtual CallResult<std::vector<ModelStatistics>> Statistics(const std::string& name,
                                                               const std::string& version) const = 0;
   virtual std::vector<ModelListing> Index(bool wants_ready) const = 0;
-  // Loads a model anew, or unloads it. Answers once that is done.
+  // Loads the versions of a model that it is set to, or unloads all. Answers once that is done.
   virtual void Load(const std::string& name, bool loads, LoadRespond respond) = 0;
   // `is_gone`: whether the client has left, so that what waits is dropped.
   virtual void Infer(const std::string& name, const std::string& version, InferRequest request,

@@ -272,7 +272,9 @@ ClientSettings SettingsOf(const Arguments& arguments, const ServerPlace& place) 
 // The model to ask: the one that is named, or the only one. Errors: kUsage naming them, kNoInput with the nearest.
 std::string ModelNameOf(const std::string& named, ModelClient& client) {
   std::vector<std::string> names;
-  for (const ListedModel& model : client.Models()) names.push_back(model.name);
+  for (const ListedModel& model : client.Models()) {
+    if (names.empty() || names.back() != model.name) names.push_back(model.name);  // of its versions the highest
+  }
   if (names.empty()) throw Error(ErrorKind::kUnavailable, "the server has no models");
   if (named.empty() && names.size() == 1) return names[0];
   if (named.empty())

@@ -117,13 +117,18 @@ void CheckMemory(const std::string& name, const InferSource& source) {
       "unload another, or serve it from another machine");
 }
 
-std::shared_ptr<ServedModel> LoadModel(const std::string& name, const ModelPlace& place, const Arguments& arguments,
-                                       int64_t most_rows) {
+InferSource SourceOf(const ModelPlace& place, const Arguments& arguments) {
   Arguments of_model = arguments;
   of_model.positionals = std::vector<std::string>{place.word};
+  return InferSourceOf(of_model);
+}
+
+std::shared_ptr<ServedModel> LoadModel(const std::string& name, const ModelPlace& place, const ModelSettings& settings,
+                                       const Arguments& arguments, int64_t most_rows) {
   const auto begin = std::chrono::steady_clock::now();
-  CheckMemory(name, InferSourceOf(of_model));
-  auto model = std::make_shared<ServedModel>(name, place.version, InferSourceOf(of_model), most_rows);
+  CheckMemory(name, SourceOf(place, arguments));
+  auto model =
+      std::make_shared<ServedModel>(name, StrCat(place.version), SourceOf(place, arguments), most_rows, settings);
   std::vector<std::string> batches;
   for (const Rung& rung : model->rungs()) batches.push_back(fmt::format("{}: {:.3g} ms", rung.rows, rung.ms));
   LogInfo(fmt::format("{} {} is ready ({:.1f} s, {}){}", name, place.version,
@@ -146,9 +151,19 @@ std::string TryLine(const ServedModel& model, const std::string& address) {
   return fmt::format("curl -T {} {}/v2/models/{}/predict", is_picture ? "PICTURE" : "TEXTFILE", address, model.name());
 }
 
+// Loads a model. A version of it that fails is warned of where others answer. Errors: those of ModelRepository::Load.
+void LoadAtStart(const std::string& name, ModelRepository& repository) {
+  try {
+    repository.Load(name);
+  } catch (const Error& error) {
+    if (repository.Ready(name).empty()) throw;
+    LogWarning(StrCat("a version of ", name, " was not loaded: ", error.what()));
+  }
+}
+
 // Loads and shows all that would be served.
-int PrintModels(ModelRepository& repository) {
-  for (const IndexedModel& model : repository.Index()) repository.Load(model.name);
+int PrintModels(const ModelPlaces& places, ModelRepository& repository) {
+  for (const auto& [name, home] : places.models) LoadAtStart(name, repository);
   for (const std::shared_ptr<ServedModel>& model : repository.Ready()) {
     Print("{} {}: {}\n", model->name(), model->version(), BytesText(model->memory_bytes()));
     for (const ServedTensor& input : model->inputs()) Print("  input {} [{}]\n", input.name, ShapeText(input));
@@ -172,6 +187,25 @@ struct ServeSettings {
   bool watches = false;
   ModelPlaces places;
 };
+
+ModelSettings SettingsOfHome(const ModelHome& home, const Arguments& arguments) {
+  return ReadModelSettings(SettingsFileOf(home, arguments.Get("runs", "runs")));
+}
+
+// The flags that models take are read, and what is missing is found, before a port is taken. Errors: those of
+// InferSourceOf for a model none of whose versions is there.
+void CheckVersions(const ModelHome& home, const Arguments& arguments) {
+  std::exception_ptr failed;
+  for (const ModelPlace& place : ChosenPlaces(home, SettingsOfHome(home, arguments).versions)) {
+    try {
+      (void)SourceOf(place, arguments);
+      return;
+    } catch (const Error&) {
+      failed = std::current_exception();
+    }
+  }
+  std::rethrow_exception(failed);
+}
 
 ServeSettings SettingsOf(const Arguments& arguments) {
   ServeSettings settings;
@@ -209,12 +243,7 @@ ServeSettings SettingsOf(const Arguments& arguments) {
   }
   settings.places = PlacesOf(arguments.positionals.All(),
                              arguments.Has("name") ? Split(arguments.Get("name"), ',') : std::vector<std::string>());
-  // The flags that models take are read, and what is missing is found, before a port is taken.
-  for (const auto& [name, place] : settings.places.models) {
-    Arguments of_model = arguments;
-    of_model.positionals = std::vector<std::string>{place.word};
-    (void)InferSourceOf(of_model);
-  }
+  for (const auto& [name, home] : settings.places.models) CheckVersions(home, arguments);
   if (settings.watches && settings.places.folders.empty())
     throw Error(ErrorKind::kUsage, {}, "--watch is of folders MODEL/VERSION/..., and none is given",
                 "a run or a model alone is loaded again by --allow-load and POST /v2/repository/models/NAME/load");
@@ -257,17 +286,17 @@ int Serve(const ServeSettings& settings, ModelRepository& repository) {
   try {
     if (rpc) LogInfo(StrCat("gRPC at ", machine, ":", int64_t{rpc->port()}));
     LogInfo(StrCat("listening at ", address));
-    for (const auto& [name, place] : settings.places.models) {
-      if (!queue.is_stopping()) repository.Load(name);
+    for (const auto& [name, home] : settings.places.models) {
+      if (!queue.is_stopping()) LoadAtStart(name, repository);
     }
-    for (const std::shared_ptr<ServedModel>& model : repository.Ready())
-      LogInfo(StrCat("try: ", TryLine(*model, address)));
+    for (const auto& [name, home] : settings.places.models) {
+      if (const auto model = repository.Find(name)) LogInfo(StrCat("try: ", TryLine(*model, address)));
+    }
     service.BeginServing();
     std::optional<RepositoryWatch> watch;
     if (settings.watches)
       watch.emplace(settings.places.folders, [&](const RepositoryWatch::Moved& moved) {
-        return moved.version.empty() ? repository.Load(moved.model)
-                                     : repository.LoadVersion(moved.model, moved.version);
+        return moved.version == 0 ? repository.Load(moved.model) : repository.LoadVersion(moved.model, moved.version);
       });
     queue.Run();
   } catch (...) {
@@ -283,12 +312,16 @@ int Serve(const ServeSettings& settings, ModelRepository& repository) {
 int RunServe(const Arguments& arguments) {
   const ServeSettings settings = SettingsOf(arguments);
   // OpenMP asks each thread that begins a team for its size: loads have threads of their own.
-  ModelRepository repository(settings.places,
-                             [&, threads = ThreadCount()](const std::string& name, const ModelPlace& place) {
-                               SetThreadCount(threads);
-                               return LoadModel(name, place, arguments, settings.most_rows);
-                             });
-  return settings.is_dry ? PrintModels(repository) : Serve(settings, repository);
+  const auto load = [&, threads = ThreadCount()](const std::string& name, const ModelPlace& place,
+                                                 const ModelSettings& of_model) {
+    SetThreadCount(threads);
+    return LoadModel(name, place, of_model, arguments, settings.most_rows);
+  };
+  ModelRepository repository(settings.places, {.settings = [&](const ModelHome& home) {
+                                                 return SettingsOfHome(home, arguments);
+                                               },
+                                               .load = load});
+  return settings.is_dry ? PrintModels(settings.places, repository) : Serve(settings, repository);
 }
 
 }  // namespace
@@ -300,7 +333,7 @@ Verb ServeVerb() {
   verb.usage = "RUN|MODEL|FOLDER... [--flags]";
   verb.examples = {"moka serve runs/latest", "curl -T cell.jpg http://127.0.0.1:8000/v2/models/bccd_ssd/predict"};
   verb.operands = {{"RUN|MODEL", "as moka infer takes them, called by its folder's name"},
-                   {"FOLDER", "of models: MODEL/VERSION/..., the highest number of each"}};
+                   {"FOLDER", "of models: MODEL/VERSION/..., the highest number of each, or as MODEL/serve.pbtxt says"}};
   verb.options = {{"host", "ADDRESS", "where to listen (default 127.0.0.1: this machine alone)"},
                   {"port", "N", "(default 8000; 0: any that is free)"},
                   {"grpc-port", "N", "also serve gRPC there (0: any that is free)"},

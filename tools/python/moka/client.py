@@ -206,7 +206,7 @@ class Client:
 
     async def _model_path(self, model):
         if model is None and self._only is None:
-            names = [one["name"] for one in await self.models()]
+            names = list(dict.fromkeys(one["name"] for one in await self.models()))  # a row a version
             if len(names) != 1:
                 raise _error("usage", "the server has {} models".format(len(names)),
                              "model= says which to ask: " + ", ".join(names))

@@ -51,11 +51,21 @@ void WriteSettings(const std::vector<TensorFacts>& tensors, Messages& messages) 
   }
 }
 
+void WritePolicy(const VersionPolicy& policy, inference::ModelVersionPolicy& message) {
+  switch (policy.choice) {
+    case VersionPolicy::Choice::kLatest:
+      return message.mutable_latest()->set_num_versions(static_cast<uint32_t>(policy.latest));
+    case VersionPolicy::Choice::kAll: message.mutable_all(); return;
+    case VersionPolicy::Choice::kSpecific:
+      message.mutable_specific()->mutable_versions()->Assign(policy.specific.begin(), policy.specific.end());
+  }
+}
+
 }  // namespace
 
 void WriteMetadata(const ModelFacts& facts, inference::ModelMetadataResponse& message) {
   message.set_name(facts.name);
-  message.add_versions(facts.version);
+  for (const std::string& version : facts.versions) message.add_versions(version);
   message.set_platform(std::string(kPlatform));
   WriteTensors(facts.inputs, *message.mutable_inputs());
   WriteTensors(facts.outputs, *message.mutable_outputs());
@@ -64,7 +74,7 @@ void WriteMetadata(const ModelFacts& facts, inference::ModelMetadataResponse& me
 void WriteConfig(const ModelFacts& facts, inference::ModelConfig& message) {
   message.set_name(facts.name);
   message.set_platform(std::string(kPlatform));
-  message.mutable_version_policy()->mutable_latest()->set_num_versions(1);
+  WritePolicy(facts.version_policy, *message.mutable_version_policy());
   message.set_max_batch_size(facts.batches.empty() ? 0 : static_cast<int32_t>(facts.batches.back().rows));
   WriteSettings(facts.inputs, *message.mutable_input());
   WriteSettings(facts.outputs, *message.mutable_output());

@@ -186,14 +186,16 @@ std::shared_ptr<QueuedRequest> InferJobOf(const std::shared_ptr<ServedModel>& mo
   CheckOutputs(*infer, *model, job->rows);
   constexpr int64_t kMostRows = 65536;
   if (job->rows > kMostRows) RefuseCall(StrCat("a request has at most ", kMostRows, " rows, and this has ", job->rows));
-  if (infer->priority > kLowestPriority)
-    RefuseCall(StrCat("parameters.priority is ", infer->priority, ", and the lowest is ", kLowestPriority));
+  const ModelSettings& settings = model->settings();
+  if (infer->priority > settings.priorities)
+    RefuseCall(StrCat("parameters.priority is ", infer->priority, ", and the lowest is ", settings.priorities));
   CheckSequence(infer->sequence, *model);
   job->sequence = infer->sequence;
   job->priority = infer->priority;
   job->is_gone = std::move(is_gone);
-  if (infer->timeout_us > 0)
-    job->due = job->arrived + std::chrono::microseconds(std::min<int64_t>(infer->timeout_us, 86'400'000'000));
+  const std::chrono::microseconds own(std::min<int64_t>(infer->timeout_us, 86'400'000'000));
+  const std::chrono::microseconds most = settings.QueueOf(infer->priority).WaitOf(own);
+  if (most.count() > 0) job->due = job->arrived + most;
   job->outputs.resize(model->outputs().size());
   if (infer->inputs[0].datatype == "BYTES") {
     constexpr int64_t kMostPictures = 256;

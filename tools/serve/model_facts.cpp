@@ -37,6 +37,25 @@ Json JsonOf(const VersionPolicy& policy) {
   return {};
 }
 
+Json JsonOf(const QueuePolicy& queue) {
+  return {{"timeout_action", "REJECT"},
+          {"default_timeout_microseconds", queue.timeout.count()},
+          {"allow_timeout_override", queue.allows_shorter},
+          {"max_queue_size", queue.most_waiting}};
+}
+
+Json BatchingOf(const ModelSettings& settings) {
+  Json batching = {{"preferred_batch_size", settings.preferred_rows},
+                   {"max_queue_delay_microseconds", settings.most_delay.count()},
+                   {"preserve_ordering", settings.preserves_order},
+                   {"priority_levels", settings.priorities},
+                   {"default_priority_level", settings.usual_priority},
+                   {"default_queue_policy", JsonOf(settings.queue)}};
+  for (const auto& [priority, queue] : settings.queues)
+    batching["priority_queue_policy"][StrCat(priority)] = JsonOf(queue);
+  return batching;
+}
+
 // Without the rows.
 Json ConfigJsonOf(const std::vector<TensorFacts>& tensors) {
   Json list = Json::array();
@@ -58,7 +77,8 @@ ModelFacts FactsOf(const ServedModel& model, const std::vector<std::shared_ptr<S
   ModelFacts facts{.name = model.name(),
                    .version = model.version(),
                    .versions = {},
-                   .version_policy = model.settings().versions,
+                   .settings = model.settings(),
+                   .is_on_gpu = !model.source().compile.device.is_cpu(),
                    .task = std::string(ModelCard::Task_Name(model.source().card.task())),
                    .asks = AsksOf(model),
                    .keeps_state = model.states() != nullptr,
@@ -93,15 +113,19 @@ std::string ModelConfigJson(const ModelFacts& facts) {
                  {"task", facts.task},
                  {"asks", facts.asks},
                  {"draws", facts.draws},
-                 {"version_policy", JsonOf(facts.version_policy)},
+                 {"version_policy", JsonOf(facts.settings.versions)},
                  {"max_batch_size", facts.batches.empty() ? 0 : facts.batches.back().rows},
                  {"input", ConfigJsonOf(facts.inputs)},
                  {"output", ConfigJsonOf(facts.outputs)},
-                 {"dynamic_batching", {{"max_queue_delay_microseconds", 0}}},
+                 {"dynamic_batching", BatchingOf(facts.settings)},
+                 {"instance_group", {{{"count", 1}, {"kind", facts.is_on_gpu ? "KIND_GPU" : "KIND_CPU"}}}},
                  {"batches", batches}};
+  for (const WarmUp& warm_up : facts.settings.warm_ups)
+    config["model_warmup"].push_back({{"batch_size", warm_up.rows}, {"count", warm_up.runs}});
   if (facts.keeps_state) {
-    const auto idle = std::chrono::microseconds(Sequences::kMostIdle).count();
-    config["sequence_batching"] = {{"max_sequence_idle_microseconds", idle}};
+    const SequenceLimits& sequences = facts.settings.sequences;
+    config["sequence_batching"] = {{"max_sequence_idle_microseconds", sequences.idle.count()},
+                                   {"oldest", {{"max_candidate_sequences", sequences.most}}}};
   }
   return DumpJson(config);
 }

@@ -1,5 +1,5 @@
 // A batch is chosen anew whenever the engine is free: what waits then is what may run together, and no request waits
-// for another to come.
+// for another to come unless its model's settings say so.
 #include "tools/serve/net_queue.h"
 
 #include <algorithm>
@@ -14,8 +14,11 @@
 namespace moka {
 namespace {
 
-int64_t LevelOf(int64_t priority) { return priority == 0 ? kUsualPriority : std::min(priority, kLowestPriority); }
-int64_t LevelOf(const QueuedRequest& request) { return LevelOf(request.priority); }
+// The place of a priority in the queue of all models: 0 is usual, lower ones come first.
+int64_t LevelOf(const ServedModel& model, int64_t priority) {
+  return priority == 0 ? 0 : priority - model.settings().usual_priority;
+}
+int64_t LevelOf(const QueuedRequest& request) { return LevelOf(*request.model, request.priority); }
 
 int64_t NsBetween(ServeClock::time_point from, ServeClock::time_point to) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count();
@@ -143,6 +146,7 @@ bool NetQueue::RunsHere(const QueuedRequest& request) const {
   if (is_running_ || !waiting_.empty() || request.rows != 1) return false;
   const ServedModel& model = *request.model;
   if (model.rungs().empty() || model.rungs()[0].threads != 1 || model.states() != nullptr) return false;
+  if (!request.work && model.settings().most_delay.count() > 0) return false;  // it waits for others
   return model.slowness() * (request.work ? request.work_ms : model.rungs()[0].ms) <= kMostMs;
 }
 
@@ -161,7 +165,7 @@ Submission NetQueue::Submit(std::shared_ptr<QueuedRequest> request) {
     submission.wait_ms = PredictedWaitMs(LevelOf(*request));
     const auto wait = std::chrono::duration<double, std::milli>(submission.wait_ms);
     const bool is_late = request->due != ServeClock::time_point::max() && ServeClock::now() + wait > request->due;
-    if (is_stopping_ || std::ssize(waiting_) >= limits_.waiting || wait > limits_.most_wait || is_late)
+    if (is_stopping_ || IsFull(*request->model, request->priority) || wait > limits_.most_wait || is_late)
       return submission;
     submission.is_taken = true;
     if (RunsHere(*request)) {
@@ -181,13 +185,21 @@ Submission NetQueue::Submit(std::shared_ptr<QueuedRequest> request) {
   return submission;
 }
 
-Submission NetQueue::Look(int64_t priority, double later_ms) const {
+bool NetQueue::IsFull(const ServedModel& model, int64_t priority) const {
+  if (std::ssize(waiting_) >= limits_.waiting) return true;
+  const int64_t most = model.settings().QueueOf(priority).most_waiting;
+  const int64_t level = LevelOf(model, priority);
+  const auto is_beside = [&](const auto& other) { return other->model.get() == &model && LevelOf(*other) == level; };
+  return most > 0 && std::ranges::count_if(waiting_, is_beside) >= most;
+}
+
+Submission NetQueue::Look(const ServedModel& model, int64_t priority, double later_ms) const {
   const std::lock_guard lock(mutex_);
   Submission submission;
   submission.is_closing = is_stopping_;
-  submission.wait_ms = std::max(later_ms, PredictedWaitMs(LevelOf(priority)));
+  submission.wait_ms = std::max(later_ms, PredictedWaitMs(LevelOf(model, priority)));
   const auto wait = std::chrono::duration<double, std::milli>(submission.wait_ms);
-  submission.is_taken = !is_stopping_ && std::ssize(waiting_) < limits_.waiting && wait <= limits_.most_wait;
+  submission.is_taken = !is_stopping_ && !IsFull(model, priority) && wait <= limits_.most_wait;
   return submission;
 }
 
@@ -227,16 +239,47 @@ NetQueue::Queue NetQueue::TakeUnwanted() {
   return unwanted;
 }
 
-NetQueue::Queue NetQueue::TakeBatch() {
-  Queue batch;
-  const QueuedRequest& head = *waiting_.front();
-  if (head.work) {
-    batch.splice(batch.end(), waiting_, waiting_.begin());
-    return batch;
+ServeClock::time_point NetQueue::ReadyAt(const QueuedRequest& request) const {
+  const ServedModel& model = *request.model;
+  const ModelSettings& settings = model.settings();
+  const bool is_alone = request.work || model.states() != nullptr;
+  if (is_alone || settings.most_delay.count() == 0 || is_stopping_) return ServeClock::time_point::min();
+  const int64_t enough = settings.preferred_rows.empty() ? model.rungs().back().rows : settings.preferred_rows.front();
+  int64_t rows = 0;
+  auto at = ServeClock::time_point::max();
+  for (const auto& other : waiting_) {
+    if (other->model != request.model || other->work) continue;
+    rows += other->rows - other->next_row;
+    if (rows >= enough || other->next_row > 0) return ServeClock::time_point::min();
+    ServeClock::duration delay = settings.most_delay;
+    // It is to be begun before its time is over, however busy the machine is.
+    if (other->due != ServeClock::time_point::max()) delay = std::min(delay, (other->due - other->queued) / 2);
+    at = std::min(at, other->queued + delay);
   }
+  return at;
+}
+
+NetQueue::Queue::iterator NetQueue::FirstReady(ServeClock::time_point& next) {
+  const auto now = ServeClock::now();
+  std::vector<const ServedModel*> later;
+  next = ServeClock::time_point::max();
+  for (auto it = waiting_.begin(); it != waiting_.end(); ++it) {
+    const ServedModel* model = (*it)->model.get();
+    if (!(*it)->work && std::ranges::find(later, model) != later.end()) continue;
+    const auto at = ReadyAt(**it);
+    if (at <= now) return it;
+    later.push_back(model);
+    next = std::min(next, at);
+  }
+  return waiting_.end();
+}
+
+NetQueue::Queue NetQueue::TakeBatch(Queue::iterator first) {
+  Queue batch;
+  const QueuedRequest& head = **first;
   const ServedModel* model = head.model.get();
-  if (model->states() != nullptr) {  // the state is one request's
-    batch.splice(batch.end(), waiting_, waiting_.begin());
+  if (head.work || model->states() != nullptr) {  // a state is one request's
+    batch.splice(batch.end(), waiting_, first);
     return batch;
   }
   const auto is_same = [&](const QueuedRequest& request) { return request.model.get() == model && !request.work; };
@@ -265,7 +308,13 @@ void NetQueue::Run() {
       changed_.wait(lock, [&] { return !is_running_ && (!waiting_.empty() || is_stopping_); });
       if (waiting_.empty()) return;
       unwanted = TakeUnwanted();
-      if (!waiting_.empty()) batch = TakeBatch();
+      ServeClock::time_point next;
+      const auto first = FirstReady(next);
+      if (first != waiting_.end()) batch = TakeBatch(first);
+      if (batch.empty() && unwanted.empty()) {  // until a batch is full or has waited for long enough
+        changed_.wait_until(lock, next);
+        continue;
+      }
       if (!batch.empty()) Begin(batch);
     }
     for (const auto& request : unwanted)

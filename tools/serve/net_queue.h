@@ -1,6 +1,7 @@
 // The one thread that runs nets, and the requests that wait for it: a process has one team of threads, so nets take
-// turns. What waits is answered, refused or, where its client has left, dropped; nothing else happens to it. A row of a
-// small net that nobody waits before is run by the thread that brings it, as to wake another would take longer.
+// turns. What waits is answered, refused or, where its client has left, dropped; nothing else happens to it. How long
+// and in which order requests of a model wait is its settings' (tools/serve/model_settings.h). A row of a small net
+// that nobody waits before is run by the thread that brings it, as to wake another would take longer.
 #pragma once
 
 #include <atomic>
@@ -29,7 +30,7 @@ enum class RequestEnd : uint8_t { kDone, kFailed, kLate, kGone, kStopped, kWrong
 struct QueuedRequest {
   std::shared_ptr<ServedModel> model;
   int64_t rows = 1;
-  int64_t priority = 0;  // 1: the highest; 0: kUsualPriority
+  int64_t priority = 0;  // 1: the highest; 0: the model's usual one
   ServeClock::time_point arrived = ServeClock::now();
   ServeClock::time_point queued = arrived;  // later for a picture, which was decoded first; the queue's
   ServeClock::time_point due = ServeClock::time_point::max();  // to be begun by then
@@ -53,9 +54,6 @@ struct QueuedRequest {
   ServedTimes Times() const;
 };
 
-inline constexpr int64_t kUsualPriority = 8;
-inline constexpr int64_t kLowestPriority = 16;
-
 struct NetQueueLimits {
   int64_t waiting = 4096;                     // requests
   std::chrono::milliseconds most_wait{2000};  // predicted; more are refused
@@ -74,8 +72,8 @@ class NetQueue {
 
   // By any thread, in which a request may be run and ended at once. One that is not taken is left as it was.
   Submission Submit(std::shared_ptr<QueuedRequest> request);
-  // Whether a request of that priority would be taken if it came in `later_ms`.
-  Submission Look(int64_t priority, double later_ms) const;
+  // Whether a request to the model of that priority would be taken if it came in `later_ms`.
+  Submission Look(const ServedModel& model, int64_t priority, double later_ms) const;
   // Does jobs in the calling thread until Stop.
   void Run();
   // Ends Run once what waits is done, or, with `at_once`, ends what waits as kStopped.
@@ -98,8 +96,14 @@ class NetQueue {
   void RunTaken(const Queue& batch);
   // Takes those out that no one waits for any more.
   Queue TakeUnwanted();
-  // Takes the jobs whose rows run next; all of one model.
-  Queue TakeBatch();
+  // Whether so many wait already that no other of this model and priority may.
+  bool IsFull(const ServedModel& model, int64_t priority) const;
+  // When a batch of the model of this request, which waits, may run: one that is not full may wait for others.
+  ServeClock::time_point ReadyAt(const QueuedRequest& request) const;
+  // The first request whose batch may run now; the end where none may before `next`, which is set.
+  Queue::iterator FirstReady(ServeClock::time_point& next);
+  // Takes the jobs whose rows run next, all of one model, with this one first among them.
+  Queue TakeBatch(Queue::iterator first);
   void RunBatch(const Queue& batch);
   // Gives the net the state that a request of a model with states goes on with. Returns whether it may.
   static bool TakesState(QueuedRequest& request);

@@ -17,14 +17,18 @@ struct SequencePart {
   bool ends = false;
 };
 
+struct SequenceLimits {
+  std::chrono::microseconds idle = std::chrono::minutes(1);  // then one is forgotten
+  int64_t most = 4096;                                       // at once
+};
+
 class Sequences {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::seconds kMostIdle{60};
-  static constexpr int64_t kMost = 4096;
+  explicit Sequences(const SequenceLimits& limits = {}) : limits_(limits) {}
 
   // The state to begin a part with; zeros are empty. Errors: kBadData for one that has not begun, or was idle for
-  // longer than kMostIdle; kUnavailable for more than kMost at once.
+  // too long; kUnavailable for too many at once.
   std::vector<float> Begin(const SequencePart& part, Clock::time_point now = Clock::now());
   // Keeps the state behind a part, or ends the sequence.
   void End(const SequencePart& part, std::vector<float> state, Clock::time_point now = Clock::now());
@@ -35,6 +39,7 @@ class Sequences {
     std::vector<float> state = {};
     Clock::time_point used = {};
   };
+  SequenceLimits limits_;
   std::map<std::string, Kept> sequences_;
 };
 

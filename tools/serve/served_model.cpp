@@ -100,11 +100,13 @@ ServedModel::ServedModel(std::string name, std::string version, InferSource sour
   if (task != nullptr && task->answers != nullptr) answers_ = task->answers(source_, {});
   const bool is_asked_otherwise = answers_ && answers_->net() == nullptr;
   if (is_asked_otherwise) {  // texts are asked one by one, by programs that are made for their lengths
+    CheckSettings(false);
     memory_bytes_ = WeightsBytes(source_);
     return;
   }
   AddRung(1);
-  if (nets_[0]->keeps_state()) states_ = std::make_unique<KeptStates>(KeptStates{*nets_[0]});
+  if (nets_[0]->keeps_state())
+    states_ = std::make_unique<KeptStates>(KeptStates{*nets_[0], Sequences(settings_.sequences)});
   PreferOneThread();
   const DeployedNet& one = *nets_[0];
   const auto tensor_of = [&](const std::string& tensor_name, const Tensor& tensor) {
@@ -120,22 +122,63 @@ ServedModel::ServedModel(std::string name, std::string version, InferSource sour
     throw Error(ErrorKind::kConfig, StrCat("input \"", input.name, "\" is no row for each sample"));
   }
   const bool are_rows = std::ranges::all_of(outputs_, [](const ServedTensor& output) { return output.rows == 1; });
-  for (int64_t rows = 2; are_rows && !states_ && rows <= most_rows; rows *= 2) {
-    AddLargerRung(rows);
-    if (!TakesRows(*nets_.back())) {
-      DropRung();
-      break;
-    }
-    constexpr double kGain = 0.97;  // of a row's time, below which more rows are worth their memory
-    const Rung& last = rungs_.back();
-    const Rung& before = rungs_[rungs_.size() - 2];
-    if (last.ms / static_cast<double>(last.rows) > kGain * before.ms / static_cast<double>(before.rows)) break;
-  }
+  CheckSettings(are_rows && !states_);
+  if (are_rows && !states_) AddLadder(most_rows);
+  WarmUp();
   for (const DeployedNet* net : nets_) {
     const MemoryReport& memory = net->program().report().memory;
     memory_bytes_ += memory.arena_bytes + memory.constant_bytes + memory.input_bytes;
   }
   memory_bytes_ += nets_[0]->weights()->Bytes();
+}
+
+void ServedModel::AddLadder(int64_t most_rows) {
+  for (const int64_t rows : settings_.RowsOfRuns(most_rows)) {
+    AddLargerRung(rows);
+    if (!TakesRows(*nets_.back())) {
+      DropRung();
+      return CheckSettings(rungs_.size() > 1);
+    }
+    constexpr double kGain = 0.97;  // of a row's time, below which more rows are worth their memory
+    const Rung& last = rungs_.back();
+    const Rung& before = rungs_[rungs_.size() - 2];
+    const bool is_faster =
+        last.ms / static_cast<double>(last.rows) <= kGain * before.ms / static_cast<double>(before.rows);
+    if (!is_faster && settings_.preferred_rows.empty()) return;
+  }
+}
+
+void ServedModel::CheckSettings(bool runs_rows) const {
+  const auto refuse = [](const SourcePlace& place, const std::string& text, const std::string& hint) {
+    throw Error(ErrorKind::kConfig, place, text, hint);
+  };
+  if (settings_.rows_place && !runs_rows) {
+    refuse(*settings_.rows_place, StrCat("model ", name_, " runs no batches"),
+           rungs_.empty() ? "its texts are asked one by one" : "its requests run row by row");
+  }
+  if (settings_.sequences_place && !states_)
+    refuse(*settings_.sequences_place, StrCat("model ", name_, " has no sequences"),
+           "its net keeps nothing from one run to the next");
+  if (!settings_.device) return;
+  const Device& device = source_.compile.device;
+  const WantedDevice& wanted = *settings_.device;
+  const bool is_listed = wanted.gpus.empty() || std::ranges::find(wanted.gpus, device.index) != wanted.gpus.end();
+  if (wanted.is_gpu == !device.is_cpu() && (device.is_cpu() || is_listed)) return;
+  refuse(wanted.place, StrCat("model ", name_, " is to run on ", wanted.is_gpu ? "a GPU" : "the CPU"),
+         StrCat("this server computes on ", NameOf(device), "; --device says on which"));
+}
+
+void ServedModel::WarmUp() {
+  for (const auto& [rows, runs] : settings_.warm_ups) {
+    for (int64_t run = 0; run < runs; ++run) {
+      for (int64_t left = rows; left > 0;) {
+        const Rung& rung = NextRung(rungs_, left);
+        Run(rung);
+        left -= rung.rows;
+      }
+    }
+  }
+  slowness_ = 1;
 }
 
 namespace {

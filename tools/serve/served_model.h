@@ -50,8 +50,8 @@ struct KeptStates {
 // The methods that run nets are for one thread.
 class ServedModel {
  public:
-  // Compiles, times (which also warms) and checks; `most_rows` bounds the ladder. Errors: those of DeployedNet and of
-  // the task; kConfig for a net that takes no rows.
+  // Compiles, times (which also warms) and checks; `most_rows` bounds the ladder where the settings do not. Errors:
+  // those of DeployedNet and of the task; kConfig for a net that takes no rows, and settings that are none of this net.
   ServedModel(std::string name, std::string version, InferSource source, int64_t most_rows,
               ModelSettings settings = {});
 
@@ -88,6 +88,11 @@ class ServedModel {
   // A small net's is for one thread.
   void AddLargerRung(int64_t rows);
   void DropRung();
+  // The rungs beside that for one row, as many as are worth it or as the settings name.
+  void AddLadder(int64_t most_rows);
+  // Errors: kConfig at the settings' place, for `runs_rows`: whether several rows may run at once.
+  void CheckSettings(bool runs_rows) const;
+  void WarmUp();
   // Puts a program for one thread in the place of that for one row, where this takes hardly longer and gives the same
   // bits.
   void PreferOneThread();

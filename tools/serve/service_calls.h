@@ -65,7 +65,8 @@ struct ModelFacts {
   std::string name;
   std::string version;
   std::vector<std::string> versions;  // of the model that answer
-  VersionPolicy version_policy;
+  ModelSettings settings;
+  bool is_on_gpu = false;
   std::string task;
   std::string asks;          // what predict takes: "picture" or "text"; "tensors" where only infer asks
   bool keeps_state = false;  // so that requests may be of sequences

@@ -110,7 +110,7 @@ std::optional<CallFailure> Service::Submit(std::shared_ptr<QueuedRequest> job) {
 }
 
 std::optional<CallFailure> Service::Outlook(ServedModel& model, int64_t priority) {
-  const Submission submission = queue_.Look(priority, workers_.WaitMs());
+  const Submission submission = queue_.Look(model, priority, workers_.WaitMs());
   if (submission.is_taken) return std::nullopt;
   model.counts().Update([](CountedModel& counted) { ++counted.rejected; });
   return NotTaken(submission);
@@ -234,6 +234,8 @@ std::shared_ptr<QueuedRequest> JobOf(const std::shared_ptr<Predicted>& predicted
   auto job = std::make_shared<QueuedRequest>();
   const ServedModel& model = *predicted->model;
   job->model = predicted->model;
+  const std::chrono::microseconds most_wait = model.settings().QueueOf(0).timeout;
+  if (most_wait.count() > 0) job->due = job->arrived + most_wait;
   const DurationCount before = model.counts().Now().infer;
   const double rung_ms = model.rungs().empty() ? 1 : model.rungs()[0].ms;
   job->work_ms = before.count == 0 ? rung_ms : std::max(rung_ms, 1e-6 * static_cast<double>(before.ns / before.count));

@@ -172,10 +172,10 @@ TEST(SequencesTest, IdleOnesAreForgottenAndManyRefused) {
   const auto now = Sequences::Clock::now();
   EXPECT_THAT(sequences.Begin({.id = "a", .starts = true}, now), IsEmpty());
   sequences.End({.id = "a"}, {1, 2}, now);
-  EXPECT_THAT(sequences.Begin({.id = "a"}, now + Sequences::kMostIdle), ElementsAre(1, 2));
-  EXPECT_THROW(sequences.Begin({.id = "a"}, now + Sequences::kMostIdle + std::chrono::seconds(1)), Error);
+  EXPECT_THAT(sequences.Begin({.id = "a"}, now + SequenceLimits().idle), ElementsAre(1, 2));
+  EXPECT_THROW(sequences.Begin({.id = "a"}, now + SequenceLimits().idle + std::chrono::seconds(1)), Error);
   EXPECT_EQ(sequences.size(), 0);
-  for (int i = 0; i < Sequences::kMost; ++i) (void)sequences.Begin({.id = StrCat(int64_t{i}), .starts = true}, now);
+  for (int i = 0; i < SequenceLimits().most; ++i) (void)sequences.Begin({.id = StrCat(int64_t{i}), .starts = true}, now);
   EXPECT_THROW(sequences.Begin({.id = "more", .starts = true}, now), Error);
   sequences.End({.id = "3", .ends = true}, {}, now);
   EXPECT_THAT(sequences.Begin({.id = "more", .starts = true}, now), IsEmpty());

@@ -61,6 +61,26 @@ void WritePolicy(const VersionPolicy& policy, inference::ModelVersionPolicy& mes
   }
 }
 
+uint64_t Microseconds(std::chrono::microseconds time) { return static_cast<uint64_t>(time.count()); }
+
+void WriteQueue(const QueuePolicy& queue, inference::ModelQueuePolicy& message) {
+  message.set_timeout_action(inference::ModelQueuePolicy::REJECT);
+  message.set_default_timeout_microseconds(Microseconds(queue.timeout));
+  message.set_allow_timeout_override(queue.allows_shorter);
+  message.set_max_queue_size(static_cast<uint32_t>(queue.most_waiting));
+}
+
+void WriteBatching(const ModelSettings& settings, inference::ModelDynamicBatching& message) {
+  for (const int64_t rows : settings.preferred_rows) message.add_preferred_batch_size(static_cast<int32_t>(rows));
+  message.set_max_queue_delay_microseconds(Microseconds(settings.most_delay));
+  message.set_preserve_ordering(settings.preserves_order);
+  message.set_priority_levels(static_cast<uint64_t>(settings.priorities));
+  message.set_default_priority_level(static_cast<uint64_t>(settings.usual_priority));
+  WriteQueue(settings.queue, *message.mutable_default_queue_policy());
+  for (const auto& [priority, queue] : settings.queues)
+    WriteQueue(queue, (*message.mutable_priority_queue_policy())[static_cast<uint64_t>(priority)]);
+}
+
 }  // namespace
 
 void WriteMetadata(const ModelFacts& facts, inference::ModelMetadataResponse& message) {
@@ -74,11 +94,26 @@ void WriteMetadata(const ModelFacts& facts, inference::ModelMetadataResponse& me
 void WriteConfig(const ModelFacts& facts, inference::ModelConfig& message) {
   message.set_name(facts.name);
   message.set_platform(std::string(kPlatform));
-  WritePolicy(facts.version_policy, *message.mutable_version_policy());
+  WritePolicy(facts.settings.versions, *message.mutable_version_policy());
   message.set_max_batch_size(facts.batches.empty() ? 0 : static_cast<int32_t>(facts.batches.back().rows));
   WriteSettings(facts.inputs, *message.mutable_input());
   WriteSettings(facts.outputs, *message.mutable_output());
-  message.mutable_dynamic_batching()->set_max_queue_delay_microseconds(0);
+  auto& instances = *message.add_instance_group();
+  instances.set_count(1);
+  instances.set_kind(facts.is_on_gpu ? inference::ModelInstanceGroup::KIND_GPU
+                                     : inference::ModelInstanceGroup::KIND_CPU);
+  for (const WarmUp& warm_up : facts.settings.warm_ups) {
+    auto& one = *message.add_model_warmup();
+    one.set_batch_size(static_cast<uint32_t>(warm_up.rows));
+    one.set_count(static_cast<uint32_t>(warm_up.runs));
+  }
+  if (facts.keeps_state) {
+    auto& sequences = *message.mutable_sequence_batching();
+    sequences.set_max_sequence_idle_microseconds(Microseconds(facts.settings.sequences.idle));
+    sequences.mutable_oldest()->set_max_candidate_sequences(static_cast<int32_t>(facts.settings.sequences.most));
+  } else {
+    WriteBatching(facts.settings, *message.mutable_dynamic_batching());
+  }
   (*message.mutable_parameters())["task"].set_string_value(facts.task);
   for (const BatchFacts& batch : facts.batches)
     (*message.mutable_parameters())[StrCat("batch_", batch.rows, "_ms")].set_string_value(fmt::format("{}", batch.ms));

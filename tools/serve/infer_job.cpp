@@ -10,6 +10,7 @@
 #include "core/text.h"
 #include "tools/infer/picture_net.h"
 #include "tools/infer/task_answers.h"
+#include "tools/serve/wire_check.h"
 
 namespace moka {
 namespace {
@@ -78,7 +79,12 @@ void CheckOutputs(const InferRequest& request, const ServedModel& model, int64_t
     if (std::ranges::find(seen, wanted.name) != seen.end())
       RefuseCall(StrCat("output \"", Printable(wanted.name.substr(0, 200)), "\" is asked for twice"));
     seen.push_back(wanted.name);
-    if (std::ranges::find(names, wanted.name) != names.end()) continue;
+    const auto output = std::ranges::find(model.outputs(), wanted.name, &ServedTensor::name);
+    if (output != model.outputs().end()) {
+      const int64_t bytes = rows * output->Count() * static_cast<int64_t>(sizeof(float));
+      if (wanted.shared && wanted.classes == 0) CheckOutputFits(wanted.name, bytes, *wanted.shared);
+      continue;
+    }
     RefuseCall(StrCat("model \"", model.name(), "\" has no output \"", Printable(wanted.name.substr(0, 200)), "\""),
                StrCat("it has ", Join(names, ", ")));
   }
@@ -108,7 +114,8 @@ InferAnswer AnswerOfJob(QueuedRequest& job, const InferRequest& request) {
     const auto at = std::ranges::find(model.outputs(), one.name, &ServedTensor::name) - model.outputs().begin();
     const ServedTensor& output = model.outputs()[static_cast<size_t>(at)];
     AnsweredTensor tensor{.name = one.name, .shape = {job.rows * output.rows}};
-    tensor.is_binary = one.is_binary.value_or(request.are_outputs_binary);
+    tensor.shared = one.shared;
+    tensor.is_binary = !one.shared && one.is_binary.value_or(request.are_outputs_binary);
     std::vector<float>& values = job.outputs[static_cast<size_t>(at)];
     if (one.classes > 0) {
       tensor.texts = ClassTexts(values, job.rows, one.classes, model.source().names);

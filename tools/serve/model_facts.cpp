@@ -91,8 +91,9 @@ ModelFacts FactsOf(const ServedModel& model, const std::vector<std::shared_ptr<S
   return facts;
 }
 
-std::string ServerFactsJson() {
+std::string ServerFactsJson(bool has_regions) {
   Json extensions = kExtensions;
+  if (has_regions) extensions.push_back(kSharedMemory);
   extensions.insert(extensions.end(), {"binary_tensor_data", "predict"});
   return DumpJson(Json{{"name", "moka"}, {"version", MOKA_VERSION}, {"extensions", extensions}});
 }
@@ -132,22 +133,18 @@ std::string ModelConfigJson(const ModelFacts& facts) {
 
 std::string OpenApiText() { return std::string(OpenApiDocument()); }
 
-namespace {
-
-// Errors: kBadData for more than any call has to say.
-void CheckSize(const std::string& body) {
+Json CallJsonOf(const std::string& body) {
   constexpr int64_t kMostBytes = 4096;
   if (std::ssize(body) > kMostBytes)
     throw Error(ErrorKind::kBadData, StrCat("the body has more than ", kMostBytes, " bytes"));
+  Json json = Json::parse(body, nullptr, false);
+  if (!json.is_object()) throw Error(ErrorKind::kBadData, "the body is no JSON object");
+  return json;
 }
-
-}  // namespace
 
 void CheckRepositoryCall(const std::string& body) {
   if (Trim(body).empty()) return;
-  CheckSize(body);
-  const Json json = Json::parse(body, nullptr, false);
-  if (!json.is_object()) throw Error(ErrorKind::kBadData, "the body is no JSON object");
+  const Json json = CallJsonOf(body);
   const Json given = json.size() == 1 && json.contains("parameters") ? json["parameters"] : json;
   // No model depends on another, so this asks for nothing; clients send it always.
   const bool is_of_dependents = given.size() == 1 && given.contains("unload_dependents");
@@ -157,9 +154,7 @@ void CheckRepositoryCall(const std::string& body) {
 
 bool CheckIndexCall(const std::string& body) {
   if (Trim(body).empty()) return false;
-  CheckSize(body);
-  const Json json = Json::parse(body, nullptr, false);
-  if (!json.is_object()) throw Error(ErrorKind::kBadData, "the body is no JSON object");
+  const Json json = CallJsonOf(body);
   bool wants_ready = false;
   for (const auto& [name, value] : json.items()) {
     if (name != "ready" || !value.is_boolean())

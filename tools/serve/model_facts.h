@@ -13,8 +13,8 @@ namespace moka {
 // A model as clients may know it; `versions`: those of it that answer.
 ModelFacts FactsOf(const ServedModel& model, const std::vector<std::shared_ptr<ServedModel>>& versions);
 
-// Name, version and extensions.
-std::string ServerFactsJson();
+// Name, version and extensions; `has_regions`: whether shared memory is among them.
+std::string ServerFactsJson(bool has_regions);
 // Name, versions, platform, inputs and outputs; -1 stands for the rows.
 std::string ModelFactsJson(const ModelFacts& facts);
 // The settings of serving it, with the times that were measured, which batches are chosen by.

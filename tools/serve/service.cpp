@@ -25,25 +25,18 @@ int HexDigit(char c) {
   return -1;
 }
 
-HttpAnswer WrongMethod(const std::string& allowed) {
-  HttpAnswer answer = HttpErrorAnswer(405, StrCat("this address takes ", allowed));
-  answer.headers.emplace_back("Allow", allowed);
-  return answer;
-}
-
 CallFailure NotLoaded(const std::string& name, const std::string& version) {
   const std::string of = version.empty() ? "" : StrCat("version ", version, " of ");
   return {CallStatus::kUnavailable, StrCat(of, "model \"", name, "\" is not loaded")};
 }
 
-HttpAnswer NotFound(const std::string& path) {
-  return HttpErrorAnswer(404, StrCat("there is nothing at ", Printable(path.substr(0, 200))),
-                         "GET /openapi.json lists what there is");
-}
-
 bool IsLoadCall(const std::vector<std::string>& parts) {
   return parts.size() == 5 && parts[0] == "v2" && parts[1] == "repository" && parts[2] == "models" &&
          (parts[4] == "load" || parts[4] == "unload");
+}
+
+bool IsRegionsCall(const std::vector<std::string>& parts) {
+  return parts.size() >= 2 && parts[0] == "v2" && parts[1] == "systemsharedmemory";
 }
 
 // The path's parts; of an address in a proxy's form those behind its host.
@@ -54,9 +47,20 @@ std::vector<std::string> CallParts(const HttpRequest& request) {
   return PathParts(slash == std::string::npos ? "/" : request.path.substr(slash));
 }
 
-bool IsRead(const HttpRequest& request) { return request.method == "GET" || request.method == "HEAD"; }
-
 }  // namespace
+
+HttpAnswer WrongMethod(const std::string& allowed) {
+  HttpAnswer answer = HttpErrorAnswer(405, StrCat("this address takes ", allowed));
+  answer.headers.emplace_back("Allow", allowed);
+  return answer;
+}
+
+HttpAnswer NotFound(const std::string& path) {
+  return HttpErrorAnswer(404, StrCat("there is nothing at ", Printable(path.substr(0, 200))),
+                         "GET /openapi.json lists what there is");
+}
+
+bool IsRead(const HttpRequest& request) { return request.method == "GET" || request.method == "HEAD"; }
 
 void Service::WaitForLoads() {
   std::unique_lock lock(mutex_);
@@ -143,8 +147,10 @@ std::optional<HttpAnswer> Service::Refusal(const HttpRequest& head, const std::v
   const std::optional<CallFailure> refusal = is_open ? std::nullopt : RefusalOfOwner(*head.owner, IsLoadCall(parts));
   if (refusal) return AnswerOf(*refusal);
   // A page of any site may send requests to this machine from the browser of whoever looks at it, but not with a token.
-  if (IsLoadCall(parts) && tokens_.empty() && !head.Header("origin").empty())
-    return HttpErrorAnswer(403, "web pages load and unload nothing without a token", "--token-file says who may");
+  const bool changes_server = IsLoadCall(parts) || (IsRegionsCall(parts) && !IsRead(head));
+  if (changes_server && tokens_.empty() && !head.Header("origin").empty())
+    return HttpErrorAnswer(403, "web pages load, unload and register nothing without a token",
+                           "--token-file says who may");
   const std::optional<ModelCall> call = ModelCallOf(parts);
   return call ? Refusal(head, *call) : std::nullopt;
 }
@@ -163,6 +169,7 @@ void Service::Handle(HttpRequest request, const HttpRespond& respond) {
     std::optional<HttpAnswer> refusal = Refusal(request, parts);
     if (refusal) return named(std::move(*refusal));
     if (const std::optional<ModelCall> call = ModelCallOf(parts)) return HandleModel(request, *call, named);
+    if (IsRegionsCall(parts)) return named(RegionsAnswer(request, parts));
     if (!IsLoadCall(parts)) return named(Answer(request, parts));
     LoadOrUnload(request, parts[3], parts[4] == "load", named);
   } catch (const Error& error) {
@@ -312,7 +319,7 @@ HttpAnswer Service::Answer(const HttpRequest& request, const std::vector<std::st
   if (path == "/") return Page();
   if (path == "/metrics") return Metrics();
   if (path == "/openapi.json") return {.body = OpenApiText()};
-  if (path == "/v2") return {.body = ServerFactsJson()};
+  if (path == "/v2") return {.body = ServerFactsJson(regions() != nullptr)};
   if (path == "/v2/health/live" || path == "/healthz") return {.body = R"({"live":true})"};
   const bool is_ready = IsReady();
   return {.status = is_ready ? 200 : 503,

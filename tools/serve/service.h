@@ -15,6 +15,7 @@
 #include "tools/serve/net_queue.h"
 #include "tools/serve/repository.h"
 #include "tools/serve/service_calls.h"
+#include "tools/serve/shared_regions.h"
 #include "tools/serve/tokens.h"
 #include "tools/serve/workers.h"
 
@@ -37,9 +38,16 @@ std::optional<ModelCall> ModelCallOf(const std::vector<std::string>& parts);
 
 class Service : public ServiceCalls {
  public:
-  // `allows_load`: whether models may be loaded and unloaded by requests. Without tokens everyone may ask.
-  Service(ModelRepository& repository, NetQueue& queue, bool allows_load, Tokens tokens = {})
-      : repository_(repository), queue_(queue), allows_load_(allows_load), tokens_(std::move(tokens)) {}
+  // `allows_load`: whether models may be loaded and unloaded by requests. Without tokens everyone may ask. `regions`:
+  // null where requests use no shared memory.
+  Service(ModelRepository& repository, NetQueue& queue, bool allows_load, Tokens tokens = {},
+          SharedRegions* regions = nullptr)
+      : ServiceCalls(regions),
+        repository_(repository),
+        queue_(queue),
+        allows_load_(allows_load),
+        tokens_(std::move(tokens)),
+        regions_(regions) {}
   // Waits for models that are being loaded.
   ~Service() override { WaitForLoads(); }
 
@@ -78,7 +86,7 @@ class Service : public ServiceCalls {
                const HttpRespond& respond);
   // Infer once its body is looked at.
   void ReadAndInfer(HttpRequest& request, const std::shared_ptr<ServedModel>& model, const HttpRespond& respond);
-  // Submits a request whose tensors, or pictures, are read.
+  // Submits a request whose tensors, or pictures, are read; those in shared memory are not.
   void StartInfer(const std::shared_ptr<ServedModel>& model, InferRequest request,
                   std::shared_ptr<const std::atomic<bool>> is_gone, InferRespond respond);
   // Why the job is not taken; nothing: it will end.
@@ -89,6 +97,8 @@ class Service : public ServiceCalls {
   // Errors: kNoInput, kUnavailable.
   std::shared_ptr<ServedModel> LoadedModel(const std::string& name, const std::string& version) const;
   void LoadOrUnload(const HttpRequest& request, const std::string& name, bool loads, const HttpRespond& respond);
+  // Of /v2/systemsharedmemory/...
+  HttpAnswer RegionsAnswer(const HttpRequest& request, const std::vector<std::string>& parts) const;
   HttpAnswer StatisticsAnswer(const std::string& name, const std::string& version) const;
   HttpAnswer Metrics() const;
   HttpAnswer Page() const;
@@ -97,6 +107,7 @@ class Service : public ServiceCalls {
   NetQueue& queue_;
   bool allows_load_;
   Tokens tokens_;
+  SharedRegions* regions_;
   std::atomic<const HttpServer*> server_ = nullptr;
   std::atomic<bool> is_serving_ = false;
   std::atomic<bool> is_draining_ = false;

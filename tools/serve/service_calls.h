@@ -19,9 +19,10 @@
 
 namespace moka {
 
-// Parts of the protocol, beyond its core, that HTTP and gRPC both have.
+// Parts of the protocol, beyond its core, that HTTP and gRPC both have; kSharedMemory where the server has it.
 inline constexpr std::array kExtensions = {"classification", "model_repository", "schedule_policy", "sequence",
                                            "statistics"};
+inline constexpr const char* kSharedMemory = "system_shared_memory";
 // Said to who sends settings with a load: to take them, or files, from whoever may call would be to run what they like.
 inline constexpr const char* kLoadTakesNothing =
     "a load takes no parameters: what a model is set to lies beside it on the server";
@@ -91,6 +92,34 @@ struct ModelListing {
   std::string reason = {};
 };
 
+// A region of this machine's shared memory, as a client registers it.
+struct SharedRegion {
+  std::string name;    // that requests call it by
+  std::string key;     // that it was made by, as shm_open takes it
+  int64_t offset = 0;  // of its first byte
+  int64_t bytes = 0;
+};
+
+// Regions that tensors may lie in. Thread-safe; nothing is thrown. `peer`: the caller's address.
+class RegionCalls {
+ public:
+  RegionCalls() = default;
+  RegionCalls(const RegionCalls&) = delete;
+  RegionCalls& operator=(const RegionCalls&) = delete;
+  virtual ~RegionCalls() = default;
+
+  virtual std::optional<CallFailure> Register(const SharedRegion& region, std::string_view peer) = 0;
+  // Without a name all.
+  virtual std::optional<CallFailure> Unregister(const std::string& name, std::string_view peer) = 0;
+  // Without a name all.
+  virtual CallResult<std::vector<SharedRegion>> List(const std::string& name) const = 0;
+};
+
+// Said where there are no regions: kNotAllowed to who registers one, kWrong to who uses one.
+inline CallFailure NoRegions(CallStatus status) {
+  return {status, "this server takes no shared memory", "moka serve --shared-memory does"};
+}
+
 // Each is called once, by any thread.
 using InferRespond = std::function<void(CallResult<InferAnswer> result)>;
 using LoadRespond = std::function<void(std::optional<CallFailure> failure)>;
@@ -98,10 +127,12 @@ using LoadRespond = std::function<void(std::optional<CallFailure> failure)>;
 // Thread-safe; nothing is thrown.
 class ServiceCalls {
  public:
-  ServiceCalls() = default;
+  // `regions`: null where there is no shared memory.
+  explicit ServiceCalls(RegionCalls* regions) : regions_(regions) {}
   ServiceCalls(const ServiceCalls&) = delete;
   ServiceCalls& operator=(const ServiceCalls&) = delete;
   virtual ~ServiceCalls() = default;
+  RegionCalls* regions() const { return regions_; }
 
   // Why whoever sends "Bearer TOKEN" may not call; nothing: may. `loads`: to load and unload models.
   virtual std::optional<CallFailure> Refusal(std::string_view authorization, bool loads) const = 0;
@@ -118,6 +149,9 @@ class ServiceCalls {
   // `is_gone`: whether the client has left, so that what waits is dropped.
   virtual void Infer(const std::string& name, const std::string& version, InferRequest request,
                      std::shared_ptr<const std::atomic<bool>> is_gone, InferRespond respond) = 0;
+
+ private:
+  RegionCalls* regions_;
 };
 
 }  // namespace moka

@@ -123,9 +123,14 @@ CallFailure Service::NotTaken(const Submission& submission) {
                      submission.wait_ms * 1e-3};
 }
 
+namespace {
+
+constexpr int64_t kLargeBytes = 1 << 20;  // of tensors, beyond which a connection's thread would be held up
+
+}  // namespace
+
 void Service::Infer(HttpRequest& request, const std::shared_ptr<ServedModel>& model, const HttpRespond& respond) {
   CheckTakesTensors(*model);
-  constexpr int64_t kLargeBytes = 1 << 20;
   if (std::ssize(request.body) < kLargeBytes) return ReadAndInfer(request, model, respond);
   if (const auto refused = Outlook(*model, 0)) return respond(AnswerOf(*refused));
   workers_.Do([this, sent = std::make_shared<HttpRequest>(std::move(request)), model, respond] {
@@ -155,12 +160,18 @@ void Service::ReadAndInfer(HttpRequest& request, const std::shared_ptr<ServedMod
 void Service::StartInfer(const std::shared_ptr<ServedModel>& model, InferRequest request,
                          std::shared_ptr<const std::atomic<bool>> is_gone, InferRespond respond) {
   const bool has_pictures = !request.inputs.empty() && request.inputs[0].datatype == "BYTES";
+  const bool takes_long = has_pictures || SharedBytesOf(request) >= kLargeBytes;
   const int64_t priority = request.priority;
   const auto start = [this, has_pictures, model, sent = std::make_shared<InferRequest>(std::move(request)), is_gone,
                       respond] {
     std::optional<CallFailure> refused;
     try {
-      refused = Submit(InferJobOf(model, std::move(*sent), is_gone, respond));
+      InferRespond respond_then = respond;
+      if (UsesRegions(*sent)) {
+        if (regions_ == nullptr) return respond(NoRegions(CallStatus::kWrong));
+        respond_then = regions_->Fill(*sent, respond);
+      }
+      refused = Submit(InferJobOf(model, std::move(*sent), is_gone, std::move(respond_then)));
     } catch (const Error& error) {
       refused = FailureOf(error);
       // A broken picture is no wrong call, and shows in the statistics.
@@ -170,7 +181,7 @@ void Service::StartInfer(const std::shared_ptr<ServedModel>& model, InferRequest
     }
     if (refused) respond(std::move(*refused));
   };
-  if (!has_pictures) return start();
+  if (!takes_long) return start();
   if (auto refused = Outlook(*model, priority)) return respond(std::move(*refused));
   workers_.Do(start);
 }

@@ -41,6 +41,8 @@ int64_t BytesOf(const AnsweredTensor& tensor) {
                          [](int64_t sum, const std::string& text) { return sum + std::ssize(text) + 4; });
 }
 
+}  // namespace
+
 void AppendBytes(const AnsweredTensor& tensor, std::string& body) {
   const size_t begin = body.size();
   if (!tensor.is_text) {
@@ -56,8 +58,6 @@ void AppendBytes(const AnsweredTensor& tensor, std::string& body) {
   }
 }
 
-}  // namespace
-
 std::string WriteInferAnswer(const InferAnswer& answer, std::optional<int64_t>& json_bytes) {
   std::string body = StrCat("{\"model_name\":", Quoted(answer.model), ",\"model_version\":", Quoted(answer.version));
   if (!answer.id.empty()) body += StrCat(",\"id\":", Quoted(answer.id));
@@ -69,6 +69,12 @@ std::string WriteInferAnswer(const InferAnswer& answer, std::optional<int64_t>& 
     for (const int64_t side : tensor.shape) sides.push_back(StrCat(side));
     body += StrCat("{\"name\":", Quoted(tensor.name), ",\"datatype\":\"", tensor.is_text ? "BYTES" : "FP32",
                    "\",\"shape\":[", Join(sides, ","), "]");
+    if (tensor.shared) {
+      body += StrCat(",\"parameters\":{\"shared_memory_region\":", Quoted(tensor.shared->region),
+                     ",\"shared_memory_offset\":", tensor.shared->offset,
+                     ",\"shared_memory_byte_size\":", tensor.shared->bytes, "}}");
+      continue;
+    }
     if (tensor.is_binary) {
       body += StrCat(",\"parameters\":{\"binary_data_size\":", BytesOf(tensor), "}}");
       continue;

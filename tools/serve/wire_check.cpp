@@ -69,6 +69,12 @@ void CheckSequenceId(const std::string& id, const std::string& where) {
               StrCat("expected a whole number from 1 or a text of 1 to ", kMostCharacters, " characters"));
 }
 
+void CheckOutputFits(const std::string& name, int64_t bytes, const SharedPlace& place) {
+  if (bytes <= place.bytes) return;
+  throw Error(ErrorKind::kBadData, StrCat("output \"", ShownName(name), "\" has ", bytes,
+                                          " bytes, and shared_memory_byte_size is ", place.bytes));
+}
+
 void FillFromBytes(std::string_view bytes, std::string_view what, WireTensor& tensor) {
   if (tensor.datatype == "BYTES") {
     while (!bytes.empty()) {

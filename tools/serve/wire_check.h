@@ -27,6 +27,8 @@ int64_t ElementsOf(const std::vector<int64_t>& shape);
 void CheckElements(const WireTensor& tensor);
 // Errors: kBadData for a name of a sequence that is empty or longer than 128 characters.
 void CheckSequenceId(const std::string& id, const std::string& where);
+// Errors: kBadData where so many bytes of an output are more than its place has.
+void CheckOutputFits(const std::string& name, int64_t bytes, const SharedPlace& place);
 // Fills a tensor of FP32 from its little-endian numbers, of BYTES from elements that begin with their length in 4
 // bytes. Others stay empty: no input takes them, which is said where inputs are known. Errors: kBadData where the bytes
 // do not fit the shape; `what` is how the request calls their number.

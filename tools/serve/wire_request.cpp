@@ -117,11 +117,64 @@ void ReadTexts(od::array list, const std::string& where, int depth, std::vector<
   }
 }
 
+// The parameters by which a tensor lies in shared memory, in any order.
+class SharedFields {
+ public:
+  static std::vector<std::string> WithNames(std::vector<std::string> others) {
+    others.insert(others.end(), {kRegion, kOffset, kBytes});
+    return others;
+  }
+  // Returns whether the field is one of these. Errors: kBadData for one of another type.
+  bool TakeField(const std::string& name, od::value value, const std::string& where) {
+    if (name == kRegion) {
+      place_.region = TextIn(value, where);
+      has_region_ = true;
+    } else if (name == kOffset) {
+      place_.offset = WholeIn(value, where);
+      has_offset_ = true;
+    } else if (name == kBytes) {
+      place_.bytes = WholeIn(value, where);
+      has_bytes_ = true;
+    } else {
+      return false;
+    }
+    return true;
+  }
+  // Errors: kBadData for a part without the others.
+  std::optional<SharedPlace> Place(const std::string& where) const {
+    if (has_region_ != has_bytes_ || (has_offset_ && !has_region_))
+      Refuse(StrCat(where, ": ", kRegion, " and ", kBytes, " belong together"));
+    return has_region_ ? std::optional(place_) : std::nullopt;
+  }
+
+ private:
+  static constexpr const char* kRegion = "shared_memory_region";
+  static constexpr const char* kOffset = "shared_memory_offset";
+  static constexpr const char* kBytes = "shared_memory_byte_size";
+
+  SharedPlace place_;
+  bool has_region_ = false;
+  bool has_offset_ = false;
+  bool has_bytes_ = false;
+};
+
 // A tensor, of whose bytes behind the JSON only the number is known yet.
 struct ReadTensor {
   WireTensor tensor;
   std::optional<int64_t> bytes;
 };
+
+// Errors: kBadData where its elements are nowhere, or in two places.
+void CheckInput(const ReadTensor& read, bool has_data, const std::string& where) {
+  const WireTensor& tensor = read.tensor;
+  CheckDatatype(tensor.datatype, where);
+  if (tensor.shared && (has_data || read.bytes)) Refuse(StrCat(where, " has data beside its shared memory"));
+  if (!tensor.shared && has_data == read.bytes.has_value())
+    Refuse(StrCat(where, has_data ? " has data and binary_data_size" : " has neither data nor binary_data_size"));
+  if (has_data && (tensor.datatype == "FP16" || tensor.datatype == "BF16"))
+    Refuse(StrCat(where, ": ", tensor.datatype, " has no form in JSON"), "binary_data_size sends bytes");
+  if (has_data) CheckElements(tensor);
+}
 
 ReadTensor InputIn(od::object object, size_t index) {
   ReadTensor read;
@@ -135,6 +188,7 @@ ReadTensor InputIn(od::object object, size_t index) {
   (void)Take(object.reset(), where);
   bool has_shape = false;
   bool has_data = false;
+  SharedFields shared;
   ForFields(object, where, {"name", "shape", "datatype", "parameters", "data"},
             [&](const std::string& name, od::value value) {
               if (name == "name") {
@@ -146,9 +200,11 @@ ReadTensor InputIn(od::object object, size_t index) {
               } else if (name == "datatype") {
                 return true;  // read before
               } else if (name == "parameters") {
-                ForFields(Take(value.get_object(), where), StrCat(where, ".parameters"), {"binary_data_size"},
-                          [&](const std::string&, od::value size) {
-                            read.bytes = WholeIn(size, StrCat(where, ".parameters.binary_data_size"));
+                ForFields(Take(value.get_object(), where), StrCat(where, ".parameters"),
+                          SharedFields::WithNames({"binary_data_size"}),
+                          [&](const std::string& parameter, od::value given) {
+                            const std::string at = StrCat(where, ".parameters.", parameter);
+                            if (!shared.TakeField(parameter, given, at)) read.bytes = WholeIn(given, at);
                             return true;
                           });
               } else {
@@ -166,17 +222,14 @@ ReadTensor InputIn(od::object object, size_t index) {
             });
   if (tensor.name.empty()) Refuse(StrCat(where, " has no name"));
   if (!has_shape) Refuse(StrCat(where, " has no shape"));
-  CheckDatatype(tensor.datatype, where);
-  if (has_data == read.bytes.has_value())
-    Refuse(StrCat(where, has_data ? " has data and binary_data_size" : " has neither data nor binary_data_size"));
-  if (has_data && (tensor.datatype == "FP16" || tensor.datatype == "BF16"))
-    Refuse(StrCat(where, ": ", tensor.datatype, " has no form in JSON"), "binary_data_size sends bytes");
-  if (has_data) CheckElements(tensor);
+  tensor.shared = shared.Place(where);
+  CheckInput(read, has_data, where);
   return read;
 }
 
 WantedOutput OutputIn(od::object object, size_t index) {
   WantedOutput wanted;
+  SharedFields shared;
   if (index >= kMostTensors) Refuse(StrCat("the request has more than ", kMostTensors, " outputs"));
   const std::string where = StrCat("outputs[", index, "]");
   ForFields(object, where, {"name", "parameters"}, [&](const std::string& name, od::value value) {
@@ -184,19 +237,22 @@ WantedOutput OutputIn(od::object object, size_t index) {
       wanted.name = TextIn(value, StrCat(where, ".name"));
       return true;
     }
-    ForFields(Take(value.get_object(), where), StrCat(where, ".parameters"), {"binary_data", "classification"},
+    ForFields(Take(value.get_object(), where), StrCat(where, ".parameters"),
+              SharedFields::WithNames({"binary_data", "classification"}),
               [&](const std::string& parameter, od::value given) {
+                const std::string at = StrCat(where, ".parameters.", parameter);
                 if (parameter == "binary_data") {
-                  wanted.is_binary = FlagIn(given, StrCat(where, ".parameters.binary_data"));
-                } else {
-                  wanted.classes = WholeIn(given, StrCat(where, ".parameters.classification"));
-                  if (wanted.classes < 0) Refuse(StrCat(where, ".parameters.classification is ", wanted.classes));
+                  wanted.is_binary = FlagIn(given, at);
+                } else if (!shared.TakeField(parameter, given, at)) {
+                  wanted.classes = WholeIn(given, at);
+                  if (wanted.classes < 0) Refuse(StrCat(at, " is ", wanted.classes));
                 }
                 return true;
               });
     return true;
   });
   if (wanted.name.empty()) Refuse(StrCat(where, " has no name"));
+  wanted.shared = shared.Place(where);
   return wanted;
 }
 

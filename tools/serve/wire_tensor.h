@@ -12,6 +12,13 @@
 
 namespace moka {
 
+// A part of a region of shared memory that a client has registered.
+struct SharedPlace {
+  std::string region;
+  int64_t offset = 0;  // from the region's begin
+  int64_t bytes = 0;
+};
+
 // A tensor of a request. Of FP32 `values` holds the numbers, row-major; of BYTES `texts` the elements.
 struct WireTensor {
   std::string name;
@@ -19,6 +26,7 @@ struct WireTensor {
   std::vector<int64_t> shape;
   std::vector<float> values = {};
   std::vector<std::string> texts = {};
+  std::optional<SharedPlace> shared = {};  // where its elements lie until they are copied
 };
 
 // An output that a request asks for.
@@ -26,6 +34,7 @@ struct WantedOutput {
   std::string name;
   std::optional<bool> is_binary = {};
   int64_t classes = 0;  // 0: the numbers themselves, else so many of the best, as "value:index:label"
+  std::optional<SharedPlace> shared = {};  // where its elements are to go
 };
 
 struct InferRequest {
@@ -53,7 +62,11 @@ struct AnsweredTensor {
   std::vector<std::string> texts = {};  // BYTES where the tensor is of texts
   bool is_text = false;
   bool is_binary = false;
+  std::optional<SharedPlace> shared = {};  // where its elements were written, in place of the answer
 };
+
+// The tensor's bytes as the wire has them.
+void AppendBytes(const AnsweredTensor& tensor, std::string& body);
 
 struct InferAnswer {
   std::string model;

@@ -182,6 +182,7 @@ struct ServeSettings {
   std::string certificate = {};  // files of TLS; empty: without
   std::string key = {};
   bool allows_load = false;
+  bool shares_memory = false;
   bool is_dry = false;
   int64_t most_rows = 16;
   bool watches = false;
@@ -221,6 +222,7 @@ ServeSettings SettingsOf(const Arguments& arguments) {
   settings.most_rows = arguments.Int("most-rows", 16, 1, 4096);
   settings.ending = {Seconds(arguments.Number("grace", 5, 0, 3600)), Seconds(arguments.Number("drain", 30, 0, 86400))};
   settings.allows_load = arguments.Has("allow-load");
+  settings.shares_memory = arguments.Has("shared-memory");
   settings.watches = arguments.Has("watch");
   if (arguments.Has("token-file")) settings.tokens = Tokens(arguments.Get("token-file"));
   if (arguments.Has("trusted-proxy")) {
@@ -257,7 +259,10 @@ int Serve(const ServeSettings& settings, ModelRepository& repository) {
   MindOthersAlone();
   StopSignals signals;
   NetQueue queue(settings.limits);
-  Service service(repository, queue, settings.allows_load, settings.tokens);
+  SharedRegions regions({.tensor_bytes = static_cast<int64_t>(settings.http.limits.body_bytes),
+                         .copied_bytes = static_cast<int64_t>(settings.http.limits.bodies_bytes)});
+  Service service(repository, queue, settings.allows_load, settings.tokens,
+                  settings.shares_memory ? &regions : nullptr);
   HttpServerOptions options = settings.http;
   options.gate = [&](HttpRequest& head) { return service.Gate(head); };
   HttpServer server(
@@ -349,6 +354,7 @@ Verb ServeVerb() {
                   {"trusted-proxy", "CIDR", "networks whose X-Forwarded-For says who asks (\"10.0.0.0/8\")", ','},
                   {"request-log", "FILE", "a line of JSON for each request (/dev/stdout: on the standard output)"},
                   {"allow-load", "", "models are loaded again and unloaded through /v2/repository"},
+                  {"shared-memory", "", "tensors may lie in shared memory of this machine, which clients register"},
                   {"watch", "", "a version that is moved (mv) into MODEL of a FOLDER is loaded"},
                   {"dry-run", "", "load and time the models, show them, and end"},
                   {"weights", "FILES", "of a model that does not carry its own"},

@@ -38,6 +38,15 @@ std::optional<CallFailure> RefusalOf(const grpc::CallbackServerContext& context,
   return calls.Refusal({token->second.data(), token->second.size()}, loads);
 }
 
+std::string PeerOf(const grpc::CallbackServerContext& context) {
+  std::string peer = context.peer();
+  peer.erase(0, peer.find(':') + 1);
+  peer.resize(std::min(peer.rfind(':'), peer.size()));
+  if (peer.starts_with("%5B") && peer.ends_with("%5D")) return peer.substr(3, peer.size() - 6);
+  if (peer.starts_with('[') && peer.ends_with(']')) return peer.substr(1, peer.size() - 2);
+  return peer;
+}
+
 bool KeepDeadline(const grpc::CallbackServerContext& context, InferRequest& request) {
   using Clock = std::chrono::system_clock;
   const Clock::time_point deadline = context.deadline();

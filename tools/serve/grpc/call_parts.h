@@ -20,6 +20,9 @@ grpc::Status StatusOf(const CallFailure& failure);
 std::optional<CallFailure> RefusalOf(const grpc::CallbackServerContext& context, const ServiceCalls& calls,
                                      const OpenCalls& open, bool loads);
 
+// The caller's address, without its port.
+std::string PeerOf(const grpc::CallbackServerContext& context);
+
 // Bounds the wait of a request by its call's deadline. Returns whether there is time left.
 bool KeepDeadline(const grpc::CallbackServerContext& context, InferRequest& request);
 CallFailure DeadlineFailure();

@@ -150,6 +150,16 @@ void WriteStatistics(const std::vector<ModelStatistics>& models, inference::Mode
   }
 }
 
+void WriteRegions(const std::vector<SharedRegion>& regions, inference::SystemSharedMemoryStatusResponse& message) {
+  for (const SharedRegion& region : regions) {
+    auto& status = (*message.mutable_regions())[region.name];
+    status.set_name(region.name);
+    status.set_key(region.key);
+    status.set_offset(static_cast<uint64_t>(region.offset));
+    status.set_byte_size(static_cast<uint64_t>(region.bytes));
+  }
+}
+
 void WriteIndex(const std::vector<ModelListing>& models, inference::RepositoryIndexResponse& message) {
   for (const ModelListing& model : models) {
     auto& one = *message.add_models();

@@ -78,7 +78,7 @@ class InferStream final : public InferReactor, public LastingCall, public std::e
     try {
       const inference::ModelInferRequest message = ReadMessage(request_);
       request_.Clear();
-      slot->is_raw = message.raw_input_contents_size() > 0;
+      slot->is_raw = WantsRaw(message);
       slot->response.mutable_infer_response()->set_id(message.id());
       InferRequest request = RequestOf(message);
       if (!KeepDeadline(context_, request)) return Put(*slot, DeadlineFailure());

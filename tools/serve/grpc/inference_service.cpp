@@ -80,6 +80,7 @@ InferenceService::Call* InferenceService::ServerMetadata(Context* context,
     response->set_name("moka");
     response->set_version(version_);
     for (const char* extension : kExtensions) response->add_extensions(extension);
+    if (calls_.regions() != nullptr) response->add_extensions(kSharedMemory);
     return grpc::Status::OK;
   });
 }
@@ -154,6 +155,40 @@ InferenceService::Call* InferenceService::RepositoryModelUnload(
   return Loaded(*context, *request, false, "unload_dependents");
 }
 
+InferenceService::Call* InferenceService::SystemSharedMemoryStatus(
+    Context* context, const inference::SystemSharedMemoryStatusRequest* request,
+    inference::SystemSharedMemoryStatusResponse* response) {
+  return Answered(*context, [&] {
+    if (calls_.regions() == nullptr) return StatusOf(NoRegions(CallStatus::kNotAllowed));
+    return Written(calls_.regions()->List(request->name()),
+                   [&](const std::vector<SharedRegion>& regions) { WriteRegions(regions, *response); });
+  });
+}
+
+InferenceService::Call* InferenceService::SystemSharedMemoryRegister(
+    Context* context, const inference::SystemSharedMemoryRegisterRequest* request,
+    inference::SystemSharedMemoryRegisterResponse* /*response*/) {
+  return Answered(*context, [&] {
+    if (calls_.regions() == nullptr) return StatusOf(NoRegions(CallStatus::kNotAllowed));
+    // Beyond 63 bits a number is negative, which is no place in a region.
+    const auto failure = calls_.regions()->Register({request->name(), request->key(),
+                                                     static_cast<int64_t>(request->offset()),
+                                                     static_cast<int64_t>(request->byte_size())},
+                                                    PeerOf(*context));
+    return failure ? StatusOf(*failure) : grpc::Status::OK;
+  });
+}
+
+InferenceService::Call* InferenceService::SystemSharedMemoryUnregister(
+    Context* context, const inference::SystemSharedMemoryUnregisterRequest* request,
+    inference::SystemSharedMemoryUnregisterResponse* /*response*/) {
+  return Answered(*context, [&] {
+    if (calls_.regions() == nullptr) return StatusOf(NoRegions(CallStatus::kNotAllowed));
+    const auto failure = calls_.regions()->Unregister(request->name(), PeerOf(*context));
+    return failure ? StatusOf(*failure) : grpc::Status::OK;
+  });
+}
+
 InferenceService::Call* InferenceService::ModelInfer(Context* context, const grpc::ByteBuffer* request,
                                                      grpc::ByteBuffer* response) {
   UnaryCall* const call = NewCall(open_);
@@ -175,7 +210,7 @@ InferenceService::Call* InferenceService::ModelInfer(Context* context, const grp
     call->Finish(StatusOf(*refused));
     return call;
   }
-  const bool is_raw = message.raw_input_contents_size() > 0;
+  const bool is_raw = WantsRaw(message);
   calls_.Infer(message.model_name(), message.model_version(), std::move(infer), call->is_gone(),
                [call, response, is_raw](const CallResult<InferAnswer>& result) {
                  if (const auto* failure = std::get_if<CallFailure>(&result)) return call->Finish(StatusOf(*failure));

@@ -24,9 +24,13 @@ template <class Base>
 using OfRepository = Wire::WithCallbackMethod_RepositoryIndex<
     Wire::WithCallbackMethod_RepositoryModelLoad<Wire::WithCallbackMethod_RepositoryModelUnload<Base>>>;
 template <class Base>
+using OfRegions =
+    Wire::WithCallbackMethod_SystemSharedMemoryStatus<Wire::WithCallbackMethod_SystemSharedMemoryRegister<
+        Wire::WithCallbackMethod_SystemSharedMemoryUnregister<Base>>>;
+template <class Base>
 using OfInference = Wire::WithRawCallbackMethod_ModelInfer<Wire::WithRawCallbackMethod_ModelStreamInfer<Base>>;
 
-class InferenceService final : public OfServer<OfModel<OfRepository<OfInference<Wire::Service>>>> {
+class InferenceService final : public OfServer<OfModel<OfRepository<OfRegions<OfInference<Wire::Service>>>>> {
  public:
   InferenceService(ServiceCalls& calls, std::shared_ptr<OpenCalls> open, std::string version)
       : calls_(calls), open_(std::move(open)), version_(std::move(version)) {}
@@ -55,6 +59,12 @@ class InferenceService final : public OfServer<OfModel<OfRepository<OfInference<
                             inference::RepositoryModelLoadResponse* response) override;
   Call* RepositoryModelUnload(Context* context, const inference::RepositoryModelUnloadRequest* request,
                               inference::RepositoryModelUnloadResponse* response) override;
+  Call* SystemSharedMemoryStatus(Context* context, const inference::SystemSharedMemoryStatusRequest* request,
+                                 inference::SystemSharedMemoryStatusResponse* response) override;
+  Call* SystemSharedMemoryRegister(Context* context, const inference::SystemSharedMemoryRegisterRequest* request,
+                                   inference::SystemSharedMemoryRegisterResponse* response) override;
+  Call* SystemSharedMemoryUnregister(Context* context, const inference::SystemSharedMemoryUnregisterRequest* request,
+                                     inference::SystemSharedMemoryUnregisterResponse* response) override;
 
  private:
   // A call that `answer`, which is given no failure, finishes with its status at once.

@@ -79,6 +79,29 @@ SequencePart TakeSequence(Parameters& parameters) {
   return part;
 }
 
+// Takes the parameters of a place in shared memory out. Errors: kBadData for a part without the others.
+std::optional<SharedPlace> TakeShared(Parameters& parameters, const std::string& where) {
+  const auto region = parameters.find("shared_memory_region");
+  const auto bytes = parameters.find("shared_memory_byte_size");
+  const auto offset = parameters.find("shared_memory_offset");
+  const bool has_region = region != parameters.end();
+  if (has_region != (bytes != parameters.end()) || (!has_region && offset != parameters.end()))
+    RefuseMessage(StrCat(where, ": shared_memory_region and shared_memory_byte_size belong together"));
+  if (!has_region) return std::nullopt;
+  if (region->second.parameter_choice_case() != inference::InferParameter::kStringParam)
+    RefuseMessage(StrCat(where, ".shared_memory_region is no text"), "string_param holds one");
+  SharedPlace place{.region = region->second.string_param()};
+  place.bytes = WholeOf(bytes->second, StrCat(where, ".shared_memory_byte_size"));
+  if (offset != parameters.end()) place.offset = WholeOf(offset->second, StrCat(where, ".shared_memory_offset"));
+  for (const char* name : {"shared_memory_region", "shared_memory_byte_size", "shared_memory_offset"})
+    parameters.erase(name);
+  return place;
+}
+
+bool IsShared(const inference::ModelInferRequest::InferInputTensor& input) {
+  return input.parameters().contains("shared_memory_region");
+}
+
 // A field of contents and the datatypes whose elements it holds.
 struct ContentsField {
   std::string_view name;
@@ -127,8 +150,12 @@ WireTensor InputOf(const inference::ModelInferRequest::InferInputTensor& input, 
   const std::string where = StrCat("input \"", ShownName(tensor.name), "\"");
   CheckDatatype(tensor.datatype, where);
   CheckShape(tensor.shape, StrCat(where, ".shape"));
-  (void)WholesOf(input.parameters(), StrCat(where, ".parameters"), {});
-  if (raw == nullptr) {
+  Parameters others = input.parameters();
+  tensor.shared = TakeShared(others, StrCat(where, ".parameters"));
+  (void)WholesOf(others, StrCat(where, ".parameters"), {});
+  if (tensor.shared) {
+    if (input.has_contents()) RefuseMessage(StrCat(where, " has contents beside its shared memory"));
+  } else if (raw == nullptr) {
     FillFromContents(input.contents(), where, tensor);
   } else if (input.has_contents()) {
     RefuseMessage(StrCat(where, " has contents, and the request raw_input_contents"), "one of them is to be left out");
@@ -142,7 +169,9 @@ WantedOutput OutputOf(const inference::ModelInferRequest::InferRequestedOutputTe
   WantedOutput wanted{.name = output.name()};
   if (wanted.name.empty()) RefuseMessage(StrCat("outputs[", index, "] has no name"));
   const std::string where = StrCat("output \"", ShownName(wanted.name), "\".parameters");
-  wanted.classes = WholesOf(output.parameters(), where, {"classification"})[0].value_or(0);
+  Parameters others = output.parameters();
+  wanted.shared = TakeShared(others, where);
+  wanted.classes = WholesOf(others, where, {"classification"})[0].value_or(0);
   return wanted;
 }
 
@@ -177,18 +206,25 @@ InferRequest RequestOf(const inference::ModelInferRequest& message) {
   request.timeout_us = parameters[1].value_or(0);
   if (message.inputs_size() == 0) RefuseMessage("the request has no inputs");
   const int raws = message.raw_input_contents_size();
-  if (raws != 0 && raws != message.inputs_size()) {
-    RefuseMessage(StrCat("raw_input_contents has ", raws, " entries for ", message.inputs_size(), " inputs"),
+  const auto sent = std::ranges::count_if(message.inputs(), [](const auto& input) { return !IsShared(input); });
+  if (raws != 0 && raws != sent) {
+    RefuseMessage(StrCat("raw_input_contents has ", raws, " entries for ", sent, " inputs"),
                   "it has one for each input, in their order");
   }
+  int next = 0;
   for (int i = 0; i < message.inputs_size(); ++i) {
-    WireTensor tensor = InputOf(message.inputs(i), i, raws > 0 ? &message.raw_input_contents(i) : nullptr);
+    const bool is_raw = raws > 0 && !IsShared(message.inputs(i));
+    WireTensor tensor = InputOf(message.inputs(i), i, is_raw ? &message.raw_input_contents(next++) : nullptr);
     if (std::ranges::find(request.inputs, tensor.name, &WireTensor::name) != request.inputs.end())
       RefuseMessage(StrCat("input \"", ShownName(tensor.name), "\" is there twice"));
     request.inputs.push_back(std::move(tensor));
   }
   for (int i = 0; i < message.outputs_size(); ++i) request.outputs.push_back(OutputOf(message.outputs(i), i));
   return request;
+}
+
+bool WantsRaw(const inference::ModelInferRequest& message) {
+  return std::ranges::none_of(message.inputs(), [](const auto& input) { return input.has_contents(); });
 }
 
 void WriteAnswer(const InferAnswer& answer, bool is_raw, inference::ModelInferResponse& message) {
@@ -200,7 +236,13 @@ void WriteAnswer(const InferAnswer& answer, bool is_raw, inference::ModelInferRe
     output.set_name(tensor.name);
     output.set_datatype(tensor.is_text ? "BYTES" : "FP32");
     for (const int64_t side : tensor.shape) output.add_shape(side);
-    if (is_raw && tensor.is_text) {
+    if (tensor.shared) {
+      auto& parameters = *output.mutable_parameters();
+      parameters["shared_memory_region"].set_string_param(tensor.shared->region);
+      parameters["shared_memory_offset"].set_int64_param(tensor.shared->offset);
+      parameters["shared_memory_byte_size"].set_int64_param(tensor.shared->bytes);
+      if (is_raw) message.add_raw_output_contents();
+    } else if (is_raw && tensor.is_text) {
       message.add_raw_output_contents(BytesOf(tensor.texts));
     } else if (is_raw) {
       message.add_raw_output_contents(tensor.values.data(), tensor.values.size() * sizeof(float));

@@ -12,12 +12,14 @@ namespace moka {
 
 // Errors: kBadData naming the input, output or parameter, and what was expected.
 InferRequest RequestOf(const inference::ModelInferRequest& message);
-// The outputs as raw bytes where the request's inputs came so, else as contents.
+// Whether outputs are answered as raw bytes: where no input came as contents.
+bool WantsRaw(const inference::ModelInferRequest& message);
 void WriteAnswer(const InferAnswer& answer, bool is_raw, inference::ModelInferResponse& message);
 
 void WriteMetadata(const ModelFacts& facts, inference::ModelMetadataResponse& message);
 void WriteConfig(const ModelFacts& facts, inference::ModelConfig& message);
 void WriteStatistics(const std::vector<ModelStatistics>& models, inference::ModelStatisticsResponse& message);
+void WriteRegions(const std::vector<SharedRegion>& regions, inference::SystemSharedMemoryStatusResponse& message);
 void WriteIndex(const std::vector<ModelListing>& models, inference::RepositoryIndexResponse& message);
 
 // A failure on one line, as the status of a call carries it: UTF-8 of a length that every client takes.

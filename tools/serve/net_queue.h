@@ -1,7 +1,7 @@
 // The one thread that runs nets, and the requests that wait for it: a process has one team of threads, so nets take
 // turns. What waits is answered, refused or, where its client has left, dropped; nothing else happens to it. How long
-// and in which order requests of a model wait is its settings' (tools/serve/model_settings.h). A row of a small net
-// that nobody waits before is run by the thread that brings it, as to wake another would take longer.
+// and in which order requests of a model wait is its settings' (tools/serve/model/model_settings.h). A row of a small
+// net that nobody waits before is run by the thread that brings it, as to wake another would take longer.
 #pragma once
 
 #include <atomic>

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <exception>
 #include <filesystem>
-#include <ranges>
 #include <utility>
 
 #include "core/error.h"
@@ -120,8 +119,7 @@ void ModelRepository::LoadVersion(const std::string& name, int64_t version) {
     throw;
   }
   const std::vector<int64_t> kept = settings.versions.Chosen(there);
-  if (std::ranges::find(kept, version) != kept.end())
-    LoadAll(name, {PlaceOfVersion(home, version)}, settings, kept);
+  if (std::ranges::find(kept, version) != kept.end()) LoadAll(name, {PlaceOfVersion(home, version)}, settings, kept);
 }
 
 void ModelRepository::LoadAll(const std::string& name, const std::vector<ModelPlace>& places,
@@ -136,9 +134,9 @@ void ModelRepository::LoadAll(const std::string& name, const std::vector<ModelPl
     }
   }
   std::exception_ptr failed;
-  for (const ModelPlace& place : std::views::reverse(places)) {  // the one that the model's name means first
+  for (auto place = places.rbegin(); place != places.rend(); ++place) {  // first the one that the model's name means
     try {
-      LoadOne(name, place, settings);
+      LoadOne(name, *place, settings);
     } catch (...) {
       if (!failed) failed = std::current_exception();
     }
@@ -199,10 +197,9 @@ std::shared_ptr<ServedModel> ModelRepository::Find(const std::string& name, cons
   const std::lock_guard lock(mutex_);
   const Entry& entry = EntryOf(name);
   if (version.empty()) {
-    for (const auto& [number, one] : std::views::reverse(entry.versions)) {
-      if (one.model) return one.model;
-    }
-    return nullptr;
+    const auto answers = [](const auto& one) { return one.second.model != nullptr; };
+    const auto highest = std::find_if(entry.versions.rbegin(), entry.versions.rend(), answers);
+    return highest == entry.versions.rend() ? nullptr : highest->second.model;
   }
   std::vector<std::string> numbers;
   for (const auto& [number, one] : entry.versions) {

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/serve/model_places.h"
-#include "tools/serve/model_settings.h"
+#include "tools/serve/model/model_places.h"
+#include "tools/serve/model/model_settings.h"
 #include "tools/serve/served_model.h"
 
 namespace moka {
@@ -77,7 +77,7 @@ class ModelRepository {
   void LoadAll(const std::string& name, const std::vector<ModelPlace>& places, const ModelSettings& settings,
                const std::vector<int64_t>& kept);
   void LoadOne(const std::string& name, const ModelPlace& place, const ModelSettings& settings);
-  // What was thrown becomes the reason of all versions.
+  // Makes what was thrown the reason of all versions.
   void KeepReason(const std::string& name, const std::exception& error);
   // Makes an entry of a model that has come into one of the folders. Requires: the lock is held.
   void FindNew(const std::string& name);

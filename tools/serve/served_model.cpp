@@ -101,7 +101,7 @@ ServedModel::ServedModel(std::string name, std::string version, InferSource sour
   const bool is_asked_otherwise = answers_ && answers_->net() == nullptr;
   if (is_asked_otherwise) {  // texts are asked one by one, by programs that are made for their lengths
     CheckSettings(false);
-    memory_bytes_ = WeightsBytes(source_);
+    counts_.Update([&](CountedModel& counted) { counted.memory_bytes = WeightsBytes(source_); });
     return;
   }
   AddRung(1);
@@ -125,11 +125,16 @@ ServedModel::ServedModel(std::string name, std::string version, InferSource sour
   CheckSettings(are_rows && !states_);
   if (are_rows && !states_) AddLadder(most_rows);
   WarmUp();
+  counts_.Update([&](CountedModel& counted) { counted.memory_bytes = MemoryBytes(); });
+}
+
+int64_t ServedModel::MemoryBytes() const {
+  int64_t bytes = nets_[0]->weights()->Bytes();
   for (const DeployedNet* net : nets_) {
     const MemoryReport& memory = net->program().report().memory;
-    memory_bytes_ += memory.arena_bytes + memory.constant_bytes + memory.input_bytes;
+    bytes += memory.arena_bytes + memory.constant_bytes + memory.input_bytes;
   }
-  memory_bytes_ += nets_[0]->weights()->Bytes();
+  return bytes;
 }
 
 void ServedModel::AddLadder(int64_t most_rows) {

@@ -11,9 +11,9 @@
 
 #include "tools/infer/deployed_net.h"
 #include "tools/infer/task_answers.h"
-#include "tools/serve/model_counts.h"
-#include "tools/serve/model_settings.h"
-#include "tools/serve/sequences.h"
+#include "tools/serve/model/model_counts.h"
+#include "tools/serve/model/model_settings.h"
+#include "tools/serve/model/sequences.h"
 
 namespace moka {
 
@@ -44,7 +44,7 @@ int64_t WeightsBytes(const InferSource& source);
 // A net with states, and those of sequences that are under way. For the thread that runs nets.
 struct KeptStates {
   DeployedNet& net;
-  Sequences sequences = {};
+  Sequences sequences = Sequences();
 };
 
 // The methods that run nets are for one thread.
@@ -65,7 +65,6 @@ class ServedModel {
   // Null for a task that nothing is asked of but rows.
   TaskAnswers* answers() const { return answers_.get(); }
   ModelCounts& counts() const { return counts_; }
-  int64_t memory_bytes() const { return memory_bytes_; }
 
   // Null unless the net keeps states between runs. Such a net has one rung, of one row, and runs request by request.
   KeptStates* states() const { return states_.get(); }
@@ -90,6 +89,7 @@ class ServedModel {
   void DropRung();
   // The rungs beside that for one row, as many as are worth it or as the settings name.
   void AddLadder(int64_t most_rows);
+  int64_t MemoryBytes() const;
   // Errors: kConfig at the settings' place, for `runs_rows`: whether several rows may run at once.
   void CheckSettings(bool runs_rows) const;
   void WarmUp();
@@ -110,7 +110,6 @@ class ServedModel {
   std::vector<Rung> rungs_;
   std::vector<ServedTensor> inputs_;
   std::vector<ServedTensor> outputs_;
-  int64_t memory_bytes_ = 0;
   mutable ModelCounts counts_;
   std::unique_ptr<KeptStates> states_;
   int team_ = 1;

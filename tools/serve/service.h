@@ -97,7 +97,7 @@ class Service : public ServiceCalls {
   // Errors: kNoInput, kUnavailable.
   std::shared_ptr<ServedModel> LoadedModel(const std::string& name, const std::string& version) const;
   void LoadOrUnload(const HttpRequest& request, const std::string& name, bool loads, const HttpRespond& respond);
-  // Of /v2/systemsharedmemory/...
+  // Answers calls of /v2/systemsharedmemory/...
   HttpAnswer RegionsAnswer(const HttpRequest& request, const std::vector<std::string>& parts) const;
   HttpAnswer StatisticsAnswer(const std::string& name, const std::string& version) const;
   HttpAnswer Metrics() const;

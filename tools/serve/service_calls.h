@@ -13,8 +13,8 @@
 #include <variant>
 #include <vector>
 
-#include "tools/serve/model_counts.h"
-#include "tools/serve/model_settings.h"
+#include "tools/serve/model/model_counts.h"
+#include "tools/serve/model/model_settings.h"
 #include "tools/serve/wire_tensor.h"
 
 namespace moka {
@@ -81,7 +81,6 @@ struct ModelStatistics {
   std::string name;
   std::string version;
   CountedModel counted;
-  int64_t memory_bytes = 0;
 };
 
 // A version of a model as the index of the repository tells of it.
@@ -140,7 +139,7 @@ class ServiceCalls {
   virtual bool IsReady() const = 0;
   // `version`: that which is to answer; empty: the highest.
   virtual CallResult<ModelFacts> Model(const std::string& name, const std::string& version) const = 0;
-  // Of the versions that answer: without a version of all, without a name of those of all models.
+  // Statistics of the versions that answer: without a version of all, without a name of those of all models.
   virtual CallResult<std::vector<ModelStatistics>> Statistics(const std::string& name,
                                                               const std::string& version) const = 0;
   virtual std::vector<ModelListing> Index(bool wants_ready) const = 0;

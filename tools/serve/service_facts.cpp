@@ -46,7 +46,7 @@ Json StatisticsOf(const ModelStatistics& model) {
             {"cache_hit", JsonOf(none)},
             {"cache_miss", JsonOf(none)}}},
           {"batch_stats", batches},
-          {"memory_usage", model.memory_bytes},
+          {"memory_usage", counted.memory_bytes},
           {"batching", fmt::format("of {} runs {:.0f} % had one request, since no other waited", counted.runs, alone)}};
 }
 
@@ -85,7 +85,6 @@ struct CountedOfModel {
   std::string labels;
   CountedModel counted;
   int64_t waiting;
-  int64_t bytes;
 };
 
 // A metric with a value for each model.
@@ -117,7 +116,7 @@ constexpr std::array kModelMetrics = {
     ModelMetric{"nv_inference_compute_output_duration_us", "counter", "Time of taking outputs.",
                 [](const CountedOfModel& model) { return model.counted.output.ns / kNsInUs; }},
     ModelMetric{"moka_model_memory_bytes", "gauge", "Memory of a model's weights and programs.",
-                [](const CountedOfModel& model) { return model.bytes; }}};
+                [](const CountedOfModel& model) { return model.counted.memory_bytes; }}};
 
 void AddFailures(const std::vector<CountedOfModel>& models, MetricsText& text) {
   text.Begin("nv_inference_request_failure", "counter", "Requests that were not answered.");
@@ -185,7 +184,7 @@ HttpAnswer Service::Metrics() const {
   std::vector<CountedOfModel> models;
   for (const auto& model : repository_.Ready()) {
     models.push_back({fmt::format("model=\"{}\",version=\"{}\"", model->name(), model->version()),
-                      model->counts().Now(), queue_.waiting(*model), model->memory_bytes()});
+                      model->counts().Now(), queue_.waiting(*model)});
   }
   MetricsText text;
   for (const ModelMetric& metric : kModelMetrics) {

@@ -43,7 +43,7 @@ std::string_view BytesOfValues(const AnsweredTensor& tensor) {
           tensor.values.size() * sizeof(float)};
 }
 
-// Of all inputs that are copied, while it lives.
+// A share of the bytes that may be copied, while it lives.
 class CopyShare {
  public:
   CopyShare(int64_t bytes, int64_t most, std::atomic<int64_t>& copied) : bytes_(bytes), copied_(copied) {
@@ -100,8 +100,7 @@ struct SharedRegions::Opened {
 
 std::optional<CallFailure> SharedRegions::Register(const SharedRegion& region, std::string_view peer) {
   if (!IsHere(peer)) return FarAway();
-  if (region.name.empty() || region.name.size() > kMostName)
-    return Wrong("a region's name has 1 to 128 characters");
+  if (region.name.empty() || region.name.size() > kMostName) return Wrong("a region's name has 1 to 128 characters");
   const std::string path = FileOf(region.key);
   if (path.empty())
     return Wrong(StrCat("the key \"", ShownName(region.key), "\" is no name of shared memory"),
@@ -111,8 +110,7 @@ std::optional<CallFailure> SharedRegions::Register(const SharedRegion& region, s
   const auto opened = std::make_shared<const Opened>(region, file);
   struct stat facts = {};
   const bool is_own = file >= 0 && fstat(file, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_uid == geteuid();
-  if (!is_own)
-    return Wrong(StrCat("the key \"", ShownName(region.key), "\" is no shared memory of the server's user"));
+  if (!is_own) return Wrong(StrCat("the key \"", ShownName(region.key), "\" is no shared memory of the server's user"));
   const bool fits = region.offset <= facts.st_size && region.bytes <= facts.st_size - region.offset;
   if (!fits)
     return Wrong(StrCat(RegionText(region.name), " ends beyond its memory, which has ", facts.st_size, " bytes"));
@@ -154,10 +152,10 @@ SharedRegions::Owned SharedRegions::RegionOf(const SharedPlace& place, const std
     throw Error(ErrorKind::kBadData, StrCat(where, ": there is no ", RegionText(place.region)));
   const int64_t bytes = found->second->region.bytes;
   if (place.offset < 0 || place.bytes < 1 || place.offset > bytes || place.bytes > bytes - place.offset) {
-    throw Error(ErrorKind::kBadData, {},
-                StrCat(where, ": ", place.bytes, " bytes from ", place.offset, " on are no part of ",
-                       RegionText(place.region)),
-                StrCat("it has ", bytes, " bytes"));
+    throw Error(
+        ErrorKind::kBadData, {},
+        StrCat(where, ": ", place.bytes, " bytes from ", place.offset, " on are no part of ", RegionText(place.region)),
+        StrCat("it has ", bytes, " bytes"));
   }
   return found->second;
 }

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/serve/sequences.h"
+#include "tools/serve/model/sequences.h"
 #include "tools/serve/served_times.h"
 
 namespace moka {

@@ -180,11 +180,10 @@ Json JsonOf(const Load& load, const LoadResult& result) {
 // without a server, in milliseconds; 0 where the model takes no rows.
 double WithServer(const Arguments& arguments, const std::function<void(const std::string& address)>& work) {
   auto model = std::make_shared<ServedModel>("model", "1", InferSourceOf(arguments), 16);
-  ModelRepository repository({.models = {{"model", {.word = arguments.positionals[0]}}}},
-                             {.settings = [](const ModelHome&) { return ModelSettings(); },
-                              .load = [&](const std::string&, const ModelPlace&, const ModelSettings&) {
-                                return model;
-                              }});
+  ModelRepository repository(
+      {.models = {{"model", {.word = arguments.positionals[0]}}}},
+      {.settings = [](const ModelHome&) { return ModelSettings(); },
+       .load = [&](const std::string&, const ModelPlace&, const ModelSettings&) { return model; }});
   repository.Load("model");
   MindOthersAlone();
   NetQueue queue({.waiting = 1 << 20, .most_wait = std::chrono::hours(1)});

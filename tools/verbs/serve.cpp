@@ -132,7 +132,8 @@ std::shared_ptr<ServedModel> LoadModel(const std::string& name, const ModelPlace
   std::vector<std::string> batches;
   for (const Rung& rung : model->rungs()) batches.push_back(fmt::format("{}: {:.3g} ms", rung.rows, rung.ms));
   LogInfo(fmt::format("{} {} is ready ({:.1f} s, {}){}", name, place.version,
-                      Seconds(std::chrono::steady_clock::now() - begin).count(), BytesText(model->memory_bytes()),
+                      Seconds(std::chrono::steady_clock::now() - begin).count(),
+                      BytesText(model->counts().Now().memory_bytes),
                       batches.empty() ? "" : StrCat("; batches of ", Join(batches, ", "))));
   return model;
 }
@@ -165,7 +166,7 @@ void LoadAtStart(const std::string& name, ModelRepository& repository) {
 int PrintModels(const ModelPlaces& places, ModelRepository& repository) {
   for (const auto& [name, home] : places.models) LoadAtStart(name, repository);
   for (const std::shared_ptr<ServedModel>& model : repository.Ready()) {
-    Print("{} {}: {}\n", model->name(), model->version(), BytesText(model->memory_bytes()));
+    Print("{} {}: {}\n", model->name(), model->version(), BytesText(model->counts().Now().memory_bytes));
     for (const ServedTensor& input : model->inputs()) Print("  input {} [{}]\n", input.name, ShapeText(input));
     for (const ServedTensor& output : model->outputs()) Print("  output {} [{}]\n", output.name, ShapeText(output));
     for (const Rung& rung : model->rungs()) Print("  {} in {:.3g} ms\n", Counted(rung.rows, "row", "rows"), rung.ms);
@@ -258,9 +259,9 @@ ServeSettings SettingsOf(const Arguments& arguments) {
 int Serve(const ServeSettings& settings, ModelRepository& repository) {
   MindOthersAlone();
   StopSignals signals;
-  NetQueue queue(settings.limits);
   SharedRegions regions({.tensor_bytes = static_cast<int64_t>(settings.http.limits.body_bytes),
                          .copied_bytes = static_cast<int64_t>(settings.http.limits.bodies_bytes)});
+  NetQueue queue(settings.limits);
   Service service(repository, queue, settings.allows_load, settings.tokens,
                   settings.shares_memory ? &regions : nullptr);
   HttpServerOptions options = settings.http;
@@ -322,10 +323,9 @@ int RunServe(const Arguments& arguments) {
     SetThreadCount(threads);
     return LoadModel(name, place, of_model, arguments, settings.most_rows);
   };
-  ModelRepository repository(settings.places, {.settings = [&](const ModelHome& home) {
-                                                 return SettingsOfHome(home, arguments);
-                                               },
-                                               .load = load});
+  ModelRepository repository(
+      settings.places,
+      {.settings = [&](const ModelHome& home) { return SettingsOfHome(home, arguments); }, .load = load});
   return settings.is_dry ? PrintModels(settings.places, repository) : Serve(settings, repository);
 }
 
@@ -337,8 +337,9 @@ Verb ServeVerb() {
   verb.summary = "trained nets behind HTTP or gRPC, by the Open Inference Protocol";
   verb.usage = "RUN|MODEL|FOLDER... [--flags]";
   verb.examples = {"moka serve runs/latest", "curl -T cell.jpg http://127.0.0.1:8000/v2/models/bccd_ssd/predict"};
-  verb.operands = {{"RUN|MODEL", "as moka infer takes them, called by its folder's name"},
-                   {"FOLDER", "of models: MODEL/VERSION/..., the highest number of each, or as MODEL/serve.pbtxt says"}};
+  verb.operands = {
+      {"RUN|MODEL", "as moka infer takes them, called by its folder's name"},
+      {"FOLDER", "of models: MODEL/VERSION/..., the highest number of each, or as MODEL/serve.pbtxt says"}};
   verb.options = {{"host", "ADDRESS", "where to listen (default 127.0.0.1: this machine alone)"},
                   {"port", "N", "(default 8000; 0: any that is free)"},
                   {"grpc-port", "N", "also serve gRPC there (0: any that is free)"},

@@ -173,12 +173,17 @@ TEST_F(GrpcCliTest, WhatWasAcceptedIsAnsweredWhenItEnds) {
 
 TEST_F(GrpcCliTest, WhatTakesTooLongIsBrokenOffWhenItEnds) {
   ServerProcess server(folder_, Words({"--drain", "0.5", "--most-rows", "1", "--most-wait", "3600000"}));
+  const ModelInferRequest request = RawRequest(Rows(20000));
   std::thread slow([&] {
-    const grpc::Status status = RpcClient(server).Infer(RawRequest(Rows(20000)));
+    const grpc::Status status = RpcClient(server).Infer(request);
     EXPECT_EQ(status.error_code(), StatusCode::UNAVAILABLE) << status.error_message();
     EXPECT_EQ(status.error_message(), "the server is closing");
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(600));
+  HttpClient http(server.port());
+  const auto runs = [&] {
+    return Json::parse(http.Ask("GET", "/v2/models/stats").body)["model_stats"][0]["execution_count"];
+  };
+  for (int i = 0; i < 3000 && runs() == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   server.Signal(SIGINT);
   EXPECT_EQ(server.Wait(), 75);
   slow.join();

@@ -9,7 +9,7 @@
 #include "tests/tools/cli_fixture.h"
 #include "tests/tools/serve/http_client.h"
 #include "tests/tools/serve/server_process.h"
-#include "tools/serve/sequences.h"
+#include "tools/serve/model/sequences.h"
 
 namespace moka {
 namespace {
@@ -175,7 +175,8 @@ TEST(SequencesTest, IdleOnesAreForgottenAndManyRefused) {
   EXPECT_THAT(sequences.Begin({.id = "a"}, now + SequenceLimits().idle), ElementsAre(1, 2));
   EXPECT_THROW(sequences.Begin({.id = "a"}, now + SequenceLimits().idle + std::chrono::seconds(1)), Error);
   EXPECT_EQ(sequences.size(), 0);
-  for (int i = 0; i < SequenceLimits().most; ++i) (void)sequences.Begin({.id = StrCat(int64_t{i}), .starts = true}, now);
+  for (int i = 0; i < SequenceLimits().most; ++i)
+    (void)sequences.Begin({.id = StrCat(int64_t{i}), .starts = true}, now);
   EXPECT_THROW(sequences.Begin({.id = "more", .starts = true}, now), Error);
   sequences.End({.id = "3", .ends = true}, {}, now);
   EXPECT_THAT(sequences.Begin({.id = "more", .starts = true}, now), IsEmpty());

@@ -5,47 +5,18 @@
 #include <chrono>
 #include <thread>
 
-#include "tests/tools/cli_fixture.h"
-#include "tests/tools/serve/http_client.h"
-#include "tests/tools/serve/server_process.h"
+#include "tests/tools/serve/models_cli_fixture.h"
 
 namespace moka {
 namespace {
 
 using testing::HasSubstr;
 
-class VersionsCliTest : public CliTest {
- protected:
-  // Copies the run to a folder of this test's.
-  static void Copy(const fs::path& to) {
-    Run();
-    fs::create_directories((folder_ / to).parent_path());
-    fs::copy(folder_ / "runs/lenet-0001", folder_ / to,
-             fs::copy_options::recursive | fs::copy_options::copy_symlinks);
-  }
-  // Writes the settings of the model digits in a folder of models.
-  static void Set(const std::string& models, const std::string& text) {
-    WriteFileAtomically(folder_ / models / "digits/serve.pbtxt", text);
-  }
-  static std::string Request() {
-    std::string data = "0.5";
-    for (int i = 1; i < 784; ++i) data += ",0.5";
-    return StrCat(R"({"inputs":[{"name":"data","shape":[1,1,28,28],"datatype":"FP32","data":[)", data, "]}]}");
-  }
-  static Json Versions(HttpClient& client) {
-    return Json::parse(client.Ask("GET", "/v2/models/digits").body)["versions"];
-  }
-  // The version that an address answers with.
-  static std::string Answering(HttpClient& client, const std::string& path = "/v2/models/digits") {
-    const Reply reply = client.Ask("POST", path + "/infer", Request());
-    return reply.status == 200 ? Json::parse(reply.body)["model_version"].get<std::string>()
-                               : std::to_string(reply.status);
-  }
-};
+Json Versions(HttpClient& client) { return Json::parse(client.Ask("GET", "/v2/models/digits").body)["versions"]; }
 
-TEST_F(VersionsCliTest, TheyAnswerBesideEachOther) {
+TEST_F(ModelsCliTest, TheyAnswerBesideEachOther) {
   for (const char* version : {"2", "3", "10"}) Copy(fs::path("beside/digits") / version);
-  Set("beside", "version_policy { latest { num_versions: 2 } }\n");
+  SetDigits("beside", "version_policy { latest { num_versions: 2 } }\n");
   ServerProcess server(folder_, {"beside", "--allow-load"});
   HttpClient client(server.port());
   const std::string model = "/v2/models/digits";
@@ -86,17 +57,17 @@ TEST_F(VersionsCliTest, TheyAnswerBesideEachOther) {
   EXPECT_EQ(server.Wait(), 0);
 }
 
-TEST_F(VersionsCliTest, ALoadReadsThePolicyAnew) {
+TEST_F(ModelsCliTest, ALoadReadsThePolicyAnew) {
   for (const char* version : {"1", "2", "3"}) Copy(fs::path("anew/digits") / version);
   ServerProcess server(folder_, {"anew", "--allow-load"});
   HttpClient client(server.port());
   const auto load = [&] { return client.Ask("POST", "/v2/repository/models/digits/load"); };
   EXPECT_EQ(Versions(client), Json({"3"}));
-  Set("anew", "version_policy { all {} }\n");
+  SetDigits("anew", "version_policy { all {} }\n");
   EXPECT_EQ(load().status, 200);
   EXPECT_EQ(Versions(client), Json({"1", "2", "3"}));
   // One that is not there fails alone, and nothing ends for it.
-  Set("anew", "version_policy { specific { versions: [1, 9] } }\n");
+  SetDigits("anew", "version_policy { specific { versions: [1, 9] } }\n");
   EXPECT_EQ(load().status, 404);
   EXPECT_EQ(Versions(client), Json({"1", "2", "3"}));
   const Json index = Json::parse(client.Ask("POST", "/v2/repository/index").body);
@@ -107,25 +78,25 @@ TEST_F(VersionsCliTest, ALoadReadsThePolicyAnew) {
   const Reply failed = client.Ask("GET", "/v2/models/digits/versions/9/ready");
   EXPECT_EQ(failed.status, 503);
   EXPECT_THAT(failed.body, HasSubstr("version 9 of model \\\"digits\\\" is not loaded"));
-  EXPECT_EQ(Moka(StrCat("client http://127.0.0.1:", int64_t{server.port()}, " --status")).code, 69);
+  EXPECT_EQ(client.Ask("GET", "/v2/health/ready").status, 200);  // the model answers
   // Settings that cannot be read end nothing, either.
-  Set("anew", "version_polcy { all {} }\n");
+  SetDigits("anew", "version_polcy { all {} }\n");
   const Reply broken = load();
   EXPECT_EQ(broken.status, 400);
   EXPECT_THAT(broken.body, HasSubstr("serve.pbtxt:1:1"));
-  EXPECT_THAT(broken.body, HasSubstr("did you mean version_policy?"));
+  EXPECT_THAT(broken.body, HasSubstr(R"(did you mean \"version_policy\"?)"));
   EXPECT_EQ(Answering(client), "3");
   EXPECT_THAT(client.Ask("POST", "/v2/repository/index").body, HasSubstr("version_polcy"));
-  Set("anew", "version_policy { specific { versions: [1] } }\n");
+  SetDigits("anew", "version_policy { specific { versions: [1] } }\n");
   EXPECT_EQ(load().status, 200);
   EXPECT_EQ(Versions(client), Json({"1"}));
   EXPECT_EQ(Answering(client), "1");
   EXPECT_EQ(Json::parse(client.Ask("POST", "/v2/repository/index").body).size(), 1U);
 }
 
-TEST_F(VersionsCliTest, VersionsThatAreMovedInFollowThePolicy) {
+TEST_F(ModelsCliTest, VersionsThatAreMovedInFollowThePolicy) {
   for (const char* version : {"2", "4"}) Copy(fs::path("moved/digits") / version);
-  Set("moved", "version_policy { latest { num_versions: 2 } }\n");
+  SetDigits("moved", "version_policy { latest { num_versions: 2 } }\n");
   ServerProcess server(folder_, {"moved", "--watch"});
   HttpClient client(server.port());
   const auto move_in = [&](const std::string& version, const Json& then) {
@@ -147,9 +118,9 @@ TEST_F(VersionsCliTest, VersionsThatAreMovedInFollowThePolicy) {
   EXPECT_EQ(client.Ask("GET", "/v2/health/ready").status, 200);
 }
 
-TEST_F(VersionsCliTest, AVersionThatFailsAtTheStartLeavesOthers) {
+TEST_F(ModelsCliTest, AVersionThatFailsAtTheStartLeavesOthers) {
   for (const char* version : {"1", "2"}) Copy(fs::path("half/digits") / version);
-  Set("half", "version_policy { all {} }\n");
+  SetDigits("half", "version_policy { all {} }\n");
   for (const fs::path& file : ListFiles(folder_ / "half/digits/2/checkpoints", "")) fs::remove(file);
   {
     const ServerProcess server(folder_, {"half"});
@@ -161,7 +132,7 @@ TEST_F(VersionsCliTest, AVersionThatFailsAtTheStartLeavesOthers) {
   for (const fs::path& file : ListFiles(folder_ / "half/digits/1/checkpoints", "")) fs::remove(file);
   EXPECT_NE(Moka("serve half --dry-run").code, 0);
   const auto refused = [&](const std::string& text, const std::string& words) {
-    Set("half", text);
+    SetDigits("half", text);
     const Outcome outcome = Moka("serve half --dry-run");
     EXPECT_EQ(outcome.code, 78) << text;
     EXPECT_THAT(outcome.err, HasSubstr(words));

@@ -146,7 +146,7 @@ void WriteStatistics(const std::vector<ModelStatistics>& models, inference::Mode
     }
     auto& memory = *one.add_memory_usage();
     memory.set_type("model");
-    memory.set_byte_size(static_cast<uint64_t>(model.memory_bytes));
+    memory.set_byte_size(static_cast<uint64_t>(counted.memory_bytes));
   }
 }
 

@@ -171,10 +171,10 @@ InferenceService::Call* InferenceService::SystemSharedMemoryRegister(
   return Answered(*context, [&] {
     if (calls_.regions() == nullptr) return StatusOf(NoRegions(CallStatus::kNotAllowed));
     // Beyond 63 bits a number is negative, which is no place in a region.
-    const auto failure = calls_.regions()->Register({request->name(), request->key(),
-                                                     static_cast<int64_t>(request->offset()),
-                                                     static_cast<int64_t>(request->byte_size())},
-                                                    PeerOf(*context));
+    const auto failure =
+        calls_.regions()->Register({request->name(), request->key(), static_cast<int64_t>(request->offset()),
+                                    static_cast<int64_t>(request->byte_size())},
+                                   PeerOf(*context));
     return failure ? StatusOf(*failure) : grpc::Status::OK;
   });
 }

@@ -24,9 +24,8 @@ template <class Base>
 using OfRepository = Wire::WithCallbackMethod_RepositoryIndex<
     Wire::WithCallbackMethod_RepositoryModelLoad<Wire::WithCallbackMethod_RepositoryModelUnload<Base>>>;
 template <class Base>
-using OfRegions =
-    Wire::WithCallbackMethod_SystemSharedMemoryStatus<Wire::WithCallbackMethod_SystemSharedMemoryRegister<
-        Wire::WithCallbackMethod_SystemSharedMemoryUnregister<Base>>>;
+using OfRegions = Wire::WithCallbackMethod_SystemSharedMemoryStatus<
+    Wire::WithCallbackMethod_SystemSharedMemoryRegister<Wire::WithCallbackMethod_SystemSharedMemoryUnregister<Base>>>;
 template <class Base>
 using OfInference = Wire::WithRawCallbackMethod_ModelInfer<Wire::WithRawCallbackMethod_ModelStreamInfer<Base>>;
 

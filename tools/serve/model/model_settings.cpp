@@ -1,5 +1,5 @@
 // Each field of the file either becomes a setting or is refused at its place.
-#include "tools/serve/model_settings.h"
+#include "tools/serve/model/model_settings.h"
 
 #include <algorithm>
 #include <set>
@@ -91,8 +91,7 @@ class SettingsReader {
                StrCat("versions are folders called by a number from 1 to ", kMostVersion));
       versions.insert(version);
     }
-    if (versions.empty())
-      Refuse("version_policy.specific", "specific names no version", "versions: [1, 2] names two");
+    if (versions.empty()) Refuse("version_policy.specific", "specific names no version", "versions: [1, 2] names two");
     return {versions.begin(), versions.end()};
   }
 
@@ -111,9 +110,9 @@ class SettingsReader {
         Time("dynamic_batching.max_queue_delay_microseconds", batching.max_queue_delay_microseconds());
     settings.preserves_order = batching.preserve_ordering();
     if (batching.has_priority_levels()) {
-      settings.priorities = Whole("dynamic_batching.priority_levels",
-                                  static_cast<int64_t>(std::min<uint64_t>(batching.priority_levels(), INT64_MAX)),
-                                  kMostPriorities);
+      settings.priorities =
+          Whole("dynamic_batching.priority_levels",
+                static_cast<int64_t>(std::min<uint64_t>(batching.priority_levels(), INT64_MAX)), kMostPriorities);
       settings.usual_priority = (settings.priorities + 1) / 2;
     }
     if (settings.preserves_order) {
@@ -124,10 +123,9 @@ class SettingsReader {
       settings.usual_priority = 1;
     }
     if (batching.has_default_priority_level()) {
-      settings.usual_priority =
-          Whole("dynamic_batching.default_priority_level",
-                static_cast<int64_t>(std::min<uint64_t>(batching.default_priority_level(), INT64_MAX)),
-                settings.priorities);
+      settings.usual_priority = Whole(
+          "dynamic_batching.default_priority_level",
+          static_cast<int64_t>(std::min<uint64_t>(batching.default_priority_level(), INT64_MAX)), settings.priorities);
     }
   }
 
@@ -172,7 +170,8 @@ class SettingsReader {
 
   void ReadDevice(ModelSettings& settings) const {
     if (config_.instance_group_size() > 1)
-      Refuse("instance_group[1]", "there are several instance groups", "one thread runs the nets of a server, in turns");
+      Refuse("instance_group[1]", "there are several instance groups",
+             "one thread runs the nets of a server, in turns");
     if (config_.instance_group_size() == 0) return;
     const ServeConfig::InstanceGroup& group = config_.instance_group(0);
     if (group.count() != 1)

@@ -27,6 +27,7 @@ struct BatchCount {
 
 // The parts of a request's time, as Triton calls them.
 struct CountedModel {
+  int64_t memory_bytes = 0;  // of its weights and programs
   int64_t rows = 0;
   int64_t runs = 0;
   int64_t last_ms = 0;  // since 1970

@@ -1,5 +1,5 @@
 // A folder is a model where it holds a net, and a model of several versions where folders called by numbers do.
-#include "tools/serve/model_places.h"
+#include "tools/serve/model/model_places.h"
 
 #include <algorithm>
 #include <optional>
@@ -140,14 +140,13 @@ std::vector<ModelPlace> ChosenPlaces(const ModelHome& home, const VersionPolicy&
     places.push_back(is_alone ? ModelPlace{home.word} : PlaceOfVersion(home, version));
     const fs::path unread = fs::path(places.back().word) / kSettingsFile;
     if (!is_alone && fs::exists(unread, failed))
-      LogWarning(StrCat(Printable(unread.string()), " is not read: it would be for all versions, and stand beside them"));
+      LogWarning(
+          StrCat(Printable(unread.string()), " is not read: it would be for all versions, and stand beside them"));
   }
   return places;
 }
 
-ModelPlace PlaceOfVersion(const ModelHome& home, int64_t version) {
-  return {StrCat(home.word, "/", version), version};
-}
+ModelPlace PlaceOfVersion(const ModelHome& home, int64_t version) { return {StrCat(home.word, "/", version), version}; }
 
 fs::path SettingsFileOf(const ModelHome& home, const fs::path& runs) {
   const std::optional<NamedRun> run = home.is_in_repository ? std::nullopt : FindNamedRun(home.word, runs);

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "tools/serve/model_settings.h"
+#include "tools/serve/model/model_settings.h"
 
 namespace moka {
 
 // Where a model comes from.
 struct ModelHome {
-  std::string word;              // a run, a model's folder, zoo:NAME, ...
+  std::string word;               // a run, a model's folder, zoo:NAME, ...
   bool is_in_repository = false;  // MODEL of a folder of models, which may hold versions
 };
 

@@ -1,5 +1,5 @@
 // Few sequences live at once, so that all are looked through for idle ones whenever one begins.
-#include "tools/serve/sequences.h"
+#include "tools/serve/model/sequences.h"
 
 #include <fmt/format.h>
 
@@ -21,10 +21,11 @@ std::vector<float> Sequences::Begin(const SequencePart& part, Clock::time_point 
     return {};
   }
   if (found == sequences_.end()) {
-    throw Error(ErrorKind::kBadData, {}, StrCat("sequence ", Printable(part.id), " has not begun"),
-                fmt::format("its first request says sequence_start; one is forgotten when it was idle for {:g} s, or its "
-                            "model was loaded anew",
-                            std::chrono::duration<double>(limits_.idle).count()));
+    throw Error(
+        ErrorKind::kBadData, {}, StrCat("sequence ", Printable(part.id), " has not begun"),
+        fmt::format("its first request says sequence_start; one is forgotten when it was idle for {:g} s, or its "
+                    "model was loaded anew",
+                    std::chrono::duration<double>(limits_.idle).count()));
   }
   return found->second.state;
 }

@@ -1,4 +1,4 @@
-// What serving a model is set to, by serve.pbtxt in its folder (proto/serve.proto); all that is not said there is
+// The settings by which a model is served: serve.pbtxt in its folder (proto/serve.proto); all that is not said there is
 // derived.
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "tools/serve/sequences.h"
+#include "tools/serve/model/sequences.h"
 
 namespace moka {
 
@@ -66,7 +66,7 @@ struct ModelSettings {
   std::optional<SourcePlace> sequences_place = {};  // where the file has them
   std::optional<WantedDevice> device = {};
 
-  // Of requests of that priority; 0: of those that name none.
+  // The policy for requests of that priority; 0: for those that name none.
   const QueuePolicy& QueueOf(int64_t priority) const;
   // The rows of programs beside that for one, ascending. `usual_most`: of models that do not say.
   std::vector<int64_t> RowsOfRuns(int64_t usual_most) const;

@@ -214,7 +214,7 @@ TEST_F(ServingExamplesTest, NginxPassesEverythingOn) {
   // nginx adds its client's address, which is this machine's own: trusted, so that the word of it counts.
   for (const char* place : {"/healthz", "/metrics"}) {
     curl(StrCat("-H 'X-Forwarded-For: 203.0.113.9' ", address, place));
-    Json last;
+    Json last = Json::object();
     for (int i = 0; i < 500 && last.value("path", "") != place; ++i) {  // a line is written behind its answer
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
       const std::vector<std::string> lines = Split(ReadFile(folder_ / "requests.jsonl"), '\n');

@@ -250,7 +250,7 @@ ServeClock::time_point NetQueue::ReadyAt(const QueuedRequest& request) const {
   for (const auto& other : waiting_) {
     if (other->model != request.model || other->work) continue;
     rows += other->rows - other->next_row;
-    if (rows >= enough || other->next_row > 0) return ServeClock::time_point::min();
+    if (rows >= enough || other->has_waited) return ServeClock::time_point::min();
     ServeClock::duration delay = settings.most_delay;
     // It is to be begun before its time is over, however busy the machine is.
     if (other->due != ServeClock::time_point::max()) delay = std::min(delay, (other->due - other->queued) / 2);
@@ -285,7 +285,9 @@ NetQueue::Queue NetQueue::TakeBatch(Queue::iterator first) {
   const auto is_same = [&](const QueuedRequest& request) { return request.model.get() == model && !request.work; };
   int64_t rows = 0;
   for (const auto& request : waiting_) {
-    if (is_same(*request)) rows += request->rows - request->next_row;
+    if (!is_same(*request)) continue;
+    rows += request->rows - request->next_row;
+    request->has_waited = true;
   }
   int64_t room = NextRung(model->rungs(), rows).rows;
   for (auto it = waiting_.begin(); it != waiting_.end() && room > 0;) {

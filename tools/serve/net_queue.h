@@ -46,7 +46,8 @@ struct QueuedRequest {
   // Called by the thread that ran it. `error` says why it failed.
   std::function<void(QueuedRequest& request, RequestEnd end, const std::string& error)> ended;
 
-  int64_t next_row = 0;  // the engine's
+  int64_t next_row = 0;     // the engine's
+  bool has_waited = false;  // likewise: for others, while those that waited with it are run
   ServeClock::time_point begun = {};
   std::vector<float> state = {};  // of a net that keeps states, behind the rows that have run
 

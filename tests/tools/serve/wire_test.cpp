@@ -169,7 +169,7 @@ TEST(WireTest, WhoAsksIsKnownFromTheHead) {
   const std::filesystem::path file =
       std::filesystem::temp_directory_path() / StrCat("moka_tokens_", static_cast<int64_t>(getpid()));
   WriteFileAtomically(file, StrCat("me:", Sha256("one"), ":user\n"));
-  ModelRepository repository({}, [](const std::string&, const ModelPlace&) { return nullptr; });
+  ModelRepository repository({}, ModelLoader());
   NetQueue queue(NetQueueLimits{});
   Service service(repository, queue, false, Tokens(file));
   std::filesystem::remove(file);

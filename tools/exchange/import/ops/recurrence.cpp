@@ -1,7 +1,7 @@
 // LSTM, GRU and RNN. Gates are i, o, f, c in ONNX and i, f, o, g here, z, r, h there and r, z, n here. A plain RNN is a
 // GRU whose reset gate is always 1 and whose update gate is always 0, as its own layer here has a product more. What
-// runs backwards runs forwards between two layers that turn the steps round. First states of zeros, and where the number
-// of images is open marks of beginnings, are made of the input, so that they follow it.
+// runs backwards runs forwards between two layers that turn the steps round. First states of zeros, and where the
+// number of images is open marks of beginnings, are made of the input, so that they follow it.
 #include <algorithm>
 #include <optional>
 #include <utility>

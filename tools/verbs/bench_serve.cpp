@@ -267,6 +267,9 @@ int RunBenchServe(const Arguments& arguments) {
   const std::string body = arguments.Get("body", "");
   if (!body.empty() && (as_json || arguments.Has("rows") || !word.starts_with("http")))
     throw Error(ErrorKind::kUsage, {}, "--body sends a file as it is to an address", "leave --text and --rows out");
+  if (arguments.Has("ca") && !word.starts_with("http")) {
+    throw Error(ErrorKind::kUsage, {}, "--ca is of servers that speak TLS", "expected https://HOST:PORT, or no --ca");
+  }
   if (word.starts_with("http")) {
     const std::string authorities = arguments.Get("ca", "");
     arguments.RefuseUnread();

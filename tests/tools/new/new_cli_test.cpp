@@ -109,12 +109,12 @@ TEST_F(NewCliTest, NetsWithoutACropAreFineTuned) {
   const std::string net = Text("small/train_val.prototxt");
   const size_t at = net.find("force_color: true");
   PlaceFile(folder_ / "small/train_val.prototxt", StrCat(net.substr(0, at), "pad: 4 crop_size: 32 ", net.substr(at)));
-  const Outcome made = Moka("new classify three --out cut --from small");
+  const Outcome made = Moka("new classify three --out clipped --from small");
   ASSERT_EQ(made.code, 0) << made.err;
-  const std::string of_cut = Text("cut/train_val.prototxt");
+  const std::string of_cut = Text("clipped/train_val.prototxt");
   EXPECT_THAT(of_cut, HasSubstr("pad: 4\n    resize_short: 32\n"));
-  EXPECT_THAT(of_cut, HasSubstr("name: \"ip2_cut\""));
-  const Outcome trained = Moka("train cut max_iter=4 test_interval=4 snapshot=4 display=2 warmup_iter=1");
+  EXPECT_THAT(of_cut, HasSubstr("name: \"ip2_clipped\""));
+  const Outcome trained = Moka("train clipped max_iter=4 test_interval=4 snapshot=4 display=2 warmup_iter=1");
   EXPECT_EQ(trained.code, 0) << trained.err;
   fs::remove(folder_ / "small/record_sizes.json");
   const Outcome unknown = Moka("new classify three --out none --from small");
@@ -224,7 +224,7 @@ TEST_F(NewCliTest, NumberedMasksBecomeInstances) {
   const Outcome made = Moka("new instances single --out cut --size small");
   ASSERT_EQ(made.code, 0) << made.err;
   EXPECT_THAT(made.out, HasSubstr("1 classes, boxes: object 30\n"));
-  const std::string net = Text("cut/train_val.prototxt");
+  const std::string net = Text("clipped/train_val.prototxt");
   EXPECT_THAT(net, HasSubstr("crop_size: 64 "));
   EXPECT_THAT(net, HasSubstr("canvas_height: 80 canvas_width: 112"));
   EXPECT_FALSE(fs::exists(folder_ / "cut/deploy.prototxt"));

@@ -235,6 +235,7 @@ void AddStart(const StartNet& start, bool has_gray, bool has_color, Values& valu
   values["train_transform"] = forced(start.train_transform);
   values["test_transform"] = forced(start.test_transform);
   values["test_side"] = StrCat(start.test_side);
+  values["test_why"] = "Tests have pictures as the first net's had them.";
   values["depth"] = StrCat(start.channels);
   values["start_file"] = StrCat("start", start.weights.extension().string());
   values["base_lr"] = "0.02";

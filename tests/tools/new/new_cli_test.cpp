@@ -224,7 +224,7 @@ TEST_F(NewCliTest, NumberedMasksBecomeInstances) {
   const Outcome made = Moka("new instances single --out cut --size small");
   ASSERT_EQ(made.code, 0) << made.err;
   EXPECT_THAT(made.out, HasSubstr("1 classes, boxes: object 30\n"));
-  const std::string net = Text("clipped/train_val.prototxt");
+  const std::string net = Text("cut/train_val.prototxt");
   EXPECT_THAT(net, HasSubstr("crop_size: 64 "));
   EXPECT_THAT(net, HasSubstr("canvas_height: 80 canvas_width: 112"));
   EXPECT_FALSE(fs::exists(folder_ / "cut/deploy.prototxt"));

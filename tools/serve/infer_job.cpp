@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -174,8 +175,28 @@ CallFailure FailureOf(const Error& error) {
       default: return CallStatus::kFailed;
     }
   };
-  const std::string place = error.place().ToString();
+  SourcePlace of_error = error.place();
+  of_error.file = std::filesystem::path(of_error.file).filename().string();
+  const std::string place = of_error.ToString();
   return {status(), StrCat(place, place.empty() ? "" : ": ", error.text()), error.hint()};
+}
+
+std::string WithoutFolders(std::string_view text) {
+  constexpr std::string_view kBefore = " \"'(=,";
+  constexpr std::string_view kBehind = " \"':;,)";
+  std::string shown;
+  for (size_t at = 0; at < text.size();) {
+    const bool is_root = text[at] == '/' && (at == 0 || kBefore.find(text[at - 1]) != std::string_view::npos);
+    if (!is_root) {
+      shown += text[at++];
+      continue;
+    }
+    const size_t end = std::min(text.find_first_of(kBehind, at), text.size());
+    const std::string_view path = text.substr(at, end - at);
+    shown += path.substr(path.rfind('/') + 1);
+    at = end;
+  }
+  return shown;
 }
 
 void CheckTakesTensors(const ServedModel& model) {

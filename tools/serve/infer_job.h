@@ -23,5 +23,7 @@ std::shared_ptr<QueuedRequest> InferJobOf(const std::shared_ptr<ServedModel>& mo
 // Why a job that ended so, not kDone, has no answer.
 CallFailure FailureOf(RequestEnd end, const std::string& error);
 CallFailure FailureOf(const Error& error);
+// A text about files as whoever asks may see it: of paths from the root the last part alone.
+std::string WithoutFolders(std::string_view text);
 
 }  // namespace moka

@@ -81,6 +81,8 @@ void RepositoryWatch::Run() {
     for (ssize_t at = 0; at < read_bytes;) {
       const auto* event = reinterpret_cast<const inotify_event*>(bytes + at);  // NOLINT(*-reinterpret-cast)
       at += static_cast<ssize_t>(sizeof(inotify_event)) + event->len;
+      if ((event->mask & IN_Q_OVERFLOW) != 0)
+        LogWarning("so much came into the folders at once that some of it was not seen: a load by its name finds it");
       if (event->len == 0 || (event->mask & IN_ISDIR) == 0) continue;
       try {
         Moved moved = MovedIn(event->wd, event->name, (event->mask & IN_MOVED_TO) != 0);

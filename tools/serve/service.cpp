@@ -213,7 +213,10 @@ void Service::Load(const std::string& name, bool loads, LoadRespond respond) {
         repository_.Unload(name);
       }
     } catch (const Error& error) {
+      LogWarning(StrCat("model ", Printable(name), " is as it was: ", error.what()));
       failure = FailureOf(error);
+      failure->text = WithoutFolders(failure->text);
+      failure->hint = WithoutFolders(failure->hint);
     } catch (const std::exception& error) {
       failure = CallFailure{CallStatus::kFailed, StrCat("the load failed: ", error.what())};
     }
@@ -274,7 +277,7 @@ std::vector<ModelListing> Service::Index(bool wants_ready) const {
   std::vector<ModelListing> listings;
   for (const IndexedModel& model : repository_.Index()) {
     if (wants_ready && model.state != ModelState::kReady) continue;
-    listings.push_back({model.name, model.version, std::string(NameOf(model.state)), model.reason});
+    listings.push_back({model.name, model.version, std::string(NameOf(model.state)), WithoutFolders(model.reason)});
   }
   return listings;
 }

@@ -87,6 +87,8 @@ void FillFromBytes(std::string_view bytes, std::string_view what, WireTensor& te
         throw Error(ErrorKind::kBadData,
                     StrCat(InputText(tensor), ": an element of ", length, " bytes, of which ", bytes.size(), " came"));
       }
+      if (std::ssize(tensor.texts) == kMostTexts)
+        throw Error(ErrorKind::kBadData, StrCat(InputText(tensor), " has more than ", kMostTexts, " elements"));
       tensor.texts.emplace_back(bytes.substr(0, length));
       bytes.remove_prefix(length);
     }

@@ -14,6 +14,7 @@ namespace moka {
 inline constexpr size_t kMostTensors = 256;  // inputs, and outputs, of a request
 inline constexpr int64_t kMostAxes = 32;
 inline constexpr int64_t kMostElements = int64_t{1} << 28;  // of a tensor
+inline constexpr int64_t kMostTexts = int64_t{1} << 16;     // of a tensor of BYTES: each takes more than its bytes
 
 // A name as an error shows it.
 std::string ShownName(std::string_view name);

@@ -112,6 +112,7 @@ void ReadTexts(od::array list, const std::string& where, int depth, std::vector<
     if (Take(value.type(), where) == od::json_type::array) {
       ReadTexts(Take(value.get_array(), where), where, depth + 1, texts);
     } else {
+      if (std::ssize(texts) == kMostTexts) Refuse(StrCat(where, " has more than ", kMostTexts, " elements"));
       texts.push_back(TextIn(value, where));
     }
   }
@@ -213,8 +214,9 @@ ReadTensor InputIn(od::object object, size_t index) {
                 if (tensor.datatype == "BYTES") {
                   ReadTexts(list, StrCat(where, ".data"), 1, tensor.texts);
                 } else {
+                  // A shape is believed so far: of many inputs none may come.
                   if (has_shape)
-                    tensor.values.reserve(static_cast<size_t>(std::min(ElementsOf(tensor.shape), int64_t{1} << 24)));
+                    tensor.values.reserve(static_cast<size_t>(std::min(ElementsOf(tensor.shape), int64_t{1} << 18)));
                   NumbersReader(where, tensor.values).Read(list, 1);
                 }
               }

@@ -360,7 +360,7 @@ Verb ServeVerb() {
                   {"dry-run", "", "load and time the models, show them, and end"},
                   {"weights", "FILES", "of a model that does not carry its own"},
                   {"runs", "FOLDER", "where runs lie (default runs)"},
-                  {"labels", "FILE", "class names, one a line (default: labels.txt beside the net)"},
+                  {"labels", "FILE", ""},
                   {"mean", "VALUES", ""},
                   {"scale", "X", ""},
                   {"resize", "HxW", ""},

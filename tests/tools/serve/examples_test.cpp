@@ -180,7 +180,9 @@ TEST_F(ServingExamplesTest, NginxPassesEverythingOn) {
   struct Ending {
     std::string line;
     ~Ending() { (void)std::system(line.c_str()); }
-  } const ending{nginx + " -s stop 2>/dev/null"};
+  } const ending{// its files go with it
+                 StrCat(nginx, " -s stop 2>/dev/null; for i in $(seq 200); do [ -e '", folder,
+                        "/nginx.pid' ] || break; sleep 0.05; done")};
   const auto curl = [&](const std::string& words) {
     return RunShell(StrCat("cd '", folder, "' && curl -sk --max-time 20 ", words), folder_);
   };

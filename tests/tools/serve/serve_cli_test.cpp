@@ -179,6 +179,8 @@ TEST_F(ServeCliTest, FaultsHaveTheirStatus) {
       raw(StrCat("POST ", infer, " HTTP/1.1\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")),
       400);
   EXPECT_EQ(raw(StrCat("POST ", infer, " HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nB: c\r\n\r\n")), 400);
+  EXPECT_EQ(raw("GET /v2 HTTP/1.1\r\nHost: here\r\nHost: there\r\n\r\n"), 400);
+  EXPECT_EQ(raw(StrCat("POST ", infer, " HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n")), 400);
   EXPECT_EQ(client.Ask("GET", "/v2/health/live").status, 200);
   EXPECT_EQ(Moka("serve runs/lenet-0001 --host 0.0.0.0").code, 78);
   EXPECT_EQ(Moka(StrCat("serve runs/lenet-0001 --port ", static_cast<int64_t>(server.port()))).code, 73);

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "tools/serve/infer_job.h"
 #include "tools/serve/multipart.h"
 #include "tools/serve/service.h"
 #include "tools/serve/wire_tensor.h"
@@ -162,6 +163,28 @@ TEST(WireTest, PathsAreSplitAndFormsAreRead) {
   EXPECT_THROW((void)SentFileOf(form, ""), Error);
   form.body = "--B\r\nContent-Disposition: form-data; filename=\"a\"\r\n\r\n1";
   EXPECT_THROW((void)SentFileOf(form, ""), Error);
+}
+
+// Elements take more memory than their bytes: a body of 64 MiB could hold twenty million.
+TEST(WireTest, TextsAreCounted) {
+  std::string most = R"("")";
+  for (int i = 1; i < 65'536; ++i) most += R"(,"")";
+  const std::string head = R"({"inputs":[{"name":"x","shape":[65536],"datatype":"BYTES","data":[)";
+  EXPECT_EQ(Read(head + most + "]}]}").inputs[0].texts.size(), 65'536U);
+  EXPECT_THAT(Fault(head + most + R"(,""]}]})"), HasSubstr("has more than 65536 elements"));
+  const std::string json = R"({"inputs":[{"name":"x","shape":[65537],"datatype":"BYTES",)"
+                           R"("parameters":{"binary_data_size":262148}}]})";
+  EXPECT_THAT(Fault(json + std::string(262'148, '\0'), std::ssize(json)), HasSubstr("has more than 65536 elements"));
+}
+
+TEST(WireTest, TextsOfFilesLoseTheirFolders) {
+  EXPECT_EQ(WithoutFolders("cannot open /srv/models/a/weights.safetensors: No such file"),
+            "cannot open weights.safetensors: No such file");
+  EXPECT_EQ(WithoutFolders("/srv/m/serve.pbtxt:3:1: \"/x/y\" (/z/w) http://here/v2 a/b"),
+            "serve.pbtxt:3:1: \"y\" (w) http://here/v2 a/b");
+  EXPECT_EQ(
+      FailureOf(Error(ErrorKind::kConfig, SourcePlace{.file = "/srv/my models/serve.pbtxt", .line = 2}, "no")).text,
+      "serve.pbtxt:2: no");
 }
 
 // A token is looked up once, before the body where that is waited for.

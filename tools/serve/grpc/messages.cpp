@@ -138,6 +138,8 @@ void FillFromContents(const InferTensorContents& contents, const std::string& wh
     tensor.values.assign(contents.fp32_contents().begin(), contents.fp32_contents().end());
     CheckElements(tensor);
   } else if (tensor.datatype == "BYTES") {
+    if (contents.bytes_contents_size() > kMostTexts)
+      RefuseMessage(StrCat(where, " has more than ", kMostTexts, " elements"));
     tensor.texts.assign(contents.bytes_contents().begin(), contents.bytes_contents().end());
     CheckElements(tensor);
   }

@@ -14,13 +14,13 @@ namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::FilesOf;
 using testing::Included;
-using testing::LinesOf;
 using testing::Rooms;
 using testing::ScannedCall;
 using testing::ScannedSource;
 using testing::ScanSource;
+using testing::SourceFile;
+using testing::SourcesIn;
 
 struct ReadSource {
   std::vector<std::string> includes;  // of the repository
@@ -35,18 +35,12 @@ Sources ReadAll() {
   Sources sources;
   std::vector<std::string> folders = Rooms();
   folders.emplace_back("tests");
-  for (const std::string& folder : folders) {
-    for (const fs::path& path : FilesOf(folder)) {
-      const std::string extension = path.extension().string();
-      const bool is_header = extension == ".h" || extension == ".cuh";
-      if (!is_header && extension != ".cpp" && extension != ".cu") continue;
-      const std::vector<std::string> lines = LinesOf(path);
-      ReadSource source{{}, ScanSource(lines), is_header};
-      for (const std::string& line : lines) {
-        if (const std::string included = Included(line); !included.empty()) source.includes.push_back(included);
-      }
-      sources[path.string()] = std::move(source);
+  for (const SourceFile& file : SourcesIn(folders)) {
+    ReadSource source{{}, ScanSource(file.lines), file.is_header};
+    for (const std::string& line : file.lines) {
+      if (const std::string included = Included(line); !included.empty()) source.includes.push_back(included);
     }
+    sources[file.path] = std::move(source);
   }
   return sources;
 }

@@ -8,11 +8,9 @@
 namespace moka::testing {
 namespace fs = std::filesystem;
 
-namespace {
-
-std::vector<SourceFile> ReadSources() {
+std::vector<SourceFile> SourcesIn(const std::vector<std::string>& folders) {
   std::vector<SourceFile> files;
-  for (const std::string& room : Rooms()) {
+  for (const std::string& room : folders) {
     for (const fs::path& path : FilesOf(room)) {
       const std::string extension = path.extension().string();
       const bool is_header = extension == ".h" || extension == ".cuh";
@@ -23,8 +21,6 @@ std::vector<SourceFile> ReadSources() {
   std::ranges::sort(files, {}, &SourceFile::path);
   return files;
 }
-
-}  // namespace
 
 const std::vector<std::string>& Rooms() {
   static const std::vector<std::string> rooms = {"core", "proto", "graph", "layers", "data", "comm", "optim", "tools"};
@@ -78,7 +74,7 @@ std::vector<ProseLine> ProseOf(const fs::path& page) {
 }
 
 const std::vector<SourceFile>& AllSources() {
-  static const std::vector<SourceFile> files = ReadSources();
+  static const std::vector<SourceFile> files = SourcesIn(Rooms());
   return files;
 }
 

@@ -36,7 +36,9 @@ std::vector<std::string> LinesOf(const std::filesystem::path& path);
 // The lines of a page in Markdown without its blocks of code.
 std::vector<ProseLine> ProseOf(const std::filesystem::path& page);
 
-// Every header and source of the rooms, in the order of their paths.
+// Every header and source below folders of the top, in the order of their paths.
+std::vector<SourceFile> SourcesIn(const std::vector<std::string>& folders);
+// Those of the rooms.
 const std::vector<SourceFile>& AllSources();
 
 // The text between the quotes or brackets of an include line; empty for other lines.

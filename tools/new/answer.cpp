@@ -79,11 +79,8 @@ StoryFacts FactsOf(const std::vector<PartFiles>& parts) {
 class StoryWriter {
  public:
   StoryWriter(const NewSource& source, Parting& parting, NewData& data) : parting_(parting), data_(data) {
-    for (size_t i = 0; i < parting.names().size(); ++i) {
-      const std::string& name = parting.names()[i];
-      data.parts.push_back({name, source.word, nullptr, {}, std::vector<bool>(parting.IsHashed(i) ? 1 : 0)});
-      out_.emplace_back(source.databases / (name + ".txt"), std::ios::binary);
-    }
+    data.parts = parting.Parts(source.word, 1);
+    for (const NewPart& part : data.parts) out_.emplace_back(source.databases / (part.name + ".txt"), std::ios::binary);
   }
   // Requires: the file was read before, so that its lines are right.
   void Add(const std::string& part, const fs::path& file) {
@@ -138,13 +135,7 @@ NewData WriteParts(const NewSource& source, const StorySource& stories) {
   }
   if (!writer.Close())
     throw Error(ErrorKind::kIo, StrCat("cannot write the stories to ", Printable(source.databases.string())));
-  for (const NewPart& part : data.parts) {
-    const int64_t least = &part == &data.train() ? kFewestQuestions : 1;
-    if (part.size() >= least) continue;
-    throw Error(ErrorKind::kBadData, {},
-                StrCat("the part ", part.name, " has ", part.size(), " questions, expected ", least, " or more"),
-                StrCat(writer.number(), " were found in ", Printable(source.word)));
-  }
+  CheckPartSizes(data, kFewestQuestions, StrCat(writer.number(), " were found in ", Printable(source.word)));
   data.remarks = parting.CopiesIn("stories");
   return data;
 }

@@ -70,6 +70,15 @@ Parting::Parting(const NewSource& source, const std::vector<PartFiles>& own) : s
   if (names.size() == 2) names_.push_back(names[1]);
 }
 
+std::vector<NewPart> Parting::Parts(const std::string& source, size_t items) const {
+  std::vector<NewPart> parts;
+  for (const std::string& name : names_) {
+    const bool is_chosen = is_hashed_ && parts.size() < shares_.size();
+    parts.push_back({name, source, nullptr, {}, std::vector<bool>(is_chosen ? items : 0)});
+  }
+  return parts;
+}
+
 int Parting::PartOf(std::string_view own, uint64_t content) {
   if (own.empty() || (is_hashed_ && own == "train")) {
     const int part = PartOfContent(content, shares_);
@@ -93,6 +102,16 @@ std::vector<std::string> Parting::CopiesIn(const std::string& items) const {
                              " are in train too, so its results are too good"));
   }
   return remarks;
+}
+
+void CheckPartSizes(const NewData& data, int64_t fewest, const std::string& hint) {
+  for (const NewPart& part : data.parts) {
+    const int64_t least = &part == &data.train() ? fewest : 1;
+    if (part.size() >= least) continue;
+    throw Error(ErrorKind::kBadData, {},
+                StrCat("the part ", part.name, " has ", part.size(), " ", data.items, ", expected ", least, " or more"),
+                hint);
+  }
 }
 
 }  // namespace moka

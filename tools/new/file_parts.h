@@ -35,8 +35,9 @@ class Parting {
   Parting(const NewSource& source, const std::vector<PartFiles>& own);
 
   const std::vector<std::string>& names() const { return names_; }
-  // Whether items are in a part, by its place in names(), for their hashes.
-  bool IsHashed(size_t part) const { return is_hashed_ && part < shares_.size(); }
+  // The parts of names(), still without items, of a source that has so many. Those whose items are there for their
+  // hashes have NewPart::chosen.
+  std::vector<NewPart> Parts(const std::string& source, size_t items) const;
   // The place in names() of an item of a file of part `own`; -1: of none.
   int PartOf(std::string_view own, uint64_t content);
   // Counts what is in the training and elsewhere, whose results are too good. `items`: as a person calls them.
@@ -49,5 +50,8 @@ class Parting {
   std::set<uint64_t> trained_;
   std::map<std::string, std::vector<uint64_t>> others_;  // of parts with files of their own
 };
+
+// Errors: kBadData for a training of fewer than `fewest` items and for another part without any.
+void CheckPartSizes(const NewData& data, int64_t fewest, const std::string& hint);
 
 }  // namespace moka

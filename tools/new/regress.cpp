@@ -235,23 +235,14 @@ NewData PartsOf(const NewSource& source, const Parting& parting, const Rows& row
   data.source = source.word;
   data.items = "rows";
   data.hashed = "its text";
-  for (size_t i = 0; i < parting.names().size(); ++i) {
-    const std::vector<bool> chosen(parting.IsHashed(i) ? rows.numbers.size() : 0);
-    data.parts.push_back({parting.names()[i], source.word, nullptr, {}, chosen});
-  }
+  data.parts = parting.Parts(source.word, rows.numbers.size());
   for (size_t i = 0; i < rows.numbers.size(); ++i) {
     if (rows.parts[i] < 0) continue;
     NewPart& part = data.parts[static_cast<size_t>(rows.parts[i])];
     part.pictures.push_back(static_cast<int64_t>(i));
     if (!part.chosen.empty()) part.chosen[i] = true;
   }
-  for (const NewPart& part : data.parts) {
-    const int64_t least = &part == &data.train() ? kFewestRows : 1;
-    if (part.size() >= least) continue;
-    throw Error(ErrorKind::kBadData, {},
-                StrCat("the part ", part.name, " has ", part.size(), " rows, expected ", least, " or more"),
-                StrCat(Printable(source.word), " has ", rows.numbers.size(), " that are whole"));
-  }
+  CheckPartSizes(data, kFewestRows, StrCat(Printable(source.word), " has ", rows.numbers.size(), " that are whole"));
   return data;
 }
 

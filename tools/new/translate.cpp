@@ -137,28 +137,22 @@ NewData WriteParts(const NewSource& source) {
   const TextSource texts = SourceOf(source.word, data.remarks);
   Parting parting(source, texts.own);
   std::vector<PartLines> files;
-  for (size_t i = 0; i < parting.names().size(); ++i) {
-    const std::string& name = parting.names()[i];
-    data.parts.push_back({name, source.word, nullptr, {}, std::vector<bool>(parting.IsHashed(i) ? 1 : 0)});
-    files.push_back({std::ofstream(source.databases / (name + ".source"), std::ios::binary),
-                     std::ofstream(source.databases / (name + ".target"), std::ios::binary)});
+  data.parts = parting.Parts(source.word, 1);
+  for (const NewPart& part : data.parts) {
+    files.push_back({std::ofstream(source.databases / (part.name + ".source"), std::ios::binary),
+                     std::ofstream(source.databases / (part.name + ".target"), std::ios::binary)});
   }
   int64_t empty = 0;
   for (const TextPair& pair : texts.pairs) empty += WritePairs(pair, parting, data, files);
   if (empty > 0) data.remarks.push_back(StrCat(empty, " pairs are left out: a line of them is empty"));
   for (std::string& remark : parting.CopiesIn(data.items)) data.remarks.push_back(std::move(remark));
-  for (size_t i = 0; i < files.size(); ++i) {
-    files[i].source.close();
-    files[i].target.close();
-    if (!files[i].source || !files[i].target)
+  for (PartLines& lines : files) {
+    lines.source.close();
+    lines.target.close();
+    if (!lines.source || !lines.target)
       throw Error(ErrorKind::kIo, StrCat("cannot write the lines to ", Printable(source.databases.string())));
-    const int64_t least = i == 0 ? kFewestPairs : 1;
-    if (data.parts[i].size() >= least) continue;
-    throw Error(
-        ErrorKind::kBadData, {},
-        StrCat("the part ", data.parts[i].name, " has ", data.parts[i].size(), " pairs, expected ", least, " or more"),
-        "a translator wants some thousands of pairs");
   }
+  CheckPartSizes(data, kFewestPairs, "a translator wants some thousands of pairs");
   return data;
 }
 

@@ -82,7 +82,7 @@ void DotRows(const DotArgs& d, int64_t begin, int64_t end) {
   for (; column < end; ++column) DotsOf<V, kRows, 1>(d, column);
 }
 
-// Registers for sums: eight, that neither multiplications nor loads wait for each other.
+// Eight sums and more at once, so that multiplications do not wait for each other.
 template <class V>
 void Dots(const DotArgs& d, int64_t begin, int64_t end) {
   switch (d.m) {

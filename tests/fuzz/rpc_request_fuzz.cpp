@@ -1,11 +1,16 @@
 // Requests for inference as gRPC carries them.
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
 #include "tests/fuzz/fuzz_target.h"
+#include "tools/serve/grpc/field_count.h"
 #include "tools/serve/grpc/messages.h"
 
 namespace moka {
 
 FuzzTarget RpcRequestFuzz() {
   return {"rpc_request", [](std::string_view bytes) {
+            google::protobuf::io::ArrayInputStream counted(bytes.data(), static_cast<int>(bytes.size()));
+            CheckFieldCount(*inference::ModelInferRequest::descriptor(), counted);
             inference::ModelInferRequest message;
             if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
             const InferRequest request = RequestOf(message);

@@ -244,7 +244,9 @@ void HttpConnection::TakeHead() {
     return Refuse(431, StrCat("the request has more than ", limits().header_lines, " headers"));
   if (parser_->content_length().value_or(0) > limits().body_bytes) return RefuseLarge();
   // Who is in front may read these otherwise, and see other requests (RFC 9112, 3.2 and 6.1).
-  if (head.count(http::field::host) > 1) return Refuse(400, "a request names its host once");
+  const size_t hosts = head.count(http::field::host);
+  if (hosts > 1 || (hosts == 0 && version_ >= 11))
+    return Refuse(400, "a request names its host once (the header Host)");
   if (version_ < 11 && head.count(http::field::transfer_encoding) > 0)
     return Refuse(400, "HTTP/1.0 has no Transfer-Encoding");
   if (!CountsClient()) {

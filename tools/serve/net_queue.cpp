@@ -28,15 +28,25 @@ double MsBetween(ServeClock::time_point from, ServeClock::time_point to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
 }
 
+// Milliseconds that so many rows of a request's model, or its work, take.
+double CostMs(const QueuedRequest& request, int64_t rows) {
+  if (request.work) return request.work_ms;
+  return request.model->slowness() * PredictedMs(request.model->rungs(), rows);
+}
+
 // Milliseconds that all rows of requests of one model take.
 double CostMs(const std::list<std::shared_ptr<QueuedRequest>>& batch) {
   if (batch.empty()) return 0;
-  if (batch.front()->work) return batch.front()->work_ms;
   int64_t rows = 0;
   for (const auto& request : batch) rows += request->rows - request->next_row;
-  const ServedModel& model = *batch.front()->model;
-  return model.slowness() * PredictedMs(model.rungs(), rows);
+  return CostMs(*batch.front(), rows);
 }
+
+// Milliseconds that the largest batch of a model takes.
+double LongestMs(const ServedModel& model) {
+  return model.rungs().empty() ? 0 : model.slowness() * model.rungs().back().ms;
+}
+double LongestMs(const QueuedRequest& request) { return request.work ? request.work_ms : LongestMs(*request.model); }
 
 void CountSeconds(CountedModel& counted, int64_t ns) {
   int64_t bound = 500'000;
@@ -125,19 +135,25 @@ ServedTimes QueuedRequest::Times() const {
   return {.rows = rows, .queue_ms = MsBetween(queued, begun), .run_ms = MsBetween(begun, ServeClock::now())};
 }
 
-double NetQueue::PredictedWaitMs(int64_t level) const {
+NetQueue::Wait NetQueue::WaitOf(int64_t level, double own_ms) const {
+  constexpr double kRuns = 3;
+  constexpr double kLeastMs = 100;
   std::map<const ServedModel*, int64_t> rows;
-  double ms = std::max(0.0, MsBetween(ServeClock::now(), running_until_));
+  Wait wait{.ms = std::max(0.0, MsBetween(ServeClock::now(), running_until_))};
+  double longest_ms = is_running_ ? std::max(own_ms, running_longest_ms_) : own_ms;
   for (const auto& request : waiting_) {
     if (LevelOf(*request) > level) continue;  // it would be overtaken
+    longest_ms = std::max(longest_ms, LongestMs(*request));
     if (request->work) {
-      ms += request->work_ms;
+      wait.ms += request->work_ms;
     } else {
       rows[request->model.get()] += request->rows - request->next_row;
     }
   }
-  for (const auto& [model, count] : rows) ms += model->slowness() * PredictedMs(model->rungs(), count);
-  return ms;
+  for (const auto& [model, count] : rows) wait.ms += model->slowness() * PredictedMs(model->rungs(), count);
+  wait.most_ms =
+      limits_.most_wait ? static_cast<double>(limits_.most_wait->count()) : std::max(kLeastMs, kRuns * longest_ms);
+  return wait;
 }
 
 bool NetQueue::RunsHere(const QueuedRequest& request) const {
@@ -152,6 +168,7 @@ bool NetQueue::RunsHere(const QueuedRequest& request) const {
 
 void NetQueue::Begin(const Queue& batch) {
   is_running_ = true;
+  running_longest_ms_ = LongestMs(*batch.front());
   running_until_ = ServeClock::now() + std::chrono::microseconds(std::lround(1000 * CostMs(batch)));
 }
 
@@ -162,11 +179,11 @@ Submission NetQueue::Submit(std::shared_ptr<QueuedRequest> request) {
   {
     const std::lock_guard lock(mutex_);
     submission.is_closing = is_stopping_;
-    submission.wait_ms = PredictedWaitMs(LevelOf(*request));
-    const auto wait = std::chrono::duration<double, std::milli>(submission.wait_ms);
-    const bool is_late = request->due != ServeClock::time_point::max() && ServeClock::now() + wait > request->due;
-    if (is_stopping_ || IsFull(*request->model, request->priority) || wait > limits_.most_wait || is_late)
-      return submission;
+    const Wait wait = WaitOf(LevelOf(*request), std::max(LongestMs(*request), CostMs(*request, request->rows)));
+    submission.wait_ms = wait.ms;
+    const bool is_late =
+        request->due != ServeClock::time_point::max() && MsBetween(ServeClock::now(), request->due) < wait.ms;
+    if (is_stopping_ || IsFull(*request->model, request->priority) || wait.IsTooLong() || is_late) return submission;
     submission.is_taken = true;
     if (RunsHere(*request)) {
       here.push_back(std::move(request));
@@ -197,9 +214,10 @@ Submission NetQueue::Look(const ServedModel& model, int64_t priority, double lat
   const std::lock_guard lock(mutex_);
   Submission submission;
   submission.is_closing = is_stopping_;
-  submission.wait_ms = std::max(later_ms, PredictedWaitMs(LevelOf(model, priority)));
-  const auto wait = std::chrono::duration<double, std::milli>(submission.wait_ms);
-  submission.is_taken = !is_stopping_ && !IsFull(model, priority) && wait <= limits_.most_wait;
+  Wait wait = WaitOf(LevelOf(model, priority), LongestMs(model));
+  wait.ms = std::max(later_ms, wait.ms);
+  submission.wait_ms = wait.ms;
+  submission.is_taken = !is_stopping_ && !IsFull(model, priority) && !wait.IsTooLong();
   return submission;
 }
 

@@ -12,6 +12,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,8 +57,10 @@ struct QueuedRequest {
 };
 
 struct NetQueueLimits {
-  int64_t waiting = 4096;                     // requests
-  std::chrono::milliseconds most_wait{2000};  // predicted; more are refused
+  int64_t waiting = 4096;  // requests
+  // Predicted; a request that would wait longer is refused. Without: three times as long as the longest run takes that
+  // it waits for or is itself, a net's largest batch or work, and 100 ms at least.
+  std::optional<std::chrono::milliseconds> most_wait = std::nullopt;
 };
 
 // Whether a request was taken, and if not how long the queue is.
@@ -73,7 +76,7 @@ class NetQueue {
 
   // By any thread, in which a request may be run and ended at once. One that is not taken is left as it was.
   Submission Submit(std::shared_ptr<QueuedRequest> request);
-  // Whether a request to the model of that priority would be taken if it came in `later_ms`.
+  // Whether a request to the model of that priority, of a row or a picture, would be taken if it came in `later_ms`.
   Submission Look(const ServedModel& model, int64_t priority, double later_ms) const;
   // Does jobs in the calling thread until Stop.
   void Run();
@@ -88,8 +91,13 @@ class NetQueue {
 
  private:
   using Queue = std::list<std::shared_ptr<QueuedRequest>>;
-  // The wait of a request of that level. Requires: the lock is held.
-  double PredictedWaitMs(int64_t level) const;
+  struct Wait {
+    double ms = 0;       // predicted
+    double most_ms = 0;  // that are allowed
+    bool IsTooLong() const { return ms > most_ms; }
+  };
+  // Of a request of that level, of whose own runs the longest takes `own_ms`. Requires: the lock is held.
+  Wait WaitOf(int64_t level, double own_ms) const;
   // Whether it is run by who brings it. Requires: the lock is held.
   bool RunsHere(const QueuedRequest& request) const;
   // Says that nets are run from now on, as long as these take. Requires: the lock is held.
@@ -116,6 +124,7 @@ class NetQueue {
   std::condition_variable changed_;
   Queue waiting_;                              // by priority, then arrival
   ServeClock::time_point running_until_ = {};  // as predicted, with what is left of the requests that run
+  double running_longest_ms_ = 0;              // of the runs of the model that ran last
   bool is_running_ = false;                    // by the engine's thread or one that brought a request
   bool is_stopping_ = false;
   bool stops_at_once_ = false;

@@ -219,7 +219,8 @@ ServeSettings SettingsOf(const Arguments& arguments) {
   http.limits.bodies_bytes = 8 * http.limits.body_bytes;
   http.threads = 2;
   if (arguments.Has("grpc-port")) settings.rpc_port = static_cast<uint16_t>(arguments.Int("grpc-port", 0, 0, 65535));
-  settings.limits.most_wait = std::chrono::milliseconds(arguments.Int("most-wait", 2000, 1, 3600 * 1000));
+  if (arguments.Has("most-wait"))
+    settings.limits.most_wait = std::chrono::milliseconds(arguments.Int("most-wait", 0, 1, 3600 * 1000));
   settings.most_rows = arguments.Int("most-rows", 16, 1, 4096);
   settings.ending = {Seconds(arguments.Number("grace", 5, 0, 3600)), Seconds(arguments.Number("drain", 30, 0, 86400))};
   settings.allows_load = arguments.Has("allow-load");
@@ -345,7 +346,7 @@ Verb ServeVerb() {
                   {"grpc-port", "N", "also serve gRPC there (0: any that is free)"},
                   {"name", "NAMES", "what they are called in addresses, a comma list (default: as their folders)"},
                   {"most-rows", "N", "the largest batch (default 16; less where more is not faster)"},
-                  {"most-wait", "MS", "requests that would wait longer are refused (default 2000)"},
+                  {"most-wait", "MS", "what would wait longer is refused (default: 3 of its longest runs; 100)"},
                   {"most-mb", "N", "the largest request (default 64)"},
                   {"grace", "S", "after SIGTERM /v2/health/ready says no for so long, and all is answered (default 5)"},
                   {"drain", "S", "then answers have so long to be made (default 30)"},

@@ -204,13 +204,6 @@ TEST_F(GrpcCliTest, FaultsHaveTheirStatus) {
   inference::RepositoryModelLoadRequest load;
   load.set_model_name("digits");
   EXPECT_EQ(client.Call(&Stub::RepositoryModelLoad, load).error_code(), StatusCode::PERMISSION_DENIED);
-  std::string answer;
-  // Bytes that are no message, which gRPC itself would answer as if there were no such call, or on a stream not at all.
-  for (const bool is_stream : {false, true}) {
-    const grpc::Status status = client.SendBroken(is_stream ? "ModelStreamInfer" : "ModelInfer", &answer);
-    EXPECT_EQ(status.error_code(), is_stream ? StatusCode::OK : wrong);
-    EXPECT_THAT(is_stream ? answer : status.error_message(), HasSubstr("the message is no ModelInferRequest"));
-  }
   // Bytes that would unfold into the memory of many requests.
   const auto context = client.Context();
   context->set_compression_algorithm(GRPC_COMPRESS_GZIP);
@@ -220,6 +213,47 @@ TEST_F(GrpcCliTest, FaultsHaveTheirStatus) {
   ASSERT_TRUE(client.Infer(RawRequest(Rows(1))).ok());  // and it still answers
   EXPECT_EQ(Moka(StrCat("serve runs/lenet-0001 --port 0 --grpc-port ", static_cast<int64_t>(server.rpc_port()))).code,
             73);
+}
+
+// gRPC itself answers bytes that are no message as if there were no such call, or on a stream not at all, and reads
+// two bytes into an object of a hundred.
+TEST_F(GrpcCliTest, NoCallReadsWhatItDoesNotCount) {
+  Run();
+  ServerProcess server(
+      folder_, std::vector<std::string>{"runs/lenet-0001", "--grpc-port", "0", "--allow-load", "--shared-memory"});
+  const RpcClient client(server);
+  const std::string broken = "\x0a\x02\xff";
+  std::string unknown;  // a field 100 that the protocol does not have, 150,000 times
+  for (int i = 0; i < 150'000; ++i) unknown += std::string("\xa0\x06\x00", 3);
+  int methods = 0;
+  for (const auto* service : {inference::ServerLiveRequest::descriptor()->file()->service(0),
+                              grpc::health::v1::HealthCheckRequest::descriptor()->file()->service(0)}) {
+    for (int i = 0; i < service->method_count(); ++i) {
+      const google::protobuf::MethodDescriptor& method = *service->method(i);
+      const std::string& request = method.input_type()->name();
+      if (request == "ServerLiveRequest" || request == "ServerReadyRequest") continue;  // they hold nothing
+      SCOPED_TRACE(method.full_name());
+      ++methods;
+      const std::string path = StrCat(service->full_name(), "/", method.name());
+      const bool is_answered = method.client_streaming();
+      for (const auto& [bytes, why] : {std::pair(broken, StrCat("the message is no ", request)),
+                                       std::pair(unknown, std::string("more than 131072 texts and messages"))}) {
+        std::string answer;
+        const grpc::Status status = client.SendBytes(path, bytes, &answer);
+        EXPECT_EQ(status.error_code(), is_answered ? StatusCode::OK : StatusCode::INVALID_ARGUMENT);
+        EXPECT_THAT(is_answered ? answer : status.error_message(), HasSubstr(why));
+      }
+    }
+  }
+  EXPECT_GE(methods, 14);
+  std::string inputs;  // 16 million of them
+  for (int i = 0; i < (16 << 20); ++i) inputs += std::string("\x2a\x00", 2);
+  const int64_t before_kib = server.PeakKib();
+  EXPECT_GT(before_kib, 0);
+  std::string answer;
+  const grpc::Status status = client.SendBytes("inference.GRPCInferenceService/ModelInfer", inputs, &answer);
+  EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT) << status.error_message() << server.Log();
+  EXPECT_LT(server.PeakKib() - before_kib, 200 << 10);
 }
 
 TEST_F(GrpcCliTest, WithoutTheModuleItSaysWhatIsMissing) {

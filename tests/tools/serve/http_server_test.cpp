@@ -60,7 +60,7 @@ TEST_F(HttpServerTest, WhoMayNotAskIsToldBeforeTheBody) {
     return HttpErrorAnswer(401, "no");
   };
   HttpServer server(options, AnswerLength);
-  const std::string head = "POST / HTTP/1.1\r\nContent-Length: 50000000\r\nExpect: 100-continue\r\n";
+  const std::string head = "POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 50000000\r\nExpect: 100-continue\r\n";
   HttpClient stranger(server.port());
   stranger.Send(StrCat(head, "\r\n"));
   const Reply refused = stranger.Receive();
@@ -82,7 +82,7 @@ TEST_F(HttpServerTest, BodiesTogetherAreBounded) {
   std::vector<std::unique_ptr<HttpClient>> clients;
   for (int i = 0; i < 3; ++i) {  // all but a few bytes of theirs
     clients.push_back(std::make_unique<HttpClient>(server.port()));
-    clients.back()->Send("POST / HTTP/1.1\r\nContent-Length: 900005\r\n\r\n");
+    clients.back()->Send("POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 900005\r\n\r\n");
     clients.back()->Send(most);
   }
   std::this_thread::sleep_for(std::chrono::milliseconds(200));

@@ -107,6 +107,43 @@ TEST_F(NetQueueTest, ASmallNetIsRunByOneThread) {
   for (const Rung& rung : model->rungs()) EXPECT_EQ(rung.threads, 1) << rung.rows << " rows, " << rung.ms << " ms";
 }
 
+// Without a limit given, a request waits for three of the longest runs before it, or for three of its own.
+TEST_F(NetQueueTest, TheMostWaitGoesWithTheNets) {
+  const auto work = [&](double ms, Ended& ended) {
+    const std::shared_ptr<QueuedRequest> request = RequestOf(1, ended);
+    request->work = [] {};
+    request->work_ms = ms;
+    return request;
+  };
+  std::vector<Ended> ended(8);
+  EXPECT_TRUE(queue_.Submit(work(200, ended[0])).is_taken);
+  EXPECT_TRUE(queue_.Submit(work(200, ended[1])).is_taken);
+  EXPECT_TRUE(queue_.Submit(work(190, ended[2])).is_taken);
+  EXPECT_TRUE(queue_.Look(*model_, 0, 0).is_taken) << "590 of 600 ms";
+  EXPECT_FALSE(queue_.Look(*model_, 0, 601).is_taken);
+  EXPECT_TRUE(queue_.Submit(RequestOf(1, ended[3])).is_taken);
+  EXPECT_TRUE(queue_.Submit(work(20, ended[4])).is_taken);
+  const Submission refused = queue_.Submit(work(20, ended[5]));
+  EXPECT_FALSE(refused.is_taken);
+  EXPECT_NEAR(refused.wait_ms, 610, 9);
+  EXPECT_FALSE(queue_.Look(*model_, 0, 0).is_taken);
+  EXPECT_TRUE(queue_.Submit(work(210, ended[6])).is_taken) << "610 of its own 630 ms";
+  queue_.Stop(true);
+
+  NetQueue small(NetQueueLimits{});
+  EXPECT_TRUE(small.Submit(work(20, ended[0])).is_taken);
+  EXPECT_TRUE(small.Submit(work(20, ended[1])).is_taken);
+  EXPECT_TRUE(small.Look(*model_, 0, 99).is_taken) << "100 ms at least";
+  EXPECT_FALSE(small.Look(*model_, 0, 101).is_taken);
+  small.Stop(true);
+
+  NetQueue given({.most_wait = std::chrono::milliseconds(30)});
+  EXPECT_TRUE(given.Submit(work(20, ended[0])).is_taken);
+  EXPECT_TRUE(given.Submit(work(20, ended[1])).is_taken);
+  EXPECT_FALSE(given.Submit(work(20, ended[2])).is_taken);
+  given.Stop(true);
+}
+
 TEST_F(NetQueueTest, LongWorkIsTheEnginesOwn) {
   Ended ended;
   const std::shared_ptr<QueuedRequest> request = RequestOf(1, ended);

@@ -51,13 +51,14 @@ class RpcClient {
   grpc::Status Infer(const ModelInferRequest& request, ModelInferResponse* response = nullptr) const {
     return Call(&inference::GRPCInferenceService::Stub::ModelInfer, request, response);
   }
-  // Sends a request whose model's name is no UTF-8. Returns the status; `answer`: the bytes of the answer, if any.
-  grpc::Status SendBroken(const std::string& method, std::string* answer) const {
-    const grpc::Slice slice("\x0a\x02\xff\xff");
+  // Calls a method, as "SERVICE/METHOD", with these bytes. Returns the status; `answer`: the bytes of the answer, if
+  // any.
+  grpc::Status SendBytes(const std::string& method, const std::string& request, std::string* answer) const {
+    const grpc::Slice slice(request);
     grpc::GenericStub generic(channel_);
     grpc::CompletionQueue queue;
     const auto context = Context();
-    const auto call = generic.PrepareCall(context.get(), StrCat("/inference.GRPCInferenceService/", method), &queue);
+    const auto call = generic.PrepareCall(context.get(), StrCat("/", method), &queue);
     void* tag = nullptr;
     bool is_done = false;
     const auto wait = [&] { return queue.Next(&tag, &is_done) && is_done; };

@@ -166,20 +166,24 @@ TEST_F(ServeCliTest, FaultsHaveTheirStatus) {
     other.Send(bytes);
     return other.Receive().status;
   };
-  EXPECT_EQ(raw("GET /v2/%zz HTTP/1.1\r\n\r\n"), 400);
-  EXPECT_EQ(raw("GET http://here/v2/health/live HTTP/1.1\r\n\r\n"), 200);
-  EXPECT_EQ(raw("GET HTTPS://here/v2/health/live HTTP/1.1\r\n\r\n"), 200);
-  EXPECT_EQ(raw("GET http://here/v2/nothing HTTP/1.1\r\n\r\n"), 404);
+  EXPECT_EQ(raw("GET /v2/%zz HTTP/1.1\r\nHost: here\r\n\r\n"), 400);
+  EXPECT_EQ(raw("GET http://here/v2/health/live HTTP/1.1\r\nHost: here\r\n\r\n"), 200);
+  EXPECT_EQ(raw("GET HTTPS://here/v2/health/live HTTP/1.1\r\nHost: here\r\n\r\n"), 200);
+  EXPECT_EQ(raw("GET http://here/v2/nothing HTTP/1.1\r\nHost: here\r\n\r\n"), 404);
   EXPECT_EQ(raw("nonsense\r\n\r\n"), 400);
-  EXPECT_EQ(raw(StrCat("GET /", std::string(9000, 'a'), " HTTP/1.1\r\n\r\n")), 414);
-  EXPECT_EQ(raw(StrCat("GET / HTTP/1.1\r\nA: ", std::string(20000, 'a'), "\r\n\r\n")), 431);
-  EXPECT_EQ(raw(StrCat("POST ", infer, " HTTP/1.1\r\nContent-Length: 100000000\r\n\r\n")), 413);
-  EXPECT_EQ(raw(StrCat("POST ", infer, " HTTP/1.1\r\n\r\n")), 411);
+  EXPECT_EQ(raw(StrCat("GET /", std::string(9000, 'a'), " HTTP/1.1\r\nHost: here\r\n\r\n")), 414);
+  EXPECT_EQ(raw(StrCat("GET / HTTP/1.1\r\nHost: here\r\nA: ", std::string(20000, 'a'), "\r\n\r\n")), 431);
+  EXPECT_EQ(raw(StrCat("POST ", infer, " HTTP/1.1\r\nHost: here\r\nContent-Length: 100000000\r\n\r\n")), 413);
+  EXPECT_EQ(raw(StrCat("POST ", infer, " HTTP/1.1\r\nHost: here\r\n\r\n")), 411);
+  EXPECT_EQ(raw(StrCat("POST ", infer,
+                       " HTTP/1.1\r\nHost: here\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")),
+            400);
   EXPECT_EQ(
-      raw(StrCat("POST ", infer, " HTTP/1.1\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")),
+      raw(StrCat("POST ", infer, " HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nB: c\r\n\r\n")),
       400);
-  EXPECT_EQ(raw(StrCat("POST ", infer, " HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nB: c\r\n\r\n")), 400);
   EXPECT_EQ(raw("GET /v2 HTTP/1.1\r\nHost: here\r\nHost: there\r\n\r\n"), 400);
+  EXPECT_EQ(raw("GET /v2 HTTP/1.1\r\n\r\n"), 400);
+  EXPECT_EQ(raw("GET /v2 HTTP/1.0\r\n\r\n"), 200);
   EXPECT_EQ(raw(StrCat("POST ", infer, " HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n")), 400);
   EXPECT_EQ(client.Ask("GET", "/v2/health/live").status, 200);
   EXPECT_EQ(Moka("serve runs/lenet-0001 --host 0.0.0.0").code, 78);
@@ -335,7 +339,8 @@ TEST_F(ServeCliTest, AHalfSentRequestIsAnsweredWhenItEnds) {
   ServerProcess server(folder_, {"runs/lenet-0001", "--grace", "0"});
   const std::string body = Request(1);
   HttpClient half(server.port());
-  half.Send(StrCat("POST /v2/models/lenet-0001/infer HTTP/1.1\r\nContent-Length: ", body.size(), "\r\n\r\n"));
+  half.Send(
+      StrCat("POST /v2/models/lenet-0001/infer HTTP/1.1\r\nHost: here\r\nContent-Length: ", body.size(), "\r\n\r\n"));
   half.Send(std::string_view(body).substr(0, 1000));
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   server.Signal(SIGTERM);

@@ -11,12 +11,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <regex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "core/file.h"
+#include "core/text.h"
 #include "tests/tools/serve/http_client.h"
 
 namespace moka {
@@ -92,6 +94,13 @@ class ServerProcess {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
   std::string Log() const { return ReadFile(log_); }
+  // The most memory that it has had, in KiB; 0: the kernel does not say.
+  int64_t PeakKib() const {
+    std::ifstream status(StrCat("/proc/", int64_t{process_}, "/status"));
+    for (std::string line; std::getline(status, line);)
+      if (line.starts_with("VmHWM:")) return std::stoll(line.substr(6));
+    return 0;
+  }
 
  private:
   fs::path log_;

@@ -40,18 +40,18 @@ void AddHeads(Collected& to) {
   to.Add("a space before the colon", "GET /v2 HTTP/1.1\r\nHost : here\r\n\r\n");
   to.Add("a folded header", "GET /v2 HTTP/1.1\r\nHost: here\r\nA: b\r\n c\r\n\r\n", true);
   to.Add("a header without a name", "GET /v2 HTTP/1.1\r\n: b\r\n\r\n");
-  to.Add("a zero in a header", std::string("GET /v2 HTTP/1.1\r\nA: b\0c\r\n\r\n", 29));
+  to.Add("a zero in a header", std::string("GET /v2 HTTP/1.1\r\nHost: here\r\nA: b\0c\r\n\r\n", 41));
   to.Add("line feeds alone", "GET /v2 HTTP/1.1\nHost: here\n\n");
-  to.Add("a long path", StrCat("GET /", std::string(12000, 'a'), " HTTP/1.1\r\n\r\n"));
-  to.Add("a long header", StrCat("GET /v2 HTTP/1.1\r\nA: ", std::string(40000, 'a'), "\r\n\r\n"));
-  std::string many = "GET /v2 HTTP/1.1\r\n";
+  to.Add("a long path", StrCat("GET /", std::string(12000, 'a'), " HTTP/1.1\r\nHost: here\r\n\r\n"));
+  to.Add("a long header", StrCat("GET /v2 HTTP/1.1\r\nHost: here\r\nA: ", std::string(40000, 'a'), "\r\n\r\n"));
+  std::string many = "GET /v2 HTTP/1.1\r\nHost: here\r\n";
   for (int i = 0; i < 300; ++i) many += StrCat("A", i, ": b\r\n");
   to.Add("many headers", many + "\r\n");
-  to.Add("a path that is no UTF-8", "GET /v2/models/%ff%fe/ready HTTP/1.1\r\n\r\n");
-  to.Add("a path out of the folder", "GET /v2/models/../../etc/passwd HTTP/1.1\r\n\r\n");
-  to.Add("a path out of the folder, escaped", "GET /v2/models/%2e%2e%2fetc%2fpasswd HTTP/1.1\r\n\r\n");
-  to.Add("a zero in a path", "GET /v2/models/a%00b HTTP/1.1\r\n\r\n");
-  to.Add("half an escape", "GET /v2/models/%2 HTTP/1.1\r\n\r\n");
+  to.Add("a path that is no UTF-8", "GET /v2/models/%ff%fe/ready HTTP/1.1\r\nHost: here\r\n\r\n");
+  to.Add("a path out of the folder", "GET /v2/models/../../etc/passwd HTTP/1.1\r\nHost: here\r\n\r\n");
+  to.Add("a path out of the folder, escaped", "GET /v2/models/%2e%2e%2fetc%2fpasswd HTTP/1.1\r\nHost: here\r\n\r\n");
+  to.Add("a zero in a path", "GET /v2/models/a%00b HTTP/1.1\r\nHost: here\r\n\r\n");
+  to.Add("half an escape", "GET /v2/models/%2 HTTP/1.1\r\nHost: here\r\n\r\n");
   to.Add("a proxy's call", "CONNECT here:443 HTTP/1.1\r\nHost: here\r\n\r\n");
   to.Add("a method that is not", "BREW /v2 HTTP/1.1\r\nHost: here\r\n\r\n");
   to.Add("half a head", "POST /v2/models/lenet/infer HTTP/1.1\r\nHos");
@@ -137,9 +137,9 @@ void AddTensors(Collected& to) {
   binary("a length of JSON that is no number", "{}", "", "two");
   binary("bytes of no input", R"({"inputs":[]})", "aaaa", "13");
   binary("raw bytes, too few", "", "aaa", "0");
-  to.Add("an unknown model", "POST /v2/models/nothing/infer HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}");
+  to.Add("an unknown model", "POST /v2/models/nothing/infer HTTP/1.1\r\nHost: here\r\nContent-Length: 2\r\n\r\n{}");
   to.Add("an unknown version", StrCat("POST ", "/v2/models/lenet/versions/99999999999999999999/infer",
-                                      " HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}"));
+                                      " HTTP/1.1\r\nHost: here\r\nContent-Length: 2\r\n\r\n{}"));
   to.Body("packed", "\x1f\x8b\x08", "Content-Encoding: gzip\r\n");
   to.Body("an expectation that is none", "{}", "Expect: miracles\r\n");
 }

@@ -57,12 +57,10 @@ bool KeepDeadline(const grpc::CallbackServerContext& context, InferRequest& requ
   return true;
 }
 
-inference::ModelInferRequest ReadMessage(const grpc::ByteBuffer& bytes) {
-  inference::ModelInferRequest message;
-  grpc::ByteBuffer read = bytes;  // the same bytes, of which the reader lets go
-  if (grpc::SerializationTraits<inference::ModelInferRequest>::Deserialize(&read, &message).ok()) return message;
-  throw Error(ErrorKind::kBadData, {}, "the message is no ModelInferRequest",
-              "its bytes are broken, or one of its texts is no UTF-8");
+CallFailure FailureOf(const std::exception& error) {
+  if (const auto* wrong = dynamic_cast<const Error*>(&error); wrong != nullptr)
+    return {CallStatus::kWrong, wrong->text(), wrong->hint()};
+  return {CallStatus::kFailed, error.what()};  // memory is short
 }
 
 CallFailure DeadlineFailure() { return {CallStatus::kLate, "the call's deadline has passed"}; }

@@ -8,7 +8,9 @@
 #include <memory>
 #include <optional>
 
-#include "tools/serve/grpc/inference.pb.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "tools/serve/grpc/field_count.h"
 #include "tools/serve/grpc/open_calls.h"
 #include "tools/serve/service_calls.h"
 
@@ -27,14 +29,28 @@ std::string PeerOf(const grpc::CallbackServerContext& context);
 bool KeepDeadline(const grpc::CallbackServerContext& context, InferRequest& request);
 CallFailure DeadlineFailure();
 
-// A request for inference from its bytes, which gRPC leaves to be read here: it tells a client of one call
-// UNIMPLEMENTED where they are broken, and one of a stream nothing. Errors: kBadData.
-inference::ModelInferRequest ReadMessage(const grpc::ByteBuffer& bytes);
+// A request from its bytes, which gRPC leaves to be read here: it tells a client of one call UNIMPLEMENTED where they
+// are broken, one of a stream nothing, and does not count what a message holds. Errors: kBadData.
+template <class Message>
+Message ReadMessage(const grpc::ByteBuffer& bytes) {
+  // The same bytes, of which a reader lets go.
+  grpc::ByteBuffer counted = bytes;
+  grpc::ProtoBufferReader reader(&counted);
+  CheckFieldCount(*Message::descriptor(), reader);
+  grpc::ByteBuffer read = bytes;
+  Message message;
+  if (grpc::SerializationTraits<Message>::Deserialize(&read, &message).ok()) return message;
+  throw Error(ErrorKind::kBadData, {}, StrCat("the message is no ", Message::descriptor()->name()),
+              "one of its texts is no UTF-8");
+}
 template <class Message>
 grpc::Status WriteMessage(const Message& message, grpc::ByteBuffer& bytes) {
   bool owns = false;  // that the bytes are a copy is of no concern here
   return grpc::SerializationTraits<Message>::Serialize(message, &bytes, &owns);
 }
+
+// What of an error a client is told.
+CallFailure FailureOf(const std::exception& error);
 
 // A call with one answer, which owns itself: Finish is to be called once.
 class UnaryCall final : public grpc::ServerUnaryReactor {

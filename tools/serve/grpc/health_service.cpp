@@ -1,7 +1,9 @@
 // A watch writes a state when it differs from the one that it wrote last; whoever knows of a change has it look.
 #include "tools/serve/grpc/health_service.h"
 
+#include <exception>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -21,16 +23,23 @@ HealthCheckResponse::ServingStatus HealthOf(const std::string& service, const Se
 }
 
 // At most one write is under way; Finish is called once, when none is.
-class HealthWatch final : public grpc::ServerWriteReactor<HealthCheckResponse>,
+class HealthWatch final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
                           public LastingCall,
                           public std::enable_shared_from_this<HealthWatch> {
  public:
   HealthWatch(std::string service, const ServiceCalls& calls, std::shared_ptr<OpenCalls> open)
       : service_(std::move(service)), calls_(calls), open_(std::move(open)) {}
 
-  void Begin() {
+  // Ends it at once where its request has a failure.
+  void Begin(const std::optional<CallFailure>& failure) {
     open_->Add(shared_from_this());
-    LookAtHealth();
+    const std::lock_guard lock(mutex_);
+    if (failure) {
+      is_finished_ = true;
+      Finish(StatusOf(*failure));
+    } else {
+      Go();
+    }
   }
   void LookAtHealth() override {
     const std::lock_guard lock(mutex_);
@@ -62,7 +71,8 @@ class HealthWatch final : public grpc::ServerWriteReactor<HealthCheckResponse>,
     if (!is_broken_ && health != response_.status()) {
       is_writing_ = true;
       response_.set_status(health);
-      return StartWrite(&response_);
+      (void)WriteMessage(response_, bytes_);
+      return StartWrite(&bytes_);
     }
     if (!is_broken_ && !is_ending_) return;
     is_finished_ = true;
@@ -75,6 +85,7 @@ class HealthWatch final : public grpc::ServerWriteReactor<HealthCheckResponse>,
   std::shared_ptr<OpenCalls> open_;
   std::mutex mutex_;
   HealthCheckResponse response_;  // that was written last; UNKNOWN: none
+  grpc::ByteBuffer bytes_;        // of it
   bool is_writing_ = false;
   bool is_ending_ = false;
   bool is_broken_ = false;
@@ -84,19 +95,31 @@ class HealthWatch final : public grpc::ServerWriteReactor<HealthCheckResponse>,
 }  // namespace
 
 grpc::ServerUnaryReactor* HealthService::Check(grpc::CallbackServerContext* /*context*/,
-                                               const HealthCheckRequest* request, HealthCheckResponse* response) {
+                                               const grpc::ByteBuffer* request, grpc::ByteBuffer* response) {
   auto* call = std::make_unique<UnaryCall>(open_).release();
-  const auto health = HealthOf(request->service(), calls_);
-  response->set_status(health);
-  const bool is_known = health != HealthCheckResponse::SERVICE_UNKNOWN;
-  call->Finish(is_known ? grpc::Status::OK : grpc::Status(grpc::StatusCode::NOT_FOUND, "there is no such service"));
+  try {
+    HealthCheckResponse answer;
+    answer.set_status(HealthOf(ReadMessage<HealthCheckRequest>(*request).service(), calls_));
+    const bool is_known = answer.status() != HealthCheckResponse::SERVICE_UNKNOWN;
+    call->Finish(is_known ? WriteMessage(answer, *response)
+                          : grpc::Status(grpc::StatusCode::NOT_FOUND, "there is no such service"));
+  } catch (const std::exception& error) {
+    call->Finish(StatusOf(FailureOf(error)));
+  }
   return call;
 }
 
-grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(grpc::CallbackServerContext* /*context*/,
-                                                                    const HealthCheckRequest* request) {
-  const auto watch = std::make_shared<HealthWatch>(request->service(), calls_, open_);
-  watch->Begin();
+grpc::ServerWriteReactor<grpc::ByteBuffer>* HealthService::Watch(grpc::CallbackServerContext* /*context*/,
+                                                                 const grpc::ByteBuffer* request) {
+  std::string service;
+  std::optional<CallFailure> failure;
+  try {
+    service = ReadMessage<HealthCheckRequest>(*request).service();
+  } catch (const std::exception& error) {
+    failure = FailureOf(error);
+  }
+  const auto watch = std::make_shared<HealthWatch>(std::move(service), calls_, open_);
+  watch->Begin(failure);
   return watch.get();
 }
 

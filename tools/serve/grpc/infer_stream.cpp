@@ -76,7 +76,7 @@ class InferStream final : public InferReactor, public LastingCall, public std::e
   // Hands on what was read. The next read waits until this is done, as it writes over the bytes.
   void Ask(const std::shared_ptr<Slot>& slot) {
     try {
-      const inference::ModelInferRequest message = ReadMessage(request_);
+      const inference::ModelInferRequest message = ReadMessage<inference::ModelInferRequest>(request_);
       request_.Clear();
       slot->is_raw = WantsRaw(message);
       slot->response.mutable_infer_response()->set_id(message.id());

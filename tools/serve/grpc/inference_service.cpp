@@ -33,101 +33,109 @@ std::optional<CallFailure> RefusedRepository(const std::string& name) {
 
 }  // namespace
 
-template <class Answer>
-InferenceService::Call* InferenceService::Answered(const Context& context, const Answer& answer) {
+template <class Request, class Response, class Answer>
+InferenceService::Call* InferenceService::Answered(const Context& context, const Bytes& request, Bytes& response,
+                                                   const Answer& answer) {
   UnaryCall* const call = NewCall(open_);
   if (const auto refusal = RefusalOf(context, calls_, *open_, false)) {
     call->Finish(StatusOf(*refusal));
-  } else {
-    call->Finish(answer());
+    return call;
+  }
+  try {
+    Response message;
+    const grpc::Status status = answer(ReadMessage<Request>(request), message);
+    call->Finish(status.ok() ? WriteMessage(message, response) : status);
+  } catch (const std::exception& error) {
+    call->Finish(StatusOf(FailureOf(error)));
   }
   return call;
 }
 
-InferenceService::Call* InferenceService::ServerLive(Context* /*context*/,
-                                                     const inference::ServerLiveRequest* /*request*/,
-                                                     inference::ServerLiveResponse* response) {
+// Anybody may ask these two, without a token, and their requests hold nothing.
+InferenceService::Call* InferenceService::ServerLive(Context* /*context*/, const Bytes* /*request*/, Bytes* response) {
   UnaryCall* const call = NewCall(open_);
-  response->set_live(true);
-  call->Finish(grpc::Status::OK);
+  inference::ServerLiveResponse message;
+  message.set_live(true);
+  call->Finish(WriteMessage(message, *response));
   return call;
 }
 
-InferenceService::Call* InferenceService::ServerReady(Context* /*context*/,
-                                                      const inference::ServerReadyRequest* /*request*/,
-                                                      inference::ServerReadyResponse* response) {
+InferenceService::Call* InferenceService::ServerReady(Context* /*context*/, const Bytes* /*request*/, Bytes* response) {
   UnaryCall* const call = NewCall(open_);
-  response->set_ready(calls_.IsReady());
-  call->Finish(grpc::Status::OK);
+  inference::ServerReadyResponse message;
+  message.set_ready(calls_.IsReady());
+  call->Finish(WriteMessage(message, *response));
   return call;
 }
 
-InferenceService::Call* InferenceService::ModelReady(Context* context, const inference::ModelReadyRequest* request,
-                                                     inference::ModelReadyResponse* response) {
-  return Answered(*context, [&] {
-    const auto facts = calls_.Model(request->name(), request->version());
-    const auto* failure = std::get_if<CallFailure>(&facts);
-    if (failure != nullptr && failure->status != CallStatus::kUnavailable) return StatusOf(*failure);
-    response->set_ready(failure == nullptr);
-    return grpc::Status::OK;
-  });
+InferenceService::Call* InferenceService::ModelReady(Context* context, const Bytes* request, Bytes* response) {
+  return Answered<inference::ModelReadyRequest, inference::ModelReadyResponse>(
+      *context, *request, *response, [&](const auto& asked, auto& answer) {
+        const auto facts = calls_.Model(asked.name(), asked.version());
+        const auto* failure = std::get_if<CallFailure>(&facts);
+        if (failure != nullptr && failure->status != CallStatus::kUnavailable) return StatusOf(*failure);
+        answer.set_ready(failure == nullptr);
+        return grpc::Status::OK;
+      });
 }
 
-InferenceService::Call* InferenceService::ServerMetadata(Context* context,
-                                                         const inference::ServerMetadataRequest* /*request*/,
-                                                         inference::ServerMetadataResponse* response) {
-  return Answered(*context, [&] {
-    response->set_name("moka");
-    response->set_version(version_);
-    for (const char* extension : kExtensions) response->add_extensions(extension);
-    if (calls_.regions() != nullptr) response->add_extensions(kSharedMemory);
-    return grpc::Status::OK;
-  });
+InferenceService::Call* InferenceService::ServerMetadata(Context* context, const Bytes* request, Bytes* response) {
+  return Answered<inference::ServerMetadataRequest, inference::ServerMetadataResponse>(
+      *context, *request, *response, [&](const auto& /*asked*/, auto& answer) {
+        answer.set_name("moka");
+        answer.set_version(version_);
+        for (const char* extension : kExtensions) answer.add_extensions(extension);
+        if (calls_.regions() != nullptr) answer.add_extensions(kSharedMemory);
+        return grpc::Status::OK;
+      });
 }
 
-InferenceService::Call* InferenceService::ModelMetadata(Context* context,
-                                                        const inference::ModelMetadataRequest* request,
-                                                        inference::ModelMetadataResponse* response) {
-  return Answered(*context, [&] {
-    return Written(calls_.Model(request->name(), request->version()),
-                   [&](const ModelFacts& facts) { WriteMetadata(facts, *response); });
-  });
+InferenceService::Call* InferenceService::ModelMetadata(Context* context, const Bytes* request, Bytes* response) {
+  return Answered<inference::ModelMetadataRequest, inference::ModelMetadataResponse>(
+      *context, *request, *response, [&](const auto& asked, auto& answer) {
+        return Written(calls_.Model(asked.name(), asked.version()),
+                       [&](const ModelFacts& facts) { WriteMetadata(facts, answer); });
+      });
 }
 
-InferenceService::Call* InferenceService::ModelConfig(Context* context, const inference::ModelConfigRequest* request,
-                                                      inference::ModelConfigResponse* response) {
-  return Answered(*context, [&] {
-    return Written(calls_.Model(request->name(), request->version()),
-                   [&](const ModelFacts& facts) { WriteConfig(facts, *response->mutable_config()); });
-  });
+InferenceService::Call* InferenceService::ModelConfig(Context* context, const Bytes* request, Bytes* response) {
+  return Answered<inference::ModelConfigRequest, inference::ModelConfigResponse>(
+      *context, *request, *response, [&](const auto& asked, auto& answer) {
+        return Written(calls_.Model(asked.name(), asked.version()),
+                       [&](const ModelFacts& facts) { WriteConfig(facts, *answer.mutable_config()); });
+      });
 }
 
-InferenceService::Call* InferenceService::ModelStatistics(Context* context,
-                                                          const inference::ModelStatisticsRequest* request,
-                                                          inference::ModelStatisticsResponse* response) {
-  return Answered(*context, [&] {
-    return Written(calls_.Statistics(request->name(), request->version()),
-                   [&](const std::vector<moka::ModelStatistics>& models) { WriteStatistics(models, *response); });
-  });
+InferenceService::Call* InferenceService::ModelStatistics(Context* context, const Bytes* request, Bytes* response) {
+  return Answered<inference::ModelStatisticsRequest, inference::ModelStatisticsResponse>(
+      *context, *request, *response, [&](const auto& asked, auto& answer) {
+        return Written(calls_.Statistics(asked.name(), asked.version()),
+                       [&](const std::vector<moka::ModelStatistics>& models) { WriteStatistics(models, answer); });
+      });
 }
 
-InferenceService::Call* InferenceService::RepositoryIndex(Context* context,
-                                                          const inference::RepositoryIndexRequest* request,
-                                                          inference::RepositoryIndexResponse* response) {
-  return Answered(*context, [&] {
-    if (const auto refused = RefusedRepository(request->repository_name())) return StatusOf(*refused);
-    WriteIndex(calls_.Index(request->ready()), *response);
-    return grpc::Status::OK;
-  });
+InferenceService::Call* InferenceService::RepositoryIndex(Context* context, const Bytes* request, Bytes* response) {
+  return Answered<inference::RepositoryIndexRequest, inference::RepositoryIndexResponse>(
+      *context, *request, *response, [&](const auto& asked, auto& answer) {
+        if (const auto refused = RefusedRepository(asked.repository_name())) return StatusOf(*refused);
+        WriteIndex(calls_.Index(asked.ready()), answer);
+        return grpc::Status::OK;
+      });
 }
 
-template <class Request>
-InferenceService::Call* InferenceService::Loaded(const Context& context, const Request& request, bool loads,
-                                                 const std::string& allowed) {
+template <class Request, class Response>
+InferenceService::Call* InferenceService::Loaded(const Context& context, const Bytes& request, Bytes& response,
+                                                 bool loads, const std::string& allowed) {
   UnaryCall* const call = NewCall(open_);
   std::optional<CallFailure> refused = RefusalOf(context, calls_, *open_, true);
-  if (!refused) refused = RefusedRepository(request.repository_name());
-  for (const auto& [name, parameter] : request.parameters()) {
+  Request asked;
+  try {
+    if (!refused) asked = ReadMessage<Request>(request);
+  } catch (const std::exception& error) {
+    refused = FailureOf(error);
+  }
+  if (!refused) refused = RefusedRepository(asked.repository_name());
+  for (const auto& [name, parameter] : asked.parameters()) {
     if (refused || name == allowed) continue;
     refused = CallFailure{CallStatus::kWrong, kLoadTakesNothing,
                           StrCat("leave \"", Printable(name.substr(0, 200)), "\" out")};
@@ -135,76 +143,71 @@ InferenceService::Call* InferenceService::Loaded(const Context& context, const R
   if (refused) {
     call->Finish(StatusOf(*refused));
   } else {
-    calls_.Load(request.model_name(), loads, [call](const std::optional<CallFailure>& failure) {
-      call->Finish(failure ? StatusOf(*failure) : grpc::Status::OK);
+    calls_.Load(asked.model_name(), loads, [call, &response](const std::optional<CallFailure>& failure) {
+      call->Finish(failure ? StatusOf(*failure) : WriteMessage(Response(), response));
     });
   }
   return call;
 }
 
-InferenceService::Call* InferenceService::RepositoryModelLoad(Context* context,
-                                                              const inference::RepositoryModelLoadRequest* request,
-                                                              inference::RepositoryModelLoadResponse* /*response*/) {
-  return Loaded(*context, *request, true, "");
+InferenceService::Call* InferenceService::RepositoryModelLoad(Context* context, const Bytes* request, Bytes* response) {
+  return Loaded<inference::RepositoryModelLoadRequest, inference::RepositoryModelLoadResponse>(*context, *request,
+                                                                                               *response, true, "");
 }
 
 // No model depends on another, so `unload_dependents` asks for nothing; clients send it always.
-InferenceService::Call* InferenceService::RepositoryModelUnload(
-    Context* context, const inference::RepositoryModelUnloadRequest* request,
-    inference::RepositoryModelUnloadResponse* /*response*/) {
-  return Loaded(*context, *request, false, "unload_dependents");
+InferenceService::Call* InferenceService::RepositoryModelUnload(Context* context, const Bytes* request,
+                                                                Bytes* response) {
+  return Loaded<inference::RepositoryModelUnloadRequest, inference::RepositoryModelUnloadResponse>(
+      *context, *request, *response, false, "unload_dependents");
 }
 
-InferenceService::Call* InferenceService::SystemSharedMemoryStatus(
-    Context* context, const inference::SystemSharedMemoryStatusRequest* request,
-    inference::SystemSharedMemoryStatusResponse* response) {
-  return Answered(*context, [&] {
-    if (calls_.regions() == nullptr) return StatusOf(NoRegions(CallStatus::kNotAllowed));
-    return Written(calls_.regions()->List(request->name()),
-                   [&](const std::vector<SharedRegion>& regions) { WriteRegions(regions, *response); });
-  });
+InferenceService::Call* InferenceService::SystemSharedMemoryStatus(Context* context, const Bytes* request,
+                                                                   Bytes* response) {
+  return Answered<inference::SystemSharedMemoryStatusRequest, inference::SystemSharedMemoryStatusResponse>(
+      *context, *request, *response, [&](const auto& asked, auto& answer) {
+        if (calls_.regions() == nullptr) return StatusOf(NoRegions(CallStatus::kNotAllowed));
+        return Written(calls_.regions()->List(asked.name()),
+                       [&](const std::vector<SharedRegion>& regions) { WriteRegions(regions, answer); });
+      });
 }
 
-InferenceService::Call* InferenceService::SystemSharedMemoryRegister(
-    Context* context, const inference::SystemSharedMemoryRegisterRequest* request,
-    inference::SystemSharedMemoryRegisterResponse* /*response*/) {
-  return Answered(*context, [&] {
-    if (calls_.regions() == nullptr) return StatusOf(NoRegions(CallStatus::kNotAllowed));
-    // Beyond 63 bits a number is negative, which is no place in a region.
-    const auto failure =
-        calls_.regions()->Register({request->name(), request->key(), static_cast<int64_t>(request->offset()),
-                                    static_cast<int64_t>(request->byte_size())},
-                                   PeerOf(*context));
-    return failure ? StatusOf(*failure) : grpc::Status::OK;
-  });
+InferenceService::Call* InferenceService::SystemSharedMemoryRegister(Context* context, const Bytes* request,
+                                                                     Bytes* response) {
+  return Answered<inference::SystemSharedMemoryRegisterRequest, inference::SystemSharedMemoryRegisterResponse>(
+      *context, *request, *response, [&](const auto& asked, auto& /*answer*/) {
+        if (calls_.regions() == nullptr) return StatusOf(NoRegions(CallStatus::kNotAllowed));
+        // Beyond 63 bits a number is negative, which is no place in a region.
+        const auto failure = calls_.regions()->Register(
+            {asked.name(), asked.key(), static_cast<int64_t>(asked.offset()), static_cast<int64_t>(asked.byte_size())},
+            PeerOf(*context));
+        return failure ? StatusOf(*failure) : grpc::Status::OK;
+      });
 }
 
-InferenceService::Call* InferenceService::SystemSharedMemoryUnregister(
-    Context* context, const inference::SystemSharedMemoryUnregisterRequest* request,
-    inference::SystemSharedMemoryUnregisterResponse* /*response*/) {
-  return Answered(*context, [&] {
-    if (calls_.regions() == nullptr) return StatusOf(NoRegions(CallStatus::kNotAllowed));
-    const auto failure = calls_.regions()->Unregister(request->name(), PeerOf(*context));
-    return failure ? StatusOf(*failure) : grpc::Status::OK;
-  });
+InferenceService::Call* InferenceService::SystemSharedMemoryUnregister(Context* context, const Bytes* request,
+                                                                       Bytes* response) {
+  return Answered<inference::SystemSharedMemoryUnregisterRequest, inference::SystemSharedMemoryUnregisterResponse>(
+      *context, *request, *response, [&](const auto& asked, auto& /*answer*/) {
+        if (calls_.regions() == nullptr) return StatusOf(NoRegions(CallStatus::kNotAllowed));
+        const auto failure = calls_.regions()->Unregister(asked.name(), PeerOf(*context));
+        return failure ? StatusOf(*failure) : grpc::Status::OK;
+      });
 }
 
-InferenceService::Call* InferenceService::ModelInfer(Context* context, const grpc::ByteBuffer* request,
-                                                     grpc::ByteBuffer* response) {
+InferenceService::Call* InferenceService::ModelInfer(Context* context, const Bytes* request, Bytes* response) {
   UnaryCall* const call = NewCall(open_);
   std::optional<CallFailure> refused = RefusalOf(*context, calls_, *open_, false);
   inference::ModelInferRequest message;
   InferRequest infer;
   try {
     if (!refused) {
-      message = ReadMessage(*request);
+      message = ReadMessage<inference::ModelInferRequest>(*request);
       infer = RequestOf(message);
       if (!KeepDeadline(*context, infer)) refused = DeadlineFailure();
     }
-  } catch (const Error& error) {
-    refused = CallFailure{CallStatus::kWrong, error.text(), error.hint()};
-  } catch (const std::exception& error) {  // memory is short
-    refused = CallFailure{CallStatus::kFailed, error.what()};
+  } catch (const std::exception& error) {
+    refused = FailureOf(error);
   }
   if (refused) {
     call->Finish(StatusOf(*refused));

@@ -13,19 +13,20 @@ namespace moka {
 
 using Wire = inference::GRPCInferenceService;
 
-// Requests for inference come as bytes, all others as messages.
+// All requests come as bytes (ReadMessage).
 template <class Base>
-using OfServer = Wire::WithCallbackMethod_ServerLive<
-    Wire::WithCallbackMethod_ServerReady<Wire::WithCallbackMethod_ServerMetadata<Base>>>;
+using OfServer = Wire::WithRawCallbackMethod_ServerLive<
+    Wire::WithRawCallbackMethod_ServerReady<Wire::WithRawCallbackMethod_ServerMetadata<Base>>>;
 template <class Base>
-using OfModel = Wire::WithCallbackMethod_ModelReady<Wire::WithCallbackMethod_ModelMetadata<
-    Wire::WithCallbackMethod_ModelConfig<Wire::WithCallbackMethod_ModelStatistics<Base>>>>;
+using OfModel = Wire::WithRawCallbackMethod_ModelReady<Wire::WithRawCallbackMethod_ModelMetadata<
+    Wire::WithRawCallbackMethod_ModelConfig<Wire::WithRawCallbackMethod_ModelStatistics<Base>>>>;
 template <class Base>
-using OfRepository = Wire::WithCallbackMethod_RepositoryIndex<
-    Wire::WithCallbackMethod_RepositoryModelLoad<Wire::WithCallbackMethod_RepositoryModelUnload<Base>>>;
+using OfRepository = Wire::WithRawCallbackMethod_RepositoryIndex<
+    Wire::WithRawCallbackMethod_RepositoryModelLoad<Wire::WithRawCallbackMethod_RepositoryModelUnload<Base>>>;
 template <class Base>
-using OfRegions = Wire::WithCallbackMethod_SystemSharedMemoryStatus<
-    Wire::WithCallbackMethod_SystemSharedMemoryRegister<Wire::WithCallbackMethod_SystemSharedMemoryUnregister<Base>>>;
+using OfRegions =
+    Wire::WithRawCallbackMethod_SystemSharedMemoryStatus<Wire::WithRawCallbackMethod_SystemSharedMemoryRegister<
+        Wire::WithRawCallbackMethod_SystemSharedMemoryUnregister<Base>>>;
 template <class Base>
 using OfInference = Wire::WithRawCallbackMethod_ModelInfer<Wire::WithRawCallbackMethod_ModelStreamInfer<Base>>;
 
@@ -36,42 +37,30 @@ class InferenceService final : public OfServer<OfModel<OfRepository<OfRegions<Of
 
   using Context = grpc::CallbackServerContext;
   using Call = grpc::ServerUnaryReactor;
-  Call* ServerLive(Context* context, const inference::ServerLiveRequest* request,
-                   inference::ServerLiveResponse* response) override;
-  Call* ServerReady(Context* context, const inference::ServerReadyRequest* request,
-                    inference::ServerReadyResponse* response) override;
-  Call* ModelReady(Context* context, const inference::ModelReadyRequest* request,
-                   inference::ModelReadyResponse* response) override;
-  Call* ServerMetadata(Context* context, const inference::ServerMetadataRequest* request,
-                       inference::ServerMetadataResponse* response) override;
-  Call* ModelMetadata(Context* context, const inference::ModelMetadataRequest* request,
-                      inference::ModelMetadataResponse* response) override;
-  Call* ModelInfer(Context* context, const grpc::ByteBuffer* request, grpc::ByteBuffer* response) override;
+  using Bytes = grpc::ByteBuffer;
+  Call* ServerLive(Context* context, const Bytes* request, Bytes* response) override;
+  Call* ServerReady(Context* context, const Bytes* request, Bytes* response) override;
+  Call* ModelReady(Context* context, const Bytes* request, Bytes* response) override;
+  Call* ServerMetadata(Context* context, const Bytes* request, Bytes* response) override;
+  Call* ModelMetadata(Context* context, const Bytes* request, Bytes* response) override;
+  Call* ModelInfer(Context* context, const Bytes* request, Bytes* response) override;
+  Call* ModelConfig(Context* context, const Bytes* request, Bytes* response) override;
+  Call* ModelStatistics(Context* context, const Bytes* request, Bytes* response) override;
+  Call* RepositoryIndex(Context* context, const Bytes* request, Bytes* response) override;
+  Call* RepositoryModelLoad(Context* context, const Bytes* request, Bytes* response) override;
+  Call* RepositoryModelUnload(Context* context, const Bytes* request, Bytes* response) override;
+  Call* SystemSharedMemoryStatus(Context* context, const Bytes* request, Bytes* response) override;
+  Call* SystemSharedMemoryRegister(Context* context, const Bytes* request, Bytes* response) override;
+  Call* SystemSharedMemoryUnregister(Context* context, const Bytes* request, Bytes* response) override;
   InferReactor* ModelStreamInfer(Context* context) override;
-  Call* ModelConfig(Context* context, const inference::ModelConfigRequest* request,
-                    inference::ModelConfigResponse* response) override;
-  Call* ModelStatistics(Context* context, const inference::ModelStatisticsRequest* request,
-                        inference::ModelStatisticsResponse* response) override;
-  Call* RepositoryIndex(Context* context, const inference::RepositoryIndexRequest* request,
-                        inference::RepositoryIndexResponse* response) override;
-  Call* RepositoryModelLoad(Context* context, const inference::RepositoryModelLoadRequest* request,
-                            inference::RepositoryModelLoadResponse* response) override;
-  Call* RepositoryModelUnload(Context* context, const inference::RepositoryModelUnloadRequest* request,
-                              inference::RepositoryModelUnloadResponse* response) override;
-  Call* SystemSharedMemoryStatus(Context* context, const inference::SystemSharedMemoryStatusRequest* request,
-                                 inference::SystemSharedMemoryStatusResponse* response) override;
-  Call* SystemSharedMemoryRegister(Context* context, const inference::SystemSharedMemoryRegisterRequest* request,
-                                   inference::SystemSharedMemoryRegisterResponse* response) override;
-  Call* SystemSharedMemoryUnregister(Context* context, const inference::SystemSharedMemoryUnregisterRequest* request,
-                                     inference::SystemSharedMemoryUnregisterResponse* response) override;
 
  private:
   // A call that `answer`, which is given no failure, finishes with its status at once.
-  template <class Answer>
-  Call* Answered(const Context& context, const Answer& answer);
+  template <class Request, class Response, class Answer>
+  Call* Answered(const Context& context, const Bytes& request, Bytes& response, const Answer& answer);
   // Loads or unloads. `allowed`: the one parameter that asks for nothing.
-  template <class Request>
-  Call* Loaded(const Context& context, const Request& request, bool loads, const std::string& allowed);
+  template <class Request, class Response>
+  Call* Loaded(const Context& context, const Bytes& request, Bytes& response, bool loads, const std::string& allowed);
 
   ServiceCalls& calls_;
   std::shared_ptr<OpenCalls> open_;

@@ -235,7 +235,7 @@ std::vector<std::string> ReadWeightFiles(const std::string& list, std::span<cons
   std::optional<std::vector<std::string>> missing;
   for (const std::string& file : WeightFileNames(list)) {
     const WeightsLoaded result = LoadWeights(ReadWeights(file), file, blobs, store);
-    LogInfo(StrCat(file, ": weights of ", result.loaded.size(), " layers loaded"));
+    LogInfo(StrCat(file, ": weights of ", Counted(std::ssize(result.loaded), "layer", "layers"), " loaded"));
     if (!result.ignored.empty()) LogInfo(StrCat(file, ": Ignoring source layer ", Join(result.ignored, ", ")));
     if (!missing) {
       missing = result.missing;

@@ -139,7 +139,7 @@ StartLoaded LoadStartWeights(Weights weights, const std::string& file, std::span
 void LoadStart(const std::filesystem::path& file, std::span<const NetBlob> blobs, ParameterStore& store) {
   const std::string name = file.string();
   const StartLoaded met = LoadStartWeights(ReadWeights(file), name, blobs, store);
-  LogInfo(StrCat(name, ": weights of ", met.loaded.size(), " layers loaded"));
+  LogInfo(StrCat(name, ": weights of ", Counted(std::ssize(met.loaded), "layer", "layers"), " loaded"));
   if (!met.heads.empty()) {
     LogWarning(StrCat(name, " has other numbers of outputs, so ",
                       met.heads.size() == 1 ? "this layer starts" : "these layers start",

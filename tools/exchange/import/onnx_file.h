@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "proto/moka.pb.h"
 #include "proto/onnx.pb.h"
 #include "tools/exchange/onnx_model.h"
 
@@ -36,6 +37,8 @@ struct OnnxFile {
   std::vector<OnnxPort> inputs = {};
   std::vector<OnnxPort> outputs = {};
   std::map<std::string, std::string> metadata = {};
+  // Layers that several nodes of the file were, by the output of the node that stands for them; it reads their bottoms.
+  std::map<std::string, LayerParameter> layers = {};
   int64_t rounded = 0;  // constants of float64
 };
 

@@ -141,6 +141,8 @@ class Importer {
     const bool is_known = std::ranges::all_of(
         node.input(), [&](const std::string& input) { return input.empty() || values_.contains(input); });
     try {
+      if (const auto layer = file_.layers.find(node.output(0)); layer != file_.layers.end())
+        return is_known ? AddLayer(node, layer->second) : void();
       if (is_known && FoldNode(node)) return CheckOutputs(node);
       if (row == nullptr && (is_known || !IsFolded(node)))
         throw Error(ErrorKind::kConfig, "has no form in layers here");
@@ -154,6 +156,14 @@ class Importer {
       refusals.Add(node, error.text() == "has no form in layers here" ? error.text()
                                                                       : StrCat("cannot be imported: ", error.text()));
     }
+  }
+
+  // The layer that several nodes were.
+  void AddLayer(const onnx::NodeProto& node, const LayerParameter& layer) {
+    ImportNode reading(node, file_.opset, values_, net_);
+    std::vector<std::string> bottoms;
+    for (int i = 0; i < node.input_size(); ++i) bottoms.push_back(reading.In(i));
+    reading.Give(layer, bottoms);
   }
 
   // Each output that the node has is there now.

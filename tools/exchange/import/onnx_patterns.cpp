@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "tools/exchange/import/detection_form.h"
 #include "tools/exchange/import/fold.h"
 #include "tools/exchange/import/shape_rules.h"
 
@@ -25,7 +26,8 @@ void FoldConstants(OnnxFile& file) {
   FoldBudget budget(kElements);
   for (const Node& node : file.nodes) {
     std::vector<const OnnxTensor*> in;
-    bool is_constant = IsMainOp(node) && node.output_size() == 1 && node.op_type() != "Expand";
+    bool is_constant = IsMainOp(node) && node.output_size() == 1 && node.op_type() != "Expand" &&
+                       !file.layers.contains(node.output(0));
     for (const std::string& input : node.input()) {
       const auto found = file.constants.find(input);
       is_constant = is_constant && (input.empty() || found != file.constants.end());
@@ -56,7 +58,7 @@ class Patterns {
 
   void Apply() {
     for (Node& node : file_.nodes) {
-      if (!IsMainOp(node)) continue;
+      if (!IsMainOp(node) || file_.layers.contains(node.output(0))) continue;
       try {
         Try(node);
       } catch (const Error& error) {
@@ -398,6 +400,7 @@ class Patterns {
 }  // namespace
 
 void SimplifyOnnx(OnnxFile& file) {
+  JoinDetections(file);
   FoldConstants(file);
   Patterns(file).Apply();
 }

@@ -7,10 +7,10 @@
 
 namespace moka {
 
-// Computes constants of constants, and replaces: x * Sigmoid(x) by Swish; the Erf form of GELU by Gelu; the steps of a
-// normalisation over the last axis by LayerNormalization; those of a local one within channels by one
-// node; a product with constants and the sum behind it by one node; a
-// Flatten in front of a Gemm by nothing.
+// Computes constants of constants, and replaces: the nodes of SSD's boxes by one (detection_form.h); x * Sigmoid(x) by
+// Swish; the Erf form of GELU by Gelu; the steps of a normalisation over the last axis by LayerNormalization; those of a
+// local one within channels by one node; a product with constants and the sum behind it by one node; a Flatten in front
+// of a Gemm by nothing.
 void SimplifyOnnx(OnnxFile& file);
 
 }  // namespace moka

@@ -68,48 +68,34 @@ class DetectionWriter {
     return Add("Cast", {value}, {{"to", int64_t{OnnxTypeOf(to)}}});
   }
 
-  // Columns of the priors [P,4] and of their variances, as they go into the formulas.
-  struct Priors {
-    std::vector<float> factor;  // of the codes
-    std::vector<float> offset;
-    std::vector<float> half;  // half of width and height, [P,2]
-  };
-  Priors ReadPriorConstants() const {
-    const std::vector<double>& values = n_.onnx().constants().At(n_.Input(2)).values;
-    const std::string& code = n_.attributes().String("code");
-    const bool is_divided = !n_.attributes().Bool("variance_in_target");
-    Priors out;
-    for (size_t p = 0; p < static_cast<size_t>(priors_); ++p) {
-      const double* box = &values[p * 4];
-      const double* variance = &values[(static_cast<size_t>(priors_) + p) * 4];
-      const double sides[] = {box[2] - box[0], box[3] - box[1]};
-      for (size_t k = 0; k < 4; ++k) {
-        const double unit = code == "corner" || (code == "center_size" && k > 1) ? 1 : sides[k % 2];
-        out.factor.push_back(static_cast<float>(unit * (is_divided ? variance[k] : 1)));
-        const bool is_center = code == "center_size" && k < 2;
-        out.offset.push_back(static_cast<float>(is_center ? (box[k] + box[k + 2]) / 2 : box[k]));
-      }
-      for (const double side : sides) out.half.push_back(static_cast<float>(side / 2));
+  // Boxes [N,P,4], or [N,P,classes,4] where each class has its own. The priors are constants as the net has them, so
+  // that a reader finds them again; what is computed of them alone runtimes compute once.
+  std::string DecodedBoxes(bool is_shared) {
+    const Attributes& a = n_.attributes();
+    const std::string& code = a.String("code");
+    const std::string codes = Reshaped(n_.In(0), is_shared ? Ints{-1, priors_, 4} : Ints{-1, priors_, classes_, 4});
+    const std::string prior = PriorTable("prior", 0, is_shared);
+    const std::string scaled =
+        a.Bool("variance_in_target") ? codes : Add("Mul", {codes, PriorTable("variance", 1, is_shared)});
+    if (code == "corner") return Add("Add", {scaled, prior});
+    const std::string low = Cut(prior, -1, 0, 2);
+    const std::string high = Cut(prior, -1, 2, 4);
+    const std::string sides = Add("Sub", {high, low});
+    if (code == "corner_size") {
+      const std::string units = Add("Concat", {sides, sides}, {{"axis", int64_t{-1}}});
+      return Add("Add", {Add("Mul", {scaled, units}), prior});
     }
-    return out;
+    const std::string middle = Add("Mul", {Add("Add", {low, high}), Number(0.5)});
+    const std::string center = Add("Add", {Add("Mul", {Cut(scaled, -1, 0, 2), sides}), middle});
+    const std::string half = Add("Mul", {Add("Exp", {Cut(scaled, -1, 2, 4)}), Add("Mul", {sides, Number(0.5)})});
+    return Add("Concat", {Add("Sub", {center, half}), Add("Add", {center, half})}, {{"axis", int64_t{-1}}});
   }
 
-  // Boxes [N,P,4], or [N,P,classes,4] where each class has its own.
-  std::string DecodedBoxes(bool is_shared) {
-    const Priors priors = ReadPriorConstants();
-    const auto dims = [&](int64_t last) { return is_shared ? Ints{1, priors_, last} : Ints{1, priors_, 1, last}; };
-    const std::string codes = Reshaped(n_.In(0), is_shared ? Ints{-1, priors_, 4} : Ints{-1, priors_, classes_, 4});
-    const std::string scaled = Add("Mul", {codes, Table("factor", dims(4), priors.factor)});
-    if (n_.attributes().String("code") != "center_size")
-      return Add("Add", {scaled, Table("prior", dims(4), priors.offset)});
-    std::vector<float> centers;
-    for (size_t i = 0; i < priors.offset.size(); i += 4) {
-      centers.push_back(priors.offset[i]);
-      centers.push_back(priors.offset[i + 1]);
-    }
-    const std::string center = Add("Add", {Cut(scaled, -1, 0, 2), Table("center", dims(2), std::move(centers))});
-    const std::string half = Add("Mul", {Add("Exp", {Cut(scaled, -1, 2, 4)}), Table("half", dims(2), priors.half)});
-    return Add("Concat", {Add("Sub", {center, half}), Add("Add", {center, half})}, {{"axis", int64_t{-1}}});
+  // A row of the priors [1,2,P*4]: corners, or their variances.
+  std::string PriorTable(std::string_view name, int64_t row, bool is_shared) {
+    const std::vector<float> values = n_.onnx().constants().FloatsAt(n_.Input(2));
+    const auto begin = values.begin() + row * priors_ * 4;
+    return Table(name, is_shared ? Ints{1, priors_, 4} : Ints{1, priors_, 1, 4}, {begin, begin + priors_ * 4});
   }
 
   std::string Cut(const std::string& value, int64_t axis, int64_t begin, int64_t end) {

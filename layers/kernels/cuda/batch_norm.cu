@@ -14,6 +14,8 @@ namespace {
 template <class T>
 struct BatchStatistics : cuda::Statistics<T> {
   using State = typename cuda::Statistics<T>::State;
+  using Part = typename cuda::Statistics<T>::Part;
+  using End = BatchStatistics;
   cuda::ChannelValues scale;
   cuda::ChannelValues shift;
   double eps;

@@ -43,20 +43,44 @@ struct ChannelPackEach {
   }
 };
 
+// Blocks whose threads are whole positions.
+inline int64_t BlocksOfPositions(const ChannelMap& map, int pack) {
+  const int64_t groups = map.channels / pack;
+  return groups / std::gcd(groups, int64_t{kElementThreads});
+}
+// Whether threads can come to the same channels again and again.
+inline bool StreamsLast(const ChannelMap& map, int pack) {
+  return map.is_last && BlocksOfPositions(map, pack) <= kMaxBlocks;
+}
+
+template <int V, class F>
+void LaunchLastChannels(Stream& stream, const ChannelMap& map, const F& f) {
+  const int64_t packs = map.Count() / V;
+  const int64_t unit = BlocksOfPositions(map, V);
+  const int64_t wanted = std::min((packs + kElementThreads - 1) / kElementThreads, kMaxBlocks);
+  const int64_t blocks = std::max<int64_t>(wanted / unit, 1) * unit;
+  LastChannelKernel<V>
+      <<<static_cast<unsigned>(blocks), kElementThreads, 0, NativeStream(stream)>>>(f, map.channels / V, packs);
+  CheckLaunch(stream);
+}
+
 // All elements of `map`. Requires: V neighbours are of one channel, or channels last and V of them.
 template <int V, class F>
 void ForEachOfChannels(Stream& stream, const ChannelMap& map, const F& f) {
   const int64_t packs = map.Count() / V;
   if (packs == 0) return;
-  const int64_t groups = map.channels / V;
-  const int64_t unit = groups / std::gcd(groups, int64_t{kElementThreads});  // blocks whose threads are whole positions
-  if (stream.native() == nullptr || !map.is_last || unit > kMaxBlocks) {
-    return ForEach(stream, packs, ChannelPackEach<V, F>{f, map});
-  }
-  const int64_t wanted = std::min((packs + kElementThreads - 1) / kElementThreads, kMaxBlocks);
-  const int64_t blocks = std::max<int64_t>(wanted / unit, 1) * unit;
-  LastChannelKernel<V><<<static_cast<unsigned>(blocks), kElementThreads, 0, NativeStream(stream)>>>(f, groups, packs);
-  CheckLaunch(stream);
+  if (stream.native() == nullptr || !StreamsLast(map, V)) return ForEach(stream, packs, ChannelPackEach<V, F>{f, map});
+  LaunchLastChannels<V>(stream, map, f);
+}
+
+// The same of channels that lie last, without kernels for others. Requires: StreamsLast, and an element at least.
+template <int V, class F>
+void ForEachOfLastChannels(Stream& stream, const ChannelMap& map, const F& f) {
+  if (stream.native() != nullptr) return LaunchLastChannels<V>(stream, map, f);
+  stream.Rehearse([f, map] {
+    const ChannelPackEach<V, F> each{f, map};
+    for (int64_t i = 0; i < map.Count() / V; ++i) each(i);
+  });
 }
 
 }  // namespace moka::cuda

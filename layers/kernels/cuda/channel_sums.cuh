@@ -3,14 +3,18 @@
 // part of a channel. Either leaves a state a chunk and channel; the chunks of a channel are joined at the end. Every
 // order is fixed, and the same on a rehearsed GPU.
 //
-// F has a State (trivially copyable; State{} is what nothing adds up to) and
-//   template <int V> struct Context                          what a thread keeps of channels c .. c+V-1
-//   template <int V> Context<V> Enter(int64_t c) const
-//   template <int V> struct Loaded                           the V elements from place i on
-//   template <int V> Loaded<V> Load(const Context<V>&, int64_t i) const
-//   template <int V> void Add(const Context<V>&, int64_t i, const Loaded<V>&, State (&)[V]) const
-//   static void Join(State&, const State& later)
-//   void Finish(int64_t c, const State&) const
+// A thread loads a few rows before it uses the first, adds up a few dozen, in float32 where images are of half numbers,
+// and makes a state in double of that.
+//
+// F has a State (trivially copyable; State{} is what nothing adds up to), a Part, which is likewise, and
+//   static constexpr int kAhead                              rows that are loaded before the first is used
+//   static constexpr int kBlocks                             that are to be on a multiprocessor at once: 4 have 64
+//   registers a thread template <int V> struct Context                          what a thread keeps of channels c ..
+//   c+V-1 template <int V> Context<V> Enter(int64_t c) const template <int V> struct Loaded the V elements from place i
+//   on template <int V> Loaded<V> Load(const Context<V>&, int64_t i) const template <int V> void Add(const Context<V>&,
+//   int64_t i, const Loaded<V>&, Part (&)[V]) const static void Take(State&, Part&)                          adds the
+//   part, which is empty then static void Join(State&, const State& later) void Finish(int64_t c, const State&) const
+//   using End                                                F or the base of it that has State, Join and Finish
 #pragma once
 
 #include <algorithm>
@@ -47,10 +51,11 @@ inline ChannelMap ChannelMapOf(const TensorType& type) {
 }
 
 // Chunks are as many as give each of an H100's 132 multiprocessors eight blocks, but no shorter than pays for joining
-// them.
+// them, and, channels last, no longer than a thread's float32 sums are as good as the terms.
 struct ChannelPlan {
   static constexpr int kThreads = 256;
   static constexpr int64_t kBlocks = 132 * 8;
+  static constexpr int64_t kMostRows = 64;  // of a thread
 
   ChannelMap map;
   int64_t chunks = 1;
@@ -65,6 +70,8 @@ struct ChannelPlan {
     const int64_t tiles = map.is_last ? (groups + width - 1) / width : map.channels;
     const int64_t least = map.is_last ? int64_t{16} * lanes : 4096;
     chunks = std::clamp<int64_t>(map.PerChannel() / least, 1, std::max<int64_t>(1, kBlocks / tiles));
+    const int64_t most = kMostRows * lanes;
+    if (map.is_last) chunks = std::max(chunks, (map.PerChannel() + most - 1) / most);
     chunk_rows = (map.PerChannel() + chunks - 1) / chunks;
   }
   template <class State>
@@ -73,11 +80,11 @@ struct ChannelPlan {
   }
 };
 
-// Computes the sums of lane `lane` of a chunk for channels c .. c+V-1; two loads are on their way at a time.
+// Computes the sums of lane `lane` of a chunk for channels c .. c+V-1.
 template <int V, class F>
 __host__ __device__ void SumLane(const F& f, const ChannelPlan& plan, int64_t chunk, int64_t c, int lane,
-                                 typename F::State (&states)[V]) {
-  for (int k = 0; k < V; ++k) states[k] = typename F::State{};
+                                 typename F::State* states) {
+  constexpr int kAhead = F::kAhead;
   const auto context = f.template Enter<V>(c);
   const int64_t begin = chunk * plan.chunk_rows;
   const int64_t all = plan.map.PerChannel();
@@ -85,17 +92,21 @@ __host__ __device__ void SumLane(const F& f, const ChannelPlan& plan, int64_t ch
   const int64_t step = plan.lanes * plan.map.channels;
   const int64_t stop = end * plan.map.channels;
   int64_t i = (begin + lane) * plan.map.channels + c;
-  for (; i + step < stop; i += 2 * step) {
-    const auto first = f.template Load<V>(context, i);
-    const auto second = f.template Load<V>(context, i + step);
-    f.template Add<V>(context, i, first, states);
-    f.template Add<V>(context, i + step, second, states);
+  typename F::Part parts[V] = {};
+  for (; i + (kAhead - 1) * step < stop; i += kAhead * step) {
+    typename F::template Loaded<V> loaded[kAhead];
+    for (int a = 0; a < kAhead; ++a) loaded[a] = f.template Load<V>(context, i + a * step);
+    for (int a = 0; a < kAhead; ++a) f.template Add<V>(context, i + a * step, loaded[a], parts);
   }
-  if (i < stop) f.template Add<V>(context, i, f.template Load<V>(context, i), states);
+  for (; i < stop; i += step) f.template Add<V>(context, i, f.template Load<V>(context, i), parts);
+  for (int k = 0; k < V; ++k) {
+    states[k] = typename F::State{};
+    F::Take(states[k], parts[k]);
+  }
 }
 
 template <int V, class F>
-__global__ void __launch_bounds__(ChannelPlan::kThreads)
+__global__ void __launch_bounds__(ChannelPlan::kThreads, F::kBlocks)
     ChannelKernel(F f, ChannelPlan plan, typename F::State* partial) {
   using State = typename F::State;
   __shared__ alignas(16) unsigned char room[sizeof(State) * ChannelPlan::kThreads * V];
@@ -105,11 +116,7 @@ __global__ void __launch_bounds__(ChannelPlan::kThreads)
   const int64_t first = int64_t{blockIdx.x} * columns;
   const int64_t chunk = blockIdx.y;
   const int64_t c = first + thread % plan.width * V;
-  if (c < plan.map.channels) {
-    State mine[V];
-    SumLane<V>(f, plan, chunk, c, thread / plan.width, mine);
-    for (int k = 0; k < V; ++k) states[thread * V + k] = mine[k];
-  }
+  if (c < plan.map.channels) SumLane<V>(f, plan, chunk, c, thread / plan.width, states + thread * V);
   __syncthreads();
   for (int column = thread; column < columns && first + column < plan.map.channels; column += ChannelPlan::kThreads) {
     State sum = states[column];
@@ -152,11 +159,11 @@ struct ChannelRow {
     const int64_t c = row % map.channels;
     const int64_t j = row / map.channels * plan.chunk_rows + i;
     if (j >= map.PerChannel()) return;
-    State one[1] = {state};
+    typename F::Part one[1] = {};
     const int64_t place = (j / map.plane * map.channels + c) * map.plane + j % map.plane;
     const auto context = f.template Enter<1>(c);
     f.template Add<1>(context, place, f.template Load<1>(context, place), one);
-    state = one[0];
+    F::Take(state, one[0]);
   }
   __host__ __device__ static void Join(State& state, const State& later) { F::Join(state, later); }
   __host__ __device__ void Write(int64_t, int64_t, const State&) const {}
@@ -178,22 +185,43 @@ struct ChannelEnd {
   __host__ __device__ void Finish(int64_t c, const State& state) const { f.Finish(c, state); }
 };
 
+// The states of all chunks, channels last. Requires: channels is a multiple of V.
+template <int V, class F>
+void SumChunksOfLast(Stream& stream, const ChannelPlan& plan, typename F::State* partial, const F& f) {
+  if (stream.native() == nullptr) {
+    stream.Rehearse([f, plan, partial] { RehearseChannels<V>(f, plan, partial); });
+    return;
+  }
+  const int64_t columns = int64_t{plan.width} * V;
+  const dim3 grid(static_cast<unsigned>((plan.map.channels + columns - 1) / columns),
+                  static_cast<unsigned>(plan.chunks));
+  ChannelKernel<V><<<grid, ChannelPlan::kThreads, 0, NativeStream(stream)>>>(f, plan, partial);
+  CheckLaunch(stream);
+}
+
+// Joins the chunks. End: what F's sums become, State, Join and Finish.
+template <class End>
+void EndChannels(Stream& stream, const ChannelPlan& plan, typename End::State* partial, const End& end) {
+  ForEachRow(stream, plan.map.channels, plan.chunks, ChannelEnd<End>{end, plan.map.channels, partial});
+}
+
 // partial: plan.ScratchBytes of scratch, for a plan made with V. Requires: channels is a multiple of V if they lie
 // last.
 template <int V, class F>
 void SumChannels(Stream& stream, const ChannelPlan& plan, typename F::State* partial, const F& f) {
-  if (!plan.map.is_last) {
-    ForEachRow(stream, plan.chunks * plan.map.channels, plan.chunk_rows, ChannelRow<F>{f, plan, partial});
-  } else if (stream.native() == nullptr) {
-    stream.Rehearse([f, plan, partial] { RehearseChannels<V>(f, plan, partial); });
+  if (plan.map.is_last) {
+    SumChunksOfLast<V>(stream, plan, partial, f);
   } else {
-    const int64_t columns = int64_t{plan.width} * V;
-    const dim3 grid(static_cast<unsigned>((plan.map.channels + columns - 1) / columns),
-                    static_cast<unsigned>(plan.chunks));
-    ChannelKernel<V><<<grid, ChannelPlan::kThreads, 0, NativeStream(stream)>>>(f, plan, partial);
-    CheckLaunch(stream);
+    ForEachRow(stream, plan.chunks * plan.map.channels, plan.chunk_rows, ChannelRow<F>{f, plan, partial});
   }
-  ForEachRow(stream, plan.map.channels, plan.chunks, ChannelEnd<F>{f, plan.map.channels, partial});
+  EndChannels<typename F::End>(stream, plan, partial, f);
+}
+
+// The same of channels that lie last, without kernels for others.
+template <int V, class F>
+void SumLastChannels(Stream& stream, const ChannelPlan& plan, typename F::State* partial, const F& f) {
+  SumChunksOfLast<V>(stream, plan, partial, f);
+  EndChannels<typename F::End>(stream, plan, partial, f);
 }
 
 }  // namespace moka::cuda

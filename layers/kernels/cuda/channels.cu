@@ -34,6 +34,10 @@ struct ChannelSum {
   T* to;
 
   using State = Wide<T>;
+  using Part = Wide<T>;
+  static constexpr int kAhead = 4;
+  static constexpr int kBlocks = sizeof(T) == 2 ? 4 : 1;
+  using End = ChannelSum;
   template <int V>
   struct Context {};
   template <int V>
@@ -47,8 +51,12 @@ struct ChannelSum {
     return LoadPack<V>(from + i);
   }
   template <int V>
-  __host__ __device__ void Add(const Context<V>&, int64_t, const Loaded<V>& pack, State (&sums)[V]) const {
+  __host__ __device__ void Add(const Context<V>&, int64_t, const Loaded<V>& pack, Part (&sums)[V]) const {
     for (int k = 0; k < V; ++k) sums[k] += ToWide(pack.values[k]);
+  }
+  __host__ __device__ static void Take(State& sum, Part& part) {
+    sum += part;
+    part = 0;
   }
   __host__ __device__ static void Join(State& sum, const State& later) { sum += later; }
   __host__ __device__ void Finish(int64_t c, const State& sum) const { to[c] = Narrow<T>(sum); }

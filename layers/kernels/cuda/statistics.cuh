@@ -1,6 +1,9 @@
 // The statistics of batch normalisation on GPUs: one sweep sums x and x^2 of each channel in double, where the products
-// of floats are exact, and the variance is E[x^2] - E[x]^2, at least 0.
+// of floats are exact, and the variance is E[x^2] - E[x]^2, at least 0. Of half numbers, whose products are exact in
+// float32, a few dozen are added in that first.
 #pragma once
+
+#include <type_traits>
 
 #include "layers/kernels/cuda/channel_sums.cuh"
 #include "layers/kernels/cuda/normal.cuh"
@@ -33,6 +36,14 @@ struct Statistics {
     double sum;
     double squares;
   };
+  using P = std::conditional_t<sizeof(T) == 2, float, double>;
+  struct Part {
+    P sum;
+    P squares;
+  };
+  static constexpr int kAhead = 4;
+  static constexpr int kBlocks = sizeof(T) == 2 ? 4 : 1;
+  using End = Statistics;
   template <int V>
   struct Context {};
   template <int V>
@@ -46,12 +57,17 @@ struct Statistics {
     return LoadPack<V>(x + i);
   }
   template <int V>
-  __host__ __device__ void Add(const Context<V>&, int64_t, const Loaded<V>& pack, State (&states)[V]) const {
+  __host__ __device__ void Add(const Context<V>&, int64_t, const Loaded<V>& pack, Part (&parts)[V]) const {
     for (int k = 0; k < V; ++k) {
-      const auto value = static_cast<double>(ToWide(pack.values[k]));
-      states[k].sum += value;
-      states[k].squares += value * value;
+      const P value = ToWide(pack.values[k]);
+      parts[k].sum += value;
+      parts[k].squares += value * value;
     }
+  }
+  __host__ __device__ static void Take(State& s, Part& part) {
+    s.sum += static_cast<double>(part.sum);
+    s.squares += static_cast<double>(part.squares);
+    part = {};
   }
   __host__ __device__ static void Join(State& s, const State& later) {
     s.sum += later.sum;

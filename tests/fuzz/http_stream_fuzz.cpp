@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -20,6 +21,12 @@ namespace {
 
 constexpr time_t kMostSeconds = 8;  // of a connection, and then it hangs; a client that sends nothing more has no wait
 
+[[noreturn]] void Fail(std::string_view what, std::string_view answers = {}) {
+  std::fprintf(stderr, "%.*s (errno %d): %.*s\n", static_cast<int>(what.size()), what.data(), errno,
+               static_cast<int>(answers.size()), answers.data());
+  std::abort();
+}
+
 // What the server answers to these bytes, behind which nothing comes.
 std::string AnswersTo(std::string_view bytes, uint16_t port) {
   const int one = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -27,7 +34,7 @@ std::string AnswersTo(std::string_view bytes, uint16_t port) {
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (connect(one, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) std::abort();
+  if (connect(one, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) Fail("no connection");
   const timeval most = {kMostSeconds, 0};
   setsockopt(one, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
   while (!bytes.empty()) {
@@ -40,7 +47,7 @@ std::string AnswersTo(std::string_view bytes, uint16_t port) {
   std::array<char, 4096> part{};
   for (;;) {
     const ssize_t count = recv(one, part.data(), part.size(), 0);
-    if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) std::abort();
+    if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) Fail("no answer, and no end", answers);
     if (count <= 0) break;
     answers.append(part.data(), static_cast<size_t>(count));
   }
@@ -92,10 +99,10 @@ FuzzTarget HttpStreamFuzz() {
             std::string_view left = answers;
             int64_t count = 0;
             for (; !left.empty(); ++count) {
-              if (!TakeAnswer(left)) std::abort();
+              if (!TakeAnswer(left)) Fail("an answer is cut short", answers);
             }
             // One for bytes that are no request, and one for each Expect.
-            if (count > CountOf(bytes, "HTTP/1.") + 1 + CountOf(bytes, "100")) std::abort();
+            if (count > CountOf(bytes, "HTTP/1.") + 1 + CountOf(bytes, "100")) Fail("too many answers", answers);
           }};
 }
 

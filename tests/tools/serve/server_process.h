@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,6 +49,7 @@ class ServerProcess {
     fs::remove(log_);
     process_ = fork();
     if (process_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that breaks off leaves no server that its caller waits for
       std::vector<std::string> all = {MOKA_BINARY, "serve"};
       all.insert(all.end(), words.begin(), words.end());
       all.insert(all.end(), {"--port", std::to_string(port)});

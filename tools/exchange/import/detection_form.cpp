@@ -180,7 +180,7 @@ class DetectionJoiner {
       if (node.op_type() == "TopK" && list.size() == 1 && rows.size() < kMostEnds) rows.push_back(list[0]);
     }
     std::ranges::sort(rows);
-    rows.erase(std::ranges::unique(rows).begin(), rows.end());
+    rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
     if (ends.empty()) return;
     for (const Node& node : file_.nodes) {
       if (node.op_type() != "NonMaxSuppression" || !IsMainOp(node)) continue;

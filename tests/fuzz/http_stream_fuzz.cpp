@@ -27,7 +27,7 @@ constexpr time_t kMostSeconds = 8;  // of a connection, and then it hangs; a cli
   std::abort();
 }
 
-// What the server answers to these bytes, behind which nothing comes.
+// The server's answers to these bytes, behind which nothing comes.
 std::string AnswersTo(std::string_view bytes, uint16_t port) {
   const int one = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address = {};

@@ -96,7 +96,7 @@ class NetQueue {
     double most_ms = 0;  // that are allowed
     bool IsTooLong() const { return ms > most_ms; }
   };
-  // Of a request of that level, of whose own runs the longest takes `own_ms`. Requires: the lock is held.
+  // The wait of a request of that level, of whose own runs the longest takes `own_ms`. Requires: the lock is held.
   Wait WaitOf(int64_t level, double own_ms) const;
   // Whether it is run by who brings it. Requires: the lock is held.
   bool RunsHere(const QueuedRequest& request) const;

@@ -82,7 +82,7 @@ struct FewGradients {
   const T* dy[kCount];
   cuda::Coefficients<W> coefficients;
 
-  // What y's formula takes, where the mask is kInput.
+  // Values of y's formula, where the mask is kInput.
   template <int V>
   using Context = cuda::CoefficientPack<W, kMask == Mask::kInput ? V : 1>;
   template <int V>
@@ -119,7 +119,7 @@ struct FewGradients {
 template <class T>
 inline constexpr bool kIsFolded = sizeof(T) == 2;
 
-// What the sums of a channel become. They end in double: a channel may have millions of elements, whose contributions
+// The end of a channel's sums. They are joined in double: a channel may have millions of elements, whose contributions
 // nearly cancel.
 template <class T>
 struct GradientEnd {
@@ -327,7 +327,7 @@ class BatchNormBackwardKernel final : public BoundKernel {
     for (size_t i = 0; i < gradients_; ++i) gradient.dy[i] = in<T>(3 + i);
     cuda::SumChannels<V>(stream(), cuda::ChannelPlan(map_, V), sweeps.partial,
                          GradientSums<T, Any>{sweeps.end, gradient, sweeps.residual});
-    // What the sums have left may have been written over the gradients.
+    // The masked sum that is left may have been written over the gradients.
     if (sweeps.residual != nullptr) gradient = {{}, Mask::kNone, 1, in<T>(0), nullptr, {sweeps.residual}, coefficients};
     cuda::ForEachOfChannels<V>(stream(), map_, sweeps.template Second<Any>(gradient, out<T>(0)));
   }
@@ -357,7 +357,7 @@ class BatchNormBackwardKernel final : public BoundKernel {
     }
   }
 
-  // What both sweeps share, whatever the gradients are.
+  // The two sweeps share this, whatever the gradients are.
   template <class T>
   struct Sweeps {
     GradientEnd<T> end;

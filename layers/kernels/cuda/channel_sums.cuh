@@ -8,77 +8,24 @@
 //
 // F has a State (trivially copyable; State{} is what nothing adds up to), a Part, which is likewise, and
 //   static constexpr int kAhead                              rows that are loaded before the first is used
-//   static constexpr int kBlocks                             that are to be on a multiprocessor at once: 4 have 64
-//   registers a thread template <int V> struct Context                          what a thread keeps of channels c ..
-//   c+V-1 template <int V> Context<V> Enter(int64_t c) const template <int V> struct Loaded the V elements from place i
-//   on template <int V> Loaded<V> Load(const Context<V>&, int64_t i) const template <int V> void Add(const Context<V>&,
-//   int64_t i, const Loaded<V>&, Part (&)[V]) const static void Take(State&, Part&)                          adds the
-//   part, which is empty then static void Join(State&, const State& later) void Finish(int64_t c, const State&) const
+//   static constexpr int kBlocks                             to be on a multiprocessor at once (4: 64 registers)
+//   template <int V> struct Context                          what a thread keeps of channels c .. c+V-1
+//   template <int V> Context<V> Enter(int64_t c) const
+//   template <int V> struct Loaded                           the V elements from place i on
+//   template <int V> Loaded<V> Load(const Context<V>&, int64_t i) const
+//   template <int V> void Add(const Context<V>&, int64_t i, const Loaded<V>&, Part (&)[V]) const
+//   static void Take(State&, Part&)                          adds the part, which is empty then
+//   static void Join(State&, const State& later)
+//   void Finish(int64_t c, const State&) const
 //   using End                                                F or the base of it that has State, Join and Finish
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <vector>
 
-#include "graph/kernel.h"
-#include "layers/kernels/cuda/divide.cuh"
+#include "layers/kernels/cuda/channel_plan.cuh"
 #include "layers/kernels/cuda/launch.cuh"
 
 namespace moka::cuda {
-
-struct ChannelMap {
-  int64_t images = 1;
-  int64_t channels = 1;
-  int64_t plane = 1;
-  bool is_last = false;
-
-  __host__ __device__ int64_t PerChannel() const { return images * plane; }
-  __host__ __device__ int64_t Count() const { return PerChannel() * channels; }
-  __host__ __device__ int64_t Channel(int64_t i) const {
-    if (!is_last) Divide(i, plane);
-    return Divide(i, channels);
-  }
-  // Whether V neighbours from a multiple of V on are of one channel (plain) or of V whole ones.
-  bool Packs(int pack) const { return (is_last ? channels : plane) % pack == 0; }
-};
-
-// Requires: rank 2 at least, plain or channels last.
-inline ChannelMap ChannelMapOf(const TensorType& type) {
-  const Shape& shape = type.shape;
-  const int64_t plane = shape.Count(2, shape.rank());
-  return {shape[0], shape[1], plane, plane == 1 || !type.layout.is_plain()};
-}
-
-// Chunks are as many as give each of an H100's 132 multiprocessors eight blocks, but no shorter than pays for joining
-// them, and, channels last, no longer than a thread's float32 sums are as good as the terms.
-struct ChannelPlan {
-  static constexpr int kThreads = 256;
-  static constexpr int64_t kBlocks = 132 * 8;
-  static constexpr int64_t kMostRows = 64;  // of a thread
-
-  ChannelMap map;
-  int64_t chunks = 1;
-  int64_t chunk_rows = 0;  // positions of a channel in a chunk
-  int width = 1;           // groups of channels that a block has side by side
-  int lanes = kThreads;    // rows it reads at a time
-
-  ChannelPlan(const ChannelMap& m, int pack) : map(m) {
-    const int64_t groups = (map.channels + pack - 1) / pack;
-    while (map.is_last && width < 32 && width < groups) width *= 2;
-    lanes = kThreads / width;
-    const int64_t tiles = map.is_last ? (groups + width - 1) / width : map.channels;
-    const int64_t least = map.is_last ? int64_t{16} * lanes : 4096;
-    chunks = std::clamp<int64_t>(map.PerChannel() / least, 1, std::max<int64_t>(1, kBlocks / tiles));
-    const int64_t most = kMostRows * lanes;
-    if (map.is_last) chunks = std::max(chunks, (map.PerChannel() + most - 1) / most);
-    chunk_rows = (map.PerChannel() + chunks - 1) / chunks;
-  }
-  template <class State>
-  int64_t ScratchBytes() const {
-    return chunks * map.channels * static_cast<int64_t>(sizeof(State));
-  }
-};
 
 // Computes the sums of lane `lane` of a chunk for channels c .. c+V-1.
 template <int V, class F>

@@ -1,6 +1,6 @@
-// What the machine code of the GPU's kernels takes: registers, shared memory and stack of each, read from the code that
-// lies in the program. Kernels that stream over whole images are to leave room for as many threads as fill the memory's
-// latency: 64 registers are four blocks of 256 threads on a multiprocessor, 80 are three.
+// Registers, shared memory and stack of each kernel for GPUs, read from the machine code that lies in the program.
+// Kernels that stream over whole images are to leave room for as many threads as fill the memory's latency: 64
+// registers are four blocks of 256 threads on a multiprocessor, 80 are three.
 #include <cxxabi.h>
 #include <elf.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// What a NonMaxSuppression reads says how the layer may have been set. The layer is exported again for each setting
-// that is left open, and the one whose nodes are those of the file is the layer. So the two directions cannot drift
-// apart, and nothing is taken for boxes that computes anything else.
+// The nodes in front of a NonMaxSuppression say how the layer may have been set. The layer is exported again for each
+// setting that is left open, and the one whose nodes are those of the file is the layer. So the two directions cannot
+// drift apart, and nothing is taken for boxes that computes anything else.
 #include "tools/exchange/import/detection_form.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ constexpr int64_t kMostScores = int64_t{1} << 26;  // of an image
 constexpr size_t kMostEnds = 64;                   // numbers of rows, and outputs, of a file
 constexpr int kMostTries = 100;                    // settings of all layers of a file
 
-// What is known of a layer from the nodes around its suppression.
+// A layer as far as the nodes around its suppression tell of it.
 struct Seen {
   int64_t priors = 0;
   DetectionOutputParameter layer;
@@ -123,7 +123,7 @@ class Matcher {
     const auto found = makers_.find(theirs);
     return found != makers_.end() && MatchNodes(*made->second, *found->second);
   }
-  // What is bound to an input or a constant of the form, by the end of its name; empty: it has none.
+  // The name that an input or a constant of the form is bound to, by the end of its own; empty: there is none.
   std::string BoundTo(std::string_view end) const {
     for (const auto& [ours, theirs] : bound_) {
       if (ours.ends_with(end)) return theirs;

@@ -49,7 +49,7 @@ grpc::Status WriteMessage(const Message& message, grpc::ByteBuffer& bytes) {
   return grpc::SerializationTraits<Message>::Serialize(message, &bytes, &owns);
 }
 
-// What of an error a client is told.
+// An error as a client is told of it.
 CallFailure FailureOf(const std::exception& error);
 
 // A call with one answer, which owns itself: Finish is to be called once.

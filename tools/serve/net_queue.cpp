@@ -42,9 +42,9 @@ double CostMs(const std::list<std::shared_ptr<QueuedRequest>>& batch) {
   return CostMs(*batch.front(), rows);
 }
 
-// Milliseconds that the largest batch of a model takes.
+// Milliseconds that as many rows of a model as the largest batch may have take.
 double LongestMs(const ServedModel& model) {
-  return model.rungs().empty() ? 0 : model.slowness() * model.rungs().back().ms;
+  return model.rungs().empty() ? 0 : model.slowness() * PredictedMs(model.rungs(), model.most_rows());
 }
 double LongestMs(const QueuedRequest& request) { return request.work ? request.work_ms : LongestMs(*request.model); }
 
@@ -136,7 +136,7 @@ ServedTimes QueuedRequest::Times() const {
 }
 
 NetQueue::Wait NetQueue::WaitOf(int64_t level, double own_ms) const {
-  constexpr double kRuns = 3;
+  constexpr double kRuns = 2;
   constexpr double kLeastMs = 100;
   std::map<const ServedModel*, int64_t> rows;
   Wait wait{.ms = std::max(0.0, MsBetween(ServeClock::now(), running_until_))};

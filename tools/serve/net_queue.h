@@ -58,8 +58,8 @@ struct QueuedRequest {
 
 struct NetQueueLimits {
   int64_t waiting = 4096;  // requests
-  // Predicted; a request that would wait longer is refused. Without: three times as long as the longest run takes that
-  // it waits for or is itself, a net's largest batch or work, and 100 ms at least.
+  // Predicted; a request that would wait longer is refused. Without: twice as long as the longest run takes that it
+  // waits for or is itself, the rows of a net's largest batch or work, and 100 ms at least.
   std::optional<std::chrono::milliseconds> most_wait = std::nullopt;
 };
 

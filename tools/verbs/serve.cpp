@@ -346,7 +346,7 @@ Verb ServeVerb() {
                   {"grpc-port", "N", "also serve gRPC there (0: any that is free)"},
                   {"name", "NAMES", "what they are called in addresses, a comma list (default: as their folders)"},
                   {"most-rows", "N", "the largest batch (default 16; less where more is not faster)"},
-                  {"most-wait", "MS", "what would wait longer is refused (default: 3 of its longest runs; 100)"},
+                  {"most-wait", "MS", "what would wait longer is refused (default: 2 of its longest runs; 100)"},
                   {"most-mb", "N", "the largest request (default 64)"},
                   {"grace", "S", "after SIGTERM /v2/health/ready says no for so long, and all is answered (default 5)"},
                   {"drain", "S", "then answers have so long to be made (default 30)"},

@@ -44,7 +44,8 @@ double CostMs(const std::list<std::shared_ptr<QueuedRequest>>& batch) {
 
 // Milliseconds that as many rows of a model as the largest batch may have take.
 double LongestMs(const ServedModel& model) {
-  return model.rungs().empty() ? 0 : model.slowness() * PredictedMs(model.rungs(), model.most_rows());
+  return model.rungs().empty() ? 0
+                               : model.slowness() * PredictedMs(model.rungs(), model.settings().most_rows.value_or(1));
 }
 double LongestMs(const QueuedRequest& request) { return request.work ? request.work_ms : LongestMs(*request.model); }
 

@@ -124,8 +124,8 @@ ServedModel::ServedModel(std::string name, std::string version, InferSource sour
   const bool are_rows = std::ranges::all_of(outputs_, [](const ServedTensor& output) { return output.rows == 1; });
   CheckSettings(are_rows && !states_);
   if (are_rows && !states_) AddLadder(most_rows);
-  if (const std::vector<int64_t> rows = settings_.RowsOfRuns(most_rows); are_rows && !rows.empty())
-    most_rows_ = rows.back();
+  const std::vector<int64_t> allowed = settings_.RowsOfRuns(most_rows);
+  settings_.most_rows = are_rows && !states_ && !allowed.empty() ? allowed.back() : 1;
   WarmUp();
   counts_.Update([&](CountedModel& counted) { counted.memory_bytes = MemoryBytes(); });
 }

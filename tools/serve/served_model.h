@@ -58,12 +58,11 @@ class ServedModel {
   const std::string& name() const { return name_; }
   const std::string& version() const { return version_; }
   const InferSource& source() const { return source_; }
+  // With the rows of the largest batch that is allowed, which the rungs may fall short of where more are not faster.
   const ModelSettings& settings() const { return settings_; }
   const std::vector<ServedTensor>& inputs() const { return inputs_; }
   const std::vector<ServedTensor>& outputs() const { return outputs_; }
   const std::vector<Rung>& rungs() const { return rungs_; }
-  // Rows of the largest batch that is allowed, which the rungs may fall short of where more are not faster.
-  int64_t most_rows() const { return most_rows_; }
   // Null for a task that nothing is asked of but rows.
   TaskAnswers* answers() const { return answers_.get(); }
   ModelCounts& counts() const { return counts_; }
@@ -110,7 +109,6 @@ class ServedModel {
   std::vector<std::unique_ptr<DeployedNet>> own_nets_;
   std::vector<DeployedNet*> nets_;  // of the rungs
   std::vector<Rung> rungs_;
-  int64_t most_rows_ = 1;
   std::vector<ServedTensor> inputs_;
   std::vector<ServedTensor> outputs_;
   mutable ModelCounts counts_;

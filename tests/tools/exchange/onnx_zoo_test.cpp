@@ -117,6 +117,30 @@ TEST(OnnxZoo, BoxesComeBackAsTheirLayer) {
   fs::remove(file);
 }
 
+// Nodes that are nearly boxes are refused like any others.
+TEST(OnnxZoo, ADamagedFormIsRefusedAtItsNodes) {
+  const fs::path file = fs::temp_directory_path() / StrCat("moka_onnx_damaged_", getpid(), ".onnx");
+  NetParameter net;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(Detector(1, "keep_top_k: 5", true), &net));
+  ParameterStore store;
+  FillStore(BuildAsIs(net), store);
+  onnx::ModelProto model;
+  ASSERT_TRUE(model.ParseFromString(Exported(net, {"boxes"}, store, file)));
+  fs::remove(file);
+  for (onnx::NodeProto& node : *model.mutable_graph()->mutable_node()) {
+    if (node.op_type() != "GatherND") continue;
+    for (onnx::AttributeProto& attribute : *node.mutable_attribute()) attribute.set_type(onnx::AttributeProto::FLOAT);
+  }
+  try {
+    ImportOnnx(OnnxFileFromBytes(model.SerializeAsString(), "net.onnx", {}), {});
+    ADD_FAILURE() << "it was imported";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kBadData);
+    EXPECT_NE(std::string(error.what()).find("net.onnx: op TopK has no form in layers here"), std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(OnnxZoo, NetsComeBackToTheLastBit) {
   const fs::path models = fs::path(MOKA_SOURCE_DIR) / "models";
   const fs::path file = fs::temp_directory_path() / StrCat("moka_onnx_zoo_", getpid(), ".onnx");

@@ -22,7 +22,7 @@ namespace {
 using Node = onnx::NodeProto;
 using Makers = std::map<std::string, const Node*>;
 
-constexpr int64_t kMostPriors = int64_t{1} << 20;
+constexpr int64_t kMostPriors = int64_t{1} << 18;
 constexpr int64_t kMostScores = int64_t{1} << 26;  // of an image
 constexpr size_t kMostEnds = 64;                   // numbers of rows, and outputs, of a file
 constexpr int kMostTries = 100;                    // settings of all layers of a file
@@ -184,8 +184,11 @@ class DetectionJoiner {
     if (ends.empty()) return;
     for (const Node& node : file_.nodes) {
       if (node.op_type() != "NonMaxSuppression" || !IsMainOp(node)) continue;
-      const std::optional<Seen> seen = SeenAround(node);
-      if (seen) JoinAround(*seen, rows, ends);
+      try {
+        if (const std::optional<Seen> seen = SeenAround(node)) JoinAround(*seen, rows, ends);
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::kConfig) throw;  // an attribute of a wrong type is told at its node, later
+      }
     }
     if (!file_.layers.empty()) KeepNeeded(file_);
   }

@@ -29,21 +29,16 @@ struct BatchStatistics : cuda::Statistics<T> {
 
 // Elements of y, and of x where they come from. R: the residual's type.
 template <class T, class R>
-struct Normalize {
+struct Normalize : cuda::OfCoefficients<cuda::Wide<T>> {
   using W = cuda::Wide<T>;
+  template <int V>
+  using Context = cuda::CoefficientPack<W, V>;
   cuda::SampledPlanes sampled;
-  cuda::Coefficients<W> coefficients;
   bool is_relu;
   const T* x;
   const R* residual;  // null: none
   T* y;
 
-  template <int V>
-  using Context = cuda::CoefficientPack<W, V>;
-  template <int V>
-  __host__ __device__ Context<V> Enter(int64_t c, bool is_one) const {
-    return cuda::LoadCoefficients<V>(coefficients, c, is_one);
-  }
   template <int V>
   struct Loaded {
     cuda::Pack<T, V> x;
@@ -146,7 +141,7 @@ class BatchNormKernel final : public BoundKernel {
   void MakeResult(const cuda::Coefficients<cuda::Wide<T>>& coefficients) {
     const R* residual = has_residual_ ? in<R>(input_count() - 1) : nullptr;
     cuda::ForEachOfChannels<V>(stream(), y_,
-                               Normalize<T, R>{sampled_, coefficients, is_relu_, in<T>(0), residual, out<T>(0)});
+                               Normalize<T, R>{{coefficients}, sampled_, is_relu_, in<T>(0), residual, out<T>(0)});
   }
 
   cuda::ChannelMap x_;

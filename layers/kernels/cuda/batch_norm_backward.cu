@@ -20,8 +20,10 @@ enum class Mask : uint8_t { kNone, kInput, kOutput };
 
 // g at V neighbours, of any number of gradients, from a mask and strides that are known in a run alone.
 template <class T>
-struct AnyGradients {
+struct AnyGradients : cuda::OfCoefficients<cuda::Wide<T>> {
   using W = cuda::Wide<T>;
+  template <int V>
+  using Context = cuda::CoefficientPack<W, V>;
   static constexpr int kAhead = 2;
   static constexpr int kBlocks = 1;
   cuda::SampledPlanes sampled;
@@ -30,14 +32,7 @@ struct AnyGradients {
   const T* x;
   const T* y;  // where mask is kOutput
   const T* dy[kMaxGradients];
-  cuda::Coefficients<W> coefficients;
 
-  template <int V>
-  using Context = cuda::CoefficientPack<W, V>;
-  template <int V>
-  __host__ __device__ Context<V> Enter(int64_t c, bool is_one) const {
-    return cuda::LoadCoefficients<V>(coefficients, c, is_one);
-  }
   template <int V>
   struct Loaded {
     cuda::Pack<T, V> x;
@@ -323,12 +318,13 @@ class BatchNormBackwardKernel final : public BoundKernel {
     using Any = AnyGradients<T>;
     const Sweeps<T> sweeps = Begin<T>();
     const auto& coefficients = sweeps.end.coefficients;
-    Any gradient{sampled_, mask_, static_cast<int>(gradients_), in<T>(0), in<T>(Y()), {}, coefficients};
+    Any gradient{{coefficients}, sampled_, mask_, static_cast<int>(gradients_), in<T>(0), in<T>(Y()), {}};
     for (size_t i = 0; i < gradients_; ++i) gradient.dy[i] = in<T>(3 + i);
     cuda::SumChannels<V>(stream(), cuda::ChannelPlan(map_, V), sweeps.partial,
                          GradientSums<T, Any>{sweeps.end, gradient, sweeps.residual});
     // The masked sum that is left may have been written over the gradients.
-    if (sweeps.residual != nullptr) gradient = {{}, Mask::kNone, 1, in<T>(0), nullptr, {sweeps.residual}, coefficients};
+    if (sweeps.residual != nullptr)
+      gradient = {{coefficients}, {}, Mask::kNone, 1, in<T>(0), nullptr, {sweeps.residual}};
     cuda::ForEachOfChannels<V>(stream(), map_, sweeps.template Second<Any>(gradient, out<T>(0)));
   }
 

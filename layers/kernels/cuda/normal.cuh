@@ -74,6 +74,17 @@ __host__ __device__ CoefficientPack<W, V> LoadCoefficients(const Coefficients<W>
   return pack;
 }
 
+// For functors whose threads keep the coefficients of V channels.
+template <class W>
+struct OfCoefficients {
+  Coefficients<W> coefficients;
+
+  template <int V>
+  __host__ __device__ CoefficientPack<W, V> Enter(int64_t c, bool is_one) const {
+    return LoadCoefficients<V>(coefficients, c, is_one);
+  }
+};
+
 // Sets the coefficients from statistics that are given.
 template <class W>
 struct SetCoefficients {

@@ -2,6 +2,8 @@
 // on an A100 and an H100, under every rule of precision, is known wherever cuDNN is installed.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "core/device/device.h"
 #include "core/text.h"
 #include "layers/kernels/bound_kernel.h"
@@ -156,6 +158,26 @@ TEST_P(CudnnPlans, StatisticsAreSummedInTheConvolution) {
     const std::vector<cudnn::Plan> plans = cudnn::FindPlans(graph.descriptor(), target, rules, 1);
     ASSERT_EQ(plans.size(), 1U);
     EXPECT_TRUE(cudnn::PlanOf(cudnn::TextOf(plans[0]), target, rules)) << "comes back from its text";
+  }
+}
+
+// Engines that cuDNN compiles for the GPU want a driver to plan: a real one, or one that stands in
+// (tests/layers/cuda/write_driver_standin.cmake).
+TEST_P(CudnnPlans, StatisticsAreSummedByReductionsInBothHalfTypes) {
+  if (std::getenv("MOKA_DRIVER_STANDIN") == nullptr) GTEST_SKIP() << "no driver stands in";
+  const cudnn::Target target{nullptr, &*properties_};
+  const cudnn::PlanRules rules{.most_workspace_bytes = int64_t{1} << 30};
+  for (const Window& window : kWindows) {
+    if (!std::string(window.name).starts_with("resnet50_")) continue;
+    for (const DType dtype : {DType::kFloat16, DType::kBFloat16}) {
+      SCOPED_TRACE(StrCat(window.name, " ", NameOf(dtype)));
+      ConvolutionProblem p = ProblemOf(window, dtype, true, ConvolutionPass::kForward);
+      p.statistics = true;
+      const cudnn::ConvolutionGraph graph(p, true, target, cudnn::StatisticsForm::kReductions);
+      const std::vector<cudnn::Plan> plans = cudnn::FindPlans(graph.descriptor(), target, rules, 1);
+      ASSERT_EQ(plans.size(), 1U);
+      EXPECT_LE(plans[0].workspace_bytes, 1 << 20);
+    }
   }
 }
 

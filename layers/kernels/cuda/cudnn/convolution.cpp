@@ -99,7 +99,6 @@ Choice Choose(const ConvolutionProblem& problem, const KernelQuery& query);
 // Engines that sum statistics are of an older kind than the fastest convolutions: only time tells which is better.
 Choice ChooseWithStatistics(const ConvolutionProblem& problem, const KernelQuery& query, std::vector<cudnn::Plan> plans,
                             const std::string& name) {
-  if (!query.times_plans) return {{}, false, "nothing is timed, so a sweep of their own takes the statistics"};
   ConvolutionProblem plain = problem;
   plain.statistics = false;
   Choice alone = Choose(plain, query);
@@ -126,6 +125,22 @@ size_t FastestKept(const ConvolutionProblem& problem, bool fused, const std::vec
   }
 }
 
+// Plans that sum statistics in one of the two forms, some of each; none where no engine does, and why.
+std::vector<cudnn::Plan> PlansWithStatistics(const ConvolutionProblem& problem, const cudnn::Target& target,
+                                             const cudnn::PlanRules& rules, std::string& refusal) {
+  std::vector<cudnn::Plan> plans;
+  for (const auto form : {cudnn::StatisticsForm::kOperation, cudnn::StatisticsForm::kReductions}) {
+    try {
+      const cudnn::ConvolutionGraph graph(problem, true, target, form);
+      for (cudnn::Plan& plan : cudnn::FindPlans(graph.descriptor(), target, rules, kTried / 2))
+        plans.push_back(std::move(plan));
+    } catch (const Error& error) {
+      refusal = error.what();
+    }
+  }
+  return plans;
+}
+
 // The plan that an earlier search kept, cuDNN's first, or where plans may be timed the fastest of its first few, which
 // is kept for the next time.
 Choice Choose(const ConvolutionProblem& problem, const KernelQuery& query) {
@@ -142,15 +157,18 @@ Choice Choose(const ConvolutionProblem& problem, const KernelQuery& query) {
   } catch (const Error&) {
     // The kept choice is of no use here: a plan is found anew.
   }
+  if (problem.statistics) {
+    if (!query.times_plans) return {{}, false, "nothing is timed, so a sweep of their own takes the statistics"};
+    std::vector<cudnn::Plan> plans = PlansWithStatistics(problem, target, rules, refusal);
+    return plans.empty() ? Choice{{}, false, refusal} : ChooseWithStatistics(problem, query, std::move(plans), name);
+  }
   for (const bool fused : {true, false}) {
-    if (fused && !problem.bias && !problem.statistics) continue;  // no engine fuses a sum or a ReLU alone
-    if (!fused && problem.statistics) break;
+    if (fused && !problem.bias) continue;  // no engine fuses a sum or a ReLU alone
     try {
       const cudnn::ConvolutionGraph graph(problem, fused, target);
       std::vector<cudnn::Plan> plans =
           cudnn::FindPlans(graph.descriptor(), target, rules, query.times_plans ? kTried : 1);
       if (plans.empty()) continue;
-      if (problem.statistics) return ChooseWithStatistics(problem, query, std::move(plans), name);
       const size_t best = query.times_plans ? FastestKept(problem, fused, plans, query.device, name) : 0;
       return {std::move(plans[best]), fused, {}};
     } catch (const Error& error) {

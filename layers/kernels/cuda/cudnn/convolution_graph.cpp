@@ -128,7 +128,8 @@ ConvolutionProblem ConvolutionOf(const KernelQuery& query) {
 
 // A chain: convolution, summand, bias, ReLU. Tensors between the steps are virtual: they are of the wide type and need
 // no memory of the program's.
-ConvolutionGraph::ConvolutionGraph(const ConvolutionProblem& problem, bool fused, const Target& target) {
+ConvolutionGraph::ConvolutionGraph(const ConvolutionProblem& problem, bool fused, const Target& target,
+                                   StatisticsForm form) {
   const Descriptor& y = Tensor(kY, problem.y);
   std::vector<cudnnPointwiseMode_t> steps;
   // The summand before the bias: its engines know no other order.
@@ -147,7 +148,8 @@ ConvolutionGraph::ConvolutionGraph(const ConvolutionProblem& problem, bool fused
     operations_.push_back(&Pointwise(steps[i], WideType(problem.y.dtype), *from, operand, to));
     from = &to;
   }
-  if (fused && problem.statistics) Statistics(problem, y);
+  if (fused && problem.statistics && form == StatisticsForm::kOperation) Statistics(problem, y);
+  if (fused && problem.statistics && form == StatisticsForm::kReductions) Reductions(problem, y);
   graph_.emplace(MakeGraph(operations_, target));
 }
 
@@ -213,6 +215,30 @@ void ConvolutionGraph::Statistics(const ConvolutionProblem& problem, const Descr
   operation.Set(CUDNN_ATTR_OPERATION_GENSTATS_XDESC, y);
   operation.Set(CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, Tensor(kSums, sums));
   operation.Set(CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, Tensor(kSquares, sums));
+  operation.Finalize();
+  operations_.push_back(&Add(std::move(operation)));
+}
+
+void ConvolutionGraph::Reductions(const ConvolutionProblem& problem, const Descriptor& y) {
+  const TensorType sums = PerChannel(problem.y, DType::kFloat32);
+  Reduce(y, Tensor(kSums, sums));
+  const Descriptor& squares = Virtual(problem.y);
+  operations_.push_back(&Pointwise(CUDNN_POINTWISE_MUL, CUDNN_DATA_FLOAT, y, &y, squares));
+  Reduce(squares, Tensor(kSquares, sums));
+}
+
+void ConvolutionGraph::Reduce(const Descriptor& from, const Descriptor& to) {
+  const cudnnReduceTensorOp_t sum = CUDNN_REDUCE_TENSOR_ADD;
+  const cudnnDataType_t precision = CUDNN_DATA_FLOAT;
+  Descriptor function(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
+  function.SetRaw(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &sum);
+  function.SetRaw(CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &precision);
+  function.Finalize();
+  const Descriptor& kept = Add(std::move(function));
+  Descriptor operation(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
+  operation.Set(CUDNN_ATTR_OPERATION_REDUCTION_XDESC, from);
+  operation.Set(CUDNN_ATTR_OPERATION_REDUCTION_YDESC, to);
+  operation.Set(CUDNN_ATTR_OPERATION_REDUCTION_DESC, kept);
   operation.Finalize();
   operations_.push_back(&Add(std::move(operation)));
 }

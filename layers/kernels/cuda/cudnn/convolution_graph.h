@@ -34,10 +34,15 @@ ConvolutionProblem ConvolutionOf(const KernelQuery& query);
 // Names of tensors in a variant pack. Those of the sums hold a float a channel.
 enum TensorId : int64_t { kX = 1, kW, kY, kBias, kSummand, kSums, kSquares };
 
+// How a graph says statistics: by cuDNN's operation for them, which its engines of float16 know, or by two reductions,
+// which engines that it compiles for the GPU know, in bfloat16 too.
+enum class StatisticsForm : uint8_t { kOperation, kReductions };
+
 class ConvolutionGraph {
  public:
   // `fused`: with the epilogue or the statistics; else y is the sum alone. Errors: those of Check.
-  ConvolutionGraph(const ConvolutionProblem& problem, bool fused, const Target& target);
+  ConvolutionGraph(const ConvolutionProblem& problem, bool fused, const Target& target,
+                   StatisticsForm form = StatisticsForm::kOperation);
   const Descriptor& descriptor() const { return *graph_; }
 
  private:
@@ -47,6 +52,8 @@ class ConvolutionGraph {
   const Descriptor& Window(const ConvolutionProblem& problem);
   void Operation(const ConvolutionProblem& problem, const Descriptor& y);
   void Statistics(const ConvolutionProblem& problem, const Descriptor& y);
+  void Reductions(const ConvolutionProblem& problem, const Descriptor& y);
+  void Reduce(const Descriptor& from, const Descriptor& to);
   const Descriptor& Pointwise(cudnnPointwiseMode_t mode, cudnnDataType_t precision, const Descriptor& x,
                               const Descriptor* b, const Descriptor& y);
 

@@ -1,8 +1,8 @@
 // Forms with a file, by the boundary B, and addresses.
 #include "core/text.h"
 #include "tests/fuzz/fuzz_target.h"
+#include "tools/serve/call_address.h"
 #include "tools/serve/multipart.h"
-#include "tools/serve/service.h"
 
 namespace moka {
 

@@ -181,7 +181,9 @@ endif()
 if(MOKA_SANITIZE STREQUAL "thread")
   # oneDNN's threads wait for each other inside libgomp, which is not instrumented: what a library that the sanitizer
   # cannot follow does to memory is not judged. Moka's own team says its order itself (core/threads/parallel.cpp).
-  list(APPEND MOKA_TEST_ENVIRONMENT "TSAN_OPTIONS=handle_sigbus=0:ignore_noninstrumented_modules=1")
+  string(JOIN ":" options handle_sigbus=0 ignore_noninstrumented_modules=1
+              suppressions=${PROJECT_SOURCE_DIR}/tests/thread_sanitizer.supp)
+  list(APPEND MOKA_TEST_ENVIRONMENT "TSAN_OPTIONS=${options}")
 endif()
 
 # What all tests are compiled with. They are compiled more often than they are waited for, hence -Og, which takes a fifth less

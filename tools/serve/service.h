@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "tools/serve/call_address.h"
 #include "tools/serve/http_message.h"
 #include "tools/serve/http_server.h"
 #include "tools/serve/net_queue.h"
@@ -20,21 +21,6 @@
 #include "tools/serve/workers.h"
 
 namespace moka {
-
-// An address, split at its slashes and with %XX undone; "" where it is malformed.
-std::vector<std::string> PathParts(const std::string& path);
-
-// A call of one model: /v2/models/NAME[/versions/VERSION][/VERB[/FILE]].
-struct ModelCall {
-  std::string name;
-  std::string version = {};
-  std::string verb = {};  // "infer"; empty: its facts
-  std::string file = {};  // that predict calls what is sent
-  bool AsksNet() const { return verb == "infer" || verb == "predict"; }
-};
-
-// Nothing for calls of no one model.
-std::optional<ModelCall> ModelCallOf(const std::vector<std::string>& parts);
 
 class Service : public ServiceCalls {
  public:

@@ -66,7 +66,7 @@ TEST_F(GrpcCliTest, WhatIsCancelledOrTooLateDoesNotRun) {
   const RpcClient client(server);
   constexpr int64_t kLong = 10000;
   std::thread blocker([&] { EXPECT_TRUE(RpcClient(server).Infer(RawRequest(Rows(kLong))).ok()); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  server.AwaitRun();
   const auto context = client.Context();
   ModelInferResponse response;
   std::thread canceller([&] {
@@ -179,11 +179,7 @@ TEST_F(GrpcCliTest, WhatTakesTooLongIsBrokenOffWhenItEnds) {
     EXPECT_EQ(status.error_code(), StatusCode::UNAVAILABLE) << status.error_message();
     EXPECT_EQ(status.error_message(), "the server is closing");
   });
-  HttpClient http(server.port());
-  const auto runs = [&] {
-    return Json::parse(http.Ask("GET", "/v2/models/stats").body)["model_stats"][0]["execution_count"];
-  };
-  for (int i = 0; i < 3000 && runs() == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  server.AwaitRun();
   server.Signal(SIGINT);
   EXPECT_EQ(server.Wait(), 75);
   slow.join();

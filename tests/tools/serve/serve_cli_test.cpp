@@ -372,7 +372,7 @@ TEST_F(ServeCliTest, APipeliningClientIsAnsweredWhenItEnds) {
   client.SendRequest("POST", "/v2/models/lenet-0001/infer", json + floats,
                      StrCat("Inference-Header-Content-Length: ", json.size(), "\r\n"));
   client.Send("GET /v2 HTTP/1.1\r\nHost: here\r\n");
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  server.AwaitRun();
   server.Signal(SIGTERM);
   EXPECT_EQ(client.Receive().status, 200);
   EXPECT_EQ(server.Wait(), 0);
@@ -388,7 +388,7 @@ TEST_F(ServeCliTest, LongRequestsGiveWay) {
       R"({"inputs":[{"name":"data","shape":[20000,1,28,28],"datatype":"FP32","parameters":{"binary_data_size":62720000}}]})";
   HttpClient slow(server.port());
   slow.SendRequest("POST", path, json + floats, StrCat("Inference-Header-Content-Length: ", json.size(), "\r\n"));
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  server.AwaitRun();
   std::string urgent = Request(1);
   urgent.insert(urgent.size() - 1, R"(,"parameters":{"priority":1})");
   const auto begin = std::chrono::steady_clock::now();

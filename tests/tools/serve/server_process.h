@@ -96,6 +96,16 @@ class ServerProcess {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
   std::string Log() const { return ReadFile(log_); }
+  // Returns when a net has run, by which a request that takes long is on its way.
+  void AwaitRun() const {
+    HttpClient client(port_);
+    for (int i = 0; i < 6000; ++i) {
+      const std::string stats = client.Ask("GET", "/v2/models/stats").body;
+      if (std::regex_search(stats, std::regex("\"execution_count\":[1-9]"))) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    ADD_FAILURE() << "no net has run in a minute";
+  }
   // The most memory that it has had, in KiB; 0: the kernel does not say.
   int64_t PeakKib() const {
     std::ifstream status(StrCat("/proc/", int64_t{process_}, "/status"));

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "tools/serve/call_address.h"
 #include "tools/serve/infer_job.h"
 #include "tools/serve/multipart.h"
 #include "tools/serve/service.h"

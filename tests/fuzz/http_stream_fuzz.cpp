@@ -27,6 +27,15 @@ constexpr time_t kMostSeconds = 8;  // of a connection, and then it hangs; a cli
   std::abort();
 }
 
+// The fuzzer's clock interrupts calls of the system.
+template <typename Call>
+ssize_t Uninterrupted(const Call& call) {
+  for (;;) {
+    const ssize_t result = call();
+    if (result >= 0 || errno != EINTR) return result;
+  }
+}
+
 // The server's answers to these bytes, behind which nothing comes.
 std::string AnswersTo(std::string_view bytes, uint16_t port) {
   const int one = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -34,11 +43,13 @@ std::string AnswersTo(std::string_view bytes, uint16_t port) {
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (connect(one, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) Fail("no connection");
+  while (connect(one, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 && errno != EISCONN) {
+    if (errno != EINTR && errno != EALREADY) Fail("no connection");
+  }
   const timeval most = {kMostSeconds, 0};
   setsockopt(one, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
   while (!bytes.empty()) {
-    const ssize_t sent = send(one, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    const ssize_t sent = Uninterrupted([&] { return send(one, bytes.data(), bytes.size(), MSG_NOSIGNAL); });
     if (sent <= 0) break;  // the server has closed, which it may
     bytes.remove_prefix(static_cast<size_t>(sent));
   }
@@ -46,7 +57,7 @@ std::string AnswersTo(std::string_view bytes, uint16_t port) {
   std::string answers;
   std::array<char, 4096> part{};
   for (;;) {
-    const ssize_t count = recv(one, part.data(), part.size(), 0);
+    const ssize_t count = Uninterrupted([&] { return recv(one, part.data(), part.size(), 0); });
     if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) Fail("no answer, and no end", answers);
     if (count <= 0) break;
     answers.append(part.data(), static_cast<size_t>(count));

@@ -1,3 +1,4 @@
+// Splits a path at its slashes, undoes %XX, and finds the model and the verb.
 #include "tools/serve/call_address.h"
 
 #include <cstddef>

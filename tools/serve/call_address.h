@@ -1,4 +1,4 @@
-// What an address of the server asks for: the parts of its path, and the model and the verb among them.
+// Addresses of the server: the parts of a path, and the model and the verb among them.
 #pragma once
 
 #include <optional>

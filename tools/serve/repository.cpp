@@ -16,6 +16,7 @@ namespace {
 
 std::vector<int64_t> NumbersOf(const std::vector<ModelPlace>& places) {
   std::vector<int64_t> numbers;
+  numbers.reserve(places.size());
   for (const ModelPlace& place : places) numbers.push_back(place.version);
   return numbers;
 }

@@ -268,10 +268,11 @@ void ServedModel::PreferOneThread() {
   const TeamOf one(1);
   const InferTask* task = FindInferTask(source_.card.task());
   std::unique_ptr<TaskAnswers> answers = answers_ ? task->answers(source_, nets_[0]->weights()) : nullptr;
+  DeployedNet* const of_task = answers ? answers->net() : nullptr;
   std::unique_ptr<DeployedNet> own;
-  if (!answers)
+  if (of_task == nullptr)
     own = std::make_unique<DeployedNet>(source_, 1, DeployedNet::Fills::kAll, std::string(), nets_[0]->weights());
-  DeployedNet& alone = answers ? *answers->net() : *own;
+  DeployedNet& alone = of_task != nullptr ? *of_task : *own;
   const double ms = TimeOf(alone);
   if (ms > kSmallMs || ms > rungs_[0].ms + kWakeMs) return;
   for (uint32_t seed = 1; seed <= 3; ++seed) {

@@ -223,6 +223,7 @@ CallResult<std::vector<ModelStatistics>> Service::Statistics(const std::string& 
     std::vector<std::shared_ptr<ServedModel>> models = repository_.Ready(name);
     if (!name.empty() && (models.empty() || !version.empty())) models = {LoadedModel(name, version)};
     std::vector<ModelStatistics> statistics;
+    statistics.reserve(models.size());
     for (const auto& model : models) statistics.push_back({model->name(), model->version(), model->counts().Now()});
     return statistics;
   } catch (const Error& error) {

@@ -161,9 +161,11 @@ void Service::StartInfer(const std::shared_ptr<ServedModel>& model, InferRequest
                          std::shared_ptr<const std::atomic<bool>> is_gone, InferRespond respond) {
   const bool has_pictures = !request.inputs.empty() && request.inputs[0].datatype == "BYTES";
   const bool takes_long = has_pictures || SharedBytesOf(request) >= kLargeBytes;
-  const int64_t priority = request.priority;
-  const auto start = [this, has_pictures, model, sent = std::make_shared<InferRequest>(std::move(request)), is_gone,
-                      respond] {
+  if (takes_long) {
+    if (auto refused = Outlook(*model, request.priority)) return respond(std::move(*refused));
+  }
+  const auto start = [this, has_pictures, model, sent = std::make_shared<InferRequest>(std::move(request)),
+                      is_gone = std::move(is_gone), respond = std::move(respond)] {
     std::optional<CallFailure> refused;
     try {
       InferRespond respond_then = respond;
@@ -182,7 +184,6 @@ void Service::StartInfer(const std::shared_ptr<ServedModel>& model, InferRequest
     if (refused) respond(std::move(*refused));
   };
   if (!takes_long) return start();
-  if (auto refused = Outlook(*model, priority)) return respond(std::move(*refused));
   workers_.Do(start);
 }
 
@@ -249,7 +250,9 @@ std::shared_ptr<QueuedRequest> JobOf(const std::shared_ptr<Predicted>& predicted
   if (most_wait.count() > 0) job->due = job->arrived + most_wait;
   const DurationCount before = model.counts().Now().infer;
   const double rung_ms = model.rungs().empty() ? 1 : model.rungs()[0].ms;
-  job->work_ms = before.count == 0 ? rung_ms : std::max(rung_ms, 1e-6 * static_cast<double>(before.ns / before.count));
+  job->work_ms = before.count == 0
+                     ? rung_ms
+                     : std::max(rung_ms, 1e-6 * static_cast<double>(before.ns) / static_cast<double>(before.count));
   job->work = [raw = job.get(), predicted] {
     try {
       TaskAnswers& answers = *predicted->model->answers();

@@ -51,7 +51,7 @@ class FakeServer {
     sockaddr_in address = {};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    bind(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+    EXPECT_EQ(bind(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
     listen(socket_, 16);
     socklen_t size = sizeof(address);
     getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size);

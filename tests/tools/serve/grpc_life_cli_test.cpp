@@ -132,6 +132,7 @@ TEST_F(GrpcCliTest, WhatWasAcceptedIsAnsweredWhenItEnds) {
   std::atomic<int> answered = 0;
   std::atomic<int> failed = 0;
   std::vector<std::thread> clients;
+  clients.reserve(4);
   for (int i = 0; i < 4; ++i) {
     clients.emplace_back([&] {
       const RpcClient client(server);

@@ -99,8 +99,10 @@ using Stub = inference::GRPCInferenceService::Stub;
 // Rows of numbers that differ from each other.
 inline std::vector<float> Rows(int64_t rows, float first = 0) {
   std::vector<float> values(static_cast<size_t>(rows * kDigit));
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = first + static_cast<float>(i % 97) / 97 + static_cast<float>(i / static_cast<size_t>(kDigit)) * 0.01F;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t row = i / static_cast<size_t>(kDigit);
+    values[i] = first + static_cast<float>(i % 97) / 97 + static_cast<float>(row) * 0.01F;
+  }
   return values;
 }
 

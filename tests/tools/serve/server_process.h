@@ -32,7 +32,7 @@ inline uint16_t FreePort() {
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  bind(one, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+  EXPECT_EQ(bind(one, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
   socklen_t size = sizeof(address);
   getsockname(one, reinterpret_cast<sockaddr*>(&address), &size);
   close(one);
@@ -54,6 +54,7 @@ class ServerProcess {
       all.insert(all.end(), words.begin(), words.end());
       all.insert(all.end(), {"--port", std::to_string(port)});
       std::vector<char*> arguments;
+      arguments.reserve(all.size() + 1);
       for (std::string& word : all) arguments.push_back(word.data());
       arguments.push_back(nullptr);
       if (chdir(folder.c_str()) != 0 || freopen(log_.c_str(), "w", stderr) == nullptr) _exit(1);

@@ -40,7 +40,7 @@ void AddHeads(Collected& to) {
   to.Add("a space before the colon", "GET /v2 HTTP/1.1\r\nHost : here\r\n\r\n");
   to.Add("a folded header", "GET /v2 HTTP/1.1\r\nHost: here\r\nA: b\r\n c\r\n\r\n", true);
   to.Add("a header without a name", "GET /v2 HTTP/1.1\r\n: b\r\n\r\n");
-  to.Add("a zero in a header", std::string("GET /v2 HTTP/1.1\r\nHost: here\r\nA: b\0c\r\n\r\n", 41));
+  to.Add("a zero in a header", std::string("GET /v2 HTTP/1.1\r\nHost: here\r\nA: b\0c\r\n\r\n", 40));
   to.Add("line feeds alone", "GET /v2 HTTP/1.1\nHost: here\n\n");
   to.Add("a long path", StrCat("GET /", std::string(12000, 'a'), " HTTP/1.1\r\nHost: here\r\n\r\n"));
   to.Add("a long header", StrCat("GET /v2 HTTP/1.1\r\nHost: here\r\nA: ", std::string(40000, 'a'), "\r\n\r\n"));

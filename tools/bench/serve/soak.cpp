@@ -240,7 +240,8 @@ class Soak {
     std::ranges::sort(counted.ms);
     const auto quantile = [&](double part) {
       if (counted.ms.empty()) return 0.0F;
-      return counted.ms[std::min(counted.ms.size() - 1, static_cast<size_t>(part * std::ssize(counted.ms)))];
+      return counted
+          .ms[std::min(counted.ms.size() - 1, static_cast<size_t>(part * static_cast<double>(counted.ms.size())))];
     };
     const bool counts_log = settings_.drains > 0;
     if (counts_log && logged_.answered != count("right"))

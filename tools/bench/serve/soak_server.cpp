@@ -48,6 +48,7 @@ void SoakServer::Start() {
   words.insert(words.end(), words_.begin(), words_.end());
   words.insert(words.end(), {"--port", StrCat(int64_t{port_})});
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   fs::remove(log_);

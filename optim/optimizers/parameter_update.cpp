@@ -71,12 +71,7 @@ Term ParameterUpdate::Rate() {
 }
 
 Term ParameterUpdate::Scalar(std::string_view input) {
-  const Graph& graph = builder().graph();
-  for (ValueId id = 0; id < graph.value_count(); ++id) {
-    if (graph.value(id).kind == ValueKind::kInput && graph.value(id).name == input) return Use(id);
-  }
-  shared_.updates->inputs.emplace_back(input);
-  return Use(builder().graph().AddInput(std::string(input), {DType::kFloat32, Shape{}, {}}));
+  return Use(UpdateScalar(builder().graph(), input, *shared_.updates));
 }
 
 ValueId ParameterUpdate::SlotState(std::string_view slot) {

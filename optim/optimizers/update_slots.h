@@ -40,4 +40,7 @@ struct Updates {
   std::vector<std::string> inputs;  // scalar inputs to set before each run to UpdateInput()
 };
 
+// The graph's scalar input of this name, which comes to be one of `updates` where there is none yet.
+ValueId UpdateScalar(Graph& graph, std::string_view input, Updates& updates);
+
 }  // namespace moka

@@ -372,6 +372,8 @@ void Trainer::Restore(const Checkpoint& checkpoint) {
     }
     std::erase(missing, *own);
   }
+  if (StartMeansOfStatistics(*turns_, missing, store_) && is_first())
+    LogWarning(StrCat(file, ".state: running statistics have no means (ema_decay), which begin with the newest"));
   if (!missing.empty()) {
     throw Error(ErrorKind::kBadData, StrCat(file, ".state: slot \"", missing.front(), "\" is missing"));
   }

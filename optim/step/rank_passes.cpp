@@ -8,6 +8,7 @@
 #include "core/text.h"
 #include "layers/net/catalog.h"
 #include "optim/optimizers/gradient_sums.h"
+#include "optim/optimizers/statistic_means.h"
 #include "optim/step/compression_policy.h"
 #include "optim/step/gradient_norms.h"
 #include "optim/step/training_passes.h"
@@ -151,6 +152,18 @@ void UpdateWeights(TrainingGraph& step) {
   step.scale->Finish();
 }
 
+void MeanStatistics(TrainingGraph& step) {
+  std::vector<NetBlob> moving = StatisticBlobs(step.net.blobs);
+  const auto is_kept = [&](const NetBlob& blob) {
+    return std::ranges::find(step.net.graph.assignments(), blob.state, &Assignment::state) ==
+           step.net.graph.assignments().end();
+  };
+  std::erase_if(moving, is_kept);
+  if (!step.apart) return AddMeansOfStatistics(step.net.graph, moving, step.loss, step.updates);
+  AddMeansOfStatistics(step.apart->graph, moving, kNoId, step.apart->updates);
+  step.updates = step.apart->updates;
+}
+
 void GatherFromOwners(TrainingGraph& step) {
   Graph& graph = step.net.graph;
   std::vector<OwnedWeight> weights;
@@ -174,6 +187,9 @@ void GatherFromOwners(TrainingGraph& step) {
   for (size_t i = 0; i < gathered.size(); ++i) graph.assignments()[assigned[i]].value = gathered[i];
   step.all_slots = ServedUpdates::Slots({.solver = &step.spec.solver, .net = &step.spec.param, .blobs = step.reached});
   std::erase_if(step.all_slots, [](const SlotState& slot) { return slot.name == SlotName(slot.blob, kSumSlot); });
+  std::ranges::copy_if(step.updates.slots, std::back_inserter(step.all_slots), [&](const SlotState& slot) {
+    return std::ranges::find(step.reached, slot.blob, &NetBlob::name) == step.reached.end();  // each rank has it
+  });
 }
 
 void UpdateApart(TrainingGraph& step) {

@@ -11,6 +11,7 @@
 #include "layers/net/named_layers.h"
 #include "optim/optimizers/loss_scale.h"
 #include "optim/optimizers/lr_policy.h"
+#include "optim/optimizers/update.h"
 #include "optim/pipeline/stages.h"
 #include "optim/precision.h"
 #include "optim/step/turn_scope.h"
@@ -184,6 +185,15 @@ std::optional<std::string> SetSlot(const TrainTurns& turns, const std::string& n
     if (std::optional<std::string> own = turns.net(i).states().SetSlot(name, whole, store)) return own;
   }
   return std::nullopt;
+}
+
+bool StartMeansOfStatistics(const TrainTurns& turns, std::vector<std::string>& missing, ParameterStore& store) {
+  const size_t before = missing.size();
+  for (const NetBlob& blob : StatisticBlobs(turns.blobs())) {
+    const std::string slot = SlotName(blob.name, kEmaSlot);
+    if (std::erase(missing, slot) > 0) store.Set(slot, store.Values(blob.name));
+  }
+  return missing.size() < before;
 }
 
 void StartMeans(const TrainTurns& turns, ParameterStore& store) {

@@ -68,6 +68,9 @@ std::vector<std::string> OwnSlots(const TrainTurns& turns);
 std::optional<std::string> SetSlot(const TrainTurns& turns, const std::string& name, const StateTensor& whole,
                                    ParameterStore& store);
 void StartMeans(const TrainTurns& turns, ParameterStore& store);
+// Checkpoints of Moka before 30 November 2026 have means of weights alone: takes means of statistics out of the slots
+// that are missing and begins them with the newest. Returns whether there were any.
+bool StartMeansOfStatistics(const TrainTurns& turns, std::vector<std::string>& missing, ParameterStore& store);
 
 // The positions of all turns' data, as of Feed.
 void SavePositions(const TrainTurns& turns, std::map<std::string, int64_t>& positions);

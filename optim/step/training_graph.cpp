@@ -12,6 +12,7 @@ std::vector<TrainingPass> PassesOf(const TrainingSpec& spec) {
   const bool is_served = ranks.kind == StrategyKind::kServed;
   const bool is_whole = !is_pipeline && !is_served && spec.solver.iter_size() == 1;
   const bool is_apart = !is_pipeline && !is_served && !is_whole;
+  const bool has_means = spec.solver.ema_decay() > 0;
   struct Row {
     bool is_asked;
     TrainingPass pass;
@@ -30,10 +31,12 @@ std::vector<TrainingPass> PassesOf(const TrainingSpec& spec) {
       {is_whole && ranks.shards_updates, {"shard updates", ShardUpdates}},
       {is_whole, {"guard", GuardStates}},
       {is_whole, {"update", UpdateWeights}},
+      {is_whole && has_means, {"mean statistics", MeanStatistics}},
       {is_whole && ranks.shards_updates, {"gather from owners", GatherFromOwners}},
       {is_apart || is_served, {"guard statistics", GuardStatistics}},
       {!is_whole, {"accumulate", Accumulate}},
       {is_apart, {"update apart", UpdateApart}},
+      {is_apart && has_means, {"mean statistics", MeanStatistics}},
       {is_served, {"update on servers", UpdateOnServers}},
       {is_pipeline, {"cut into stages", CutIntoStages}},
       {true, {"keep states", KeepStates}},

@@ -3,10 +3,10 @@
 //
 //   keep other statistics -> name outputs -> compose -> share subsamples -> scale the loss -> differentiate
 //     -> decay unreached weights, and then
-//   sum over ranks -> shard -> guard -> update -> gather from owners        a batch an iteration
-//   guard statistics -> accumulate -> update apart                          several (iter_size), the update by itself
-//   guard statistics -> accumulate -> update on servers                     parameter servers
-//   accumulate -> cut into stages                                           a pipeline
+//   sum over ranks -> shard -> guard -> update -> mean statistics -> gather from owners   a batch an iteration
+//   guard statistics -> accumulate -> update apart -> mean statistics              several (iter_size), the update by
+//   itself guard statistics -> accumulate -> update on servers                     parameter servers accumulate -> cut
+//   into stages                                           a pipeline
 //     -> keep slots -> delay
 //
 // Passes of several ranks stand in the list where there are several. Each is declared with what it needs and what it

@@ -80,6 +80,11 @@ void GuardStatistics(TrainingGraph& step) { GuardAssignments(step.net.graph, ste
 void Accumulate(TrainingGraph& step) { AddAccumulation(step.net.graph, step.trained, step.gradients); }
 
 void UpdateOnServers(TrainingGraph& step) {
+  if (step.spec.solver.ema_decay() > 0 && !StatisticBlobs(step.net.blobs).empty()) {
+    LogWarning(StrCat(PlaceOf(step.spec.solver, "ema_decay").ToString(),
+                      ": with parameter servers weights have means, and running statistics do not: tests of means are "
+                      "worse than the weights deserve"));
+  }
   step.updates.slots =
       ServedUpdates::Slots({.solver = &step.spec.solver, .net = &step.spec.param, .blobs = step.reached});
 }

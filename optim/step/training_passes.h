@@ -47,6 +47,10 @@ void GuardStates(TrainingGraph& step);
 // Requires: `gradients`, `loss`. Ensures: `updates`.
 void UpdateWeights(TrainingGraph& step);
 
+// Running statistics that the step changes have the means that weights have (ema_decay). Requires: statistics are those
+// of all ranks, `updates`. Ensures: their slots among those of `updates`.
+void MeanStatistics(TrainingGraph& step);
+
 // The weights that owners update become everybody's, on their way while the next iteration begins. Requires: `sums`,
 // `owned`. Ensures: `all_slots`.
 void GatherFromOwners(TrainingGraph& step);

@@ -32,9 +32,12 @@ Names BehindForward(const TrainingSpec& spec) {
 }
 
 TEST(TrainingPassesTest, OneRankGuardsAndUpdatesInTheBatchsProgram) {
-  const SolverParameter solver;
+  SolverParameter solver;
   const NetParameter net;
   EXPECT_EQ(BehindForward({.solver = solver, .param = net}), (Names{"guard", "update", "keep states"}));
+  solver.set_ema_decay(0.9F);
+  EXPECT_EQ(BehindForward({.solver = solver, .param = net}),
+            (Names{"guard", "update", "mean statistics", "keep states"}));
 }
 
 TEST(TrainingPassesTest, SeveralBatchesAreAddedUpAndUpdateInAProgramOfItsOwn) {
@@ -43,6 +46,9 @@ TEST(TrainingPassesTest, SeveralBatchesAreAddedUpAndUpdateInAProgramOfItsOwn) {
   const NetParameter net;
   EXPECT_EQ(BehindForward({.solver = solver, .param = net}),
             (Names{"guard statistics", "accumulate", "update apart", "keep states"}));
+  solver.set_ema_decay(0.9F);
+  EXPECT_EQ(BehindForward({.solver = solver, .param = net}),
+            (Names{"guard statistics", "accumulate", "update apart", "mean statistics", "keep states"}));
 }
 
 TEST(TrainingPassesTest, StagesAreCutWithoutComposingAcrossThem) {

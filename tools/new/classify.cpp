@@ -129,7 +129,8 @@ std::string TrainCutOf(const Sides& sides, bool is_mirrored) {
 void AddSides(const Sides& sides, bool is_mirrored, bool is_mixed, Values& values) {
   const std::string force = is_mixed ? " force_color: true" : "";
   const std::string resized = sides.is_one_size ? "" : StrCat("resize_short: ", sides.test, " ");
-  const std::string colors = StrCat("\n    ", values.at("mean"), "\n    ", values.at("std"));
+  std::string colors = StrCat("\n    ", values.at("mean"));
+  if (!values.at("std").empty()) colors += StrCat("\n    ", values.at("std"));
   const std::string jitter = values.at("depth") == "3" ? "color { brightness: 0.2 contrast: 0.2 saturation: 0.2 }"
                                                        : "color { brightness: 0.2 contrast: 0.2 }";
   values["train_transform"] = StrCat(TrainCutOf(sides, is_mirrored), force, colors, "\n    augment { ", jitter, " }");
@@ -205,6 +206,8 @@ std::vector<int64_t> WidthsFor(int64_t pictures, NewSize size) {
   return {64, 48, 32, 24, 16};
 }
 
+constexpr int64_t kFew = 2000;  // pictures that a net learns by heart
+
 // The values that differ between a training from nothing and one from another net's weights.
 void AddScratch(Values& values) {
   values["input"] = "data";
@@ -220,23 +223,19 @@ void AddScratch(Values& values) {
                                  values.at("train"), " pictures of the training.");
 }
 
-void AddStart(const StartNet& start, bool has_gray, bool has_color, Values& values) {
-  // Colours are what the first net had.
+// The fields of a transform with the colours that the first net had.
+std::string Forced(const std::string& fields, const StartNet& start, bool has_gray, bool has_color) {
   const std::string force = has_gray && start.channels == 3    ? "\n    force_color: true"
                             : has_color && start.channels == 1 ? "\n    force_gray: true"
                                                                : "";
-  const auto forced = [&](const std::string& fields) {
-    return fields.find("force_") == std::string::npos ? fields + force : fields;
-  };
+  return fields.find("force_") == std::string::npos ? fields + force : fields;
+}
+
+void AddStart(const StartNet& start, bool has_gray, bool has_color, Values& values) {
   values["input"] = start.input;
   values["scores"] = start.scores;
   values["layers"] = start.layers;
   values["classifier"] = start.classifier;
-  values["train_transform"] = forced(start.train_transform);
-  values["test_transform"] = forced(start.test_transform);
-  values["test_side"] = StrCat(start.test_side);
-  values["test_why"] = "Tests have pictures as the first net's had them.";
-  values["depth"] = StrCat(start.channels);
   values["start_file"] = StrCat("start", start.weights.extension().string());
   values["base_lr"] = "0.02";
   values["first_lr"] = "0.002";
@@ -244,8 +243,20 @@ void AddStart(const StartNet& start, bool has_gray, bool has_color, Values& valu
   values["decay"] = "0.0005";
   values["decay_words"] = "little: the weights are good already";
   values["color_words"] = "Mean and deviation are those that the first net was trained with.";
-  values["net_words"] =
-      StrCat("The net of ", Printable(start.word), " with a classifier of its own, \"", start.classifier, "\".");
+  values["net_words"] = StrCat("The net of ", Printable(start.word), " with a classifier of its own, \"",
+                               start.classifier, "\"", start.is_finer ? ", and without its first strides" : "", ".");
+  if (start.is_finer) {
+    values["size_words"] = fmt::format(
+        "{0}x{0} pixels, much less than the first net had: its first strides are taken out, so that it sees as much in "
+        "them, by the same weights.",
+        start.train_side);
+    return;
+  }
+  values["train_transform"] = Forced(start.train_transform, start, has_gray, has_color);
+  values["test_transform"] = Forced(start.test_transform, start, has_gray, has_color);
+  values["test_side"] = StrCat(start.test_side);
+  values["test_why"] = "Tests have pictures as the first net's had them.";
+  values["depth"] = StrCat(start.channels);
   values["size_words"] =
       StrCat(start.train_side, " pixels in trainings and ", start.test_side, " in tests, as the first net has them.");
   values["augment_words"] = "What the first net's training changes, too.";
@@ -253,7 +264,6 @@ void AddStart(const StartNet& start, bool has_gray, bool has_color, Values& valu
 
 // Returns the solver that trains the classifier alone first, where pictures are few.
 std::optional<std::string> AddHead(int64_t pictures, const NetChoice& choice, Values& values) {
-  constexpr int64_t kFew = 2000;
   constexpr int64_t kHeadEpochs = 5;
   if (pictures >= kFew) {
     values["start"] = StrCat("weights: ", Quoted(values.at("start_file")), "  # what training starts from\n");
@@ -265,15 +275,21 @@ std::optional<std::string> AddHead(int64_t pictures, const NetChoice& choice, Va
   return Filled(SectionOf(ClassifyTemplate(), "head_solver"), values);
 }
 
-Search SearchOf(const NewData& data, const NewOptions& options, bool has_start) {
+// Few pictures whose net learns them anew, as finely as it can, take as long as from nothing.
+bool LearnsAnew(const std::optional<StartNet>& start, int64_t pictures) {
+  return !start || (start->is_finer && pictures < kFew);
+}
+
+Search SearchOf(const NewData& data, const NewOptions& options, const std::optional<StartNet>& start) {
   const int64_t pictures = data.train().size();
   Search search;
-  search.widths = has_start ? std::vector<int64_t>{0} : WidthsFor(pictures, options.budget.size);
+  search.widths = start ? std::vector<int64_t>{0} : WidthsFor(pictures, options.budget.size);
   search.pictures = pictures;
   search.batch = std::clamp<int64_t>(pictures / 4, 4, kBatch);
-  search.samples = has_start ? 30'000 : 250'000;
-  search.least_epochs = has_start ? 5 : 20;
-  search.most_epochs = has_start ? 60 : 500;
+  const bool is_anew = LearnsAnew(start, pictures);
+  search.samples = is_anew ? 250'000 : 30'000;
+  search.least_epochs = is_anew ? 20 : 5;
+  search.most_epochs = is_anew ? 500 : 60;
   return search;
 }
 
@@ -281,20 +297,35 @@ NewModel DeriveClassifier(const NewData& data, const NewOptions& options) {
   const std::vector<std::string> names = ClassNames(data);
   RefuseFewPictures(data, names);
   const NewPart& train = data.train();
-  std::optional<StartNet> start;
-  if (options.from) start = MakeStart(*options.from, options.from_word, options.name, std::ssize(names));
   Sides sides = SidesOf(train, options.budget.size);
-  if (start) sides.stored = 2 * start->train_side;
+  std::optional<StartNet> start;
+  if (options.from) {
+    start = MakeStart(*options.from, options.from_word, options.name, std::ssize(names),
+                      sides.is_small ? std::optional(sides.train) : std::nullopt);
+  }
+  if (start && !start->is_finer) sides.stored = 2 * start->train_side;
   const ColorFacts colors = train.facts->ColorsOf(train.pictures);
   const bool is_gray = colors.mean.size() == 1;
   const bool has_gray = std::ranges::any_of(train.pictures, [&](int64_t i) { return train.row(i).channels == 1; });
-  Search search = SearchOf(data, options, start.has_value());
+  Search search = SearchOf(data, options, start);
   Values values = CommonValues(data, options);
   AddColors(colors, values);
-  AddSides(sides, !(is_gray && sides.is_small), !is_gray && has_gray, values);
+  const bool is_finer = start && start->is_finer;
+  if (is_finer) {
+    values["mean"] = Forced(start->colors, *start, has_gray, !is_gray);
+    values["std"] = "";
+    values["depth"] = StrCat(start->channels);
+  }
+  AddSides(sides, !(is_gray && sides.is_small), !is_finer && !is_gray && has_gray, values);
   AddTestBatches(data, 64, values);
   AddScratch(values);
   if (start) AddStart(*start, has_gray, !is_gray, values);
+  if (start && LearnsAnew(start, train.size())) {
+    values["base_lr"] = "0.4";
+    values["first_lr"] = "0.04";
+    values["decay"] = "0.002";
+    values["decay_words"] = "strong, since few pictures are learned from for many epochs";
+  }
   values["classes"] = StrCat(names.size());
   values["class_rows"] = ClassRows(data, names);
   values["batch"] = StrCat(search.batch);

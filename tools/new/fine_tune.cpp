@@ -22,6 +22,7 @@
 #include "tools/nets/models_folder.h"
 #include "tools/nets/net_source.h"
 #include "tools/nets/zoo_weights.h"
+#include "tools/new/finer_net.h"
 #include "tools/train/record_sizes.h"
 
 namespace moka {
@@ -134,6 +135,20 @@ std::string TransformText(const LayerParameter& layer) {
   return fields;
 }
 
+// The fields of a transform that change values, without those of sizes; nothing where a mean is an image.
+std::optional<std::string> ColorsOf(const LayerParameter& layer) {
+  const TransformationParameter& fields = layer.transform_param();
+  if (fields.has_mean_file()) return std::nullopt;
+  LayerParameter kept;
+  TransformationParameter& colors = *kept.mutable_transform_param();
+  *colors.mutable_mean_value() = fields.mean_value();
+  *colors.mutable_std_value() = fields.std_value();
+  if (fields.has_scale()) colors.set_scale(fields.scale());
+  if (fields.has_force_color()) colors.set_force_color(fields.force_color());
+  if (fields.has_force_gray()) colors.set_force_gray(fields.force_gray());
+  return TransformText(kept);
+}
+
 // Makes the classifier one of so many classes. Errors: kConfig where it is none.
 std::string ReplaceClassifier(const std::string& scores, const std::string& name, int64_t classes,
                               const std::string& word, NetParameter& body) {
@@ -203,7 +218,8 @@ TestSource FindStartNet(const std::string& word, const fs::path& runs) {
               "train it, and name its run");
 }
 
-StartNet MakeStart(const TestSource& source, const std::string& word, const std::string& name, int64_t classes) {
+StartNet MakeStart(const TestSource& source, const std::string& word, const std::string& name, int64_t classes,
+                   std::optional<int64_t> small_side) {
   const QuietScope quiet;  // whoever trained it has heard
   const NetParameter net = ReadNet(source.net);
   const NetParameter train = FilterNet(net, TRAIN);
@@ -230,13 +246,19 @@ StartNet MakeStart(const TestSource& source, const std::string& word, const std:
     if (layer.name() == start.classifier) layer.clear_param();
   }
   body.clear_name();
-  start.layers = NetToText(body);
+  const std::optional<std::string> colors = ColorsOf(trained);
+  const auto side = static_cast<int64_t>(trained.transform_param().crop_size());
+  std::optional<NetParameter> finer;
+  if (colors && small_side) finer = FinerNet(body, tested.top(0), {1, start.channels, side, side}, *small_side);
+  start.is_finer = finer.has_value();
+  start.colors = colors.value_or("");
+  start.layers = NetToText(finer ? *finer : body);
   start.input = tested.top(0);
   start.scores = scores->bottom;
   start.train_transform = TransformText(trained);
   start.test_transform = TransformText(tested);
-  start.train_side = trained.transform_param().crop_size();
-  start.test_side = tested.transform_param().crop_size();
+  start.train_side = finer ? *small_side : side;
+  start.test_side = finer ? *small_side : static_cast<int64_t>(tested.transform_param().crop_size());
   return start;
 }
 

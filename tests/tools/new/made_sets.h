@@ -42,13 +42,14 @@ inline Image MadePicture(uint64_t seed, int kind, int64_t width, int64_t height,
 inline constexpr std::array<const char*, 3> kMadeClasses = {"blue", "green", "red"};
 
 // FOLDER/CLASS/I.png, numbers from `first` on.
-inline void MakeClassFolders(const std::filesystem::path& folder, int classes, int pictures, int first = 0) {
+inline void MakeClassFolders(const std::filesystem::path& folder, int classes, int pictures, int first = 0,
+                             int64_t width = 96, int64_t height = 80) {
   for (int kind = 0; kind < classes; ++kind) {
     const std::filesystem::path own = folder / kMadeClasses.at(static_cast<size_t>(kind));
     std::filesystem::create_directories(own);
     for (int i = first; i < first + pictures; ++i) {
       MadeSquare square;
-      const Image image = MadePicture(static_cast<uint64_t>(1000 * kind + i), kind, 96, 80, &square);
+      const Image image = MadePicture(static_cast<uint64_t>(1000 * kind + i), kind, width, height, &square);
       PlaceFile(own / StrCat(i, ".png"), EncodePng(image));
     }
   }

@@ -122,6 +122,22 @@ TEST_F(NewCliTest, NetsWithoutACropAreFineTuned) {
   EXPECT_THAT(unknown.err, HasSubstr("nothing says how large the pictures are that its net takes"));
 }
 
+// Pictures of 32 pixels are a third of what the net of clothing was trained on.
+TEST_F(NewCliTest, SmallPicturesAreSeenWithoutTheFirstStrides) {
+  MakeClassFolders(folder_ / "tiny", 2, 12, 0, 32, 32);
+  const Outcome made =
+      Moka(StrCat("new classify tiny --out finer --from ", MOKA_SOURCE_DIR, "/models/clothing_resnet"));
+  ASSERT_EQ(made.code, 0) << made.err;
+  const std::string net = Text("finer/train_val.prototxt");
+  EXPECT_THAT(net, HasSubstr("pad: 4 crop_size: 32 mirror: true\n    mean_value: 114.6\n"));
+  EXPECT_THAT(net.substr(0, net.find("\"conv1_bn\"")), testing::Not(HasSubstr("stride:")));
+  EXPECT_THAT(net, testing::Not(HasSubstr("\"pool1\"")));
+  EXPECT_THAT(Text("finer/README.md"), HasSubstr("its first strides are taken out"));
+  EXPECT_THAT(Text("finer/solver.prototxt"), HasSubstr("base_lr: 0.4 "));
+  const Outcome trained = Moka("train finer max_iter=2 test_interval=2 snapshot=2 display=1 warmup_iter=1");
+  EXPECT_EQ(trained.code, 0) << trained.err;
+}
+
 // The first net's classes are two, the second's three: all layers but the classifier keep their weights, learn at a
 // tenth of the rate, and wait while the new classifier learns alone.
 TEST_F(NewCliTest, ARunIsFineTuned) {

@@ -25,9 +25,10 @@ ValueId AssignedTo(const Graph& graph, ValueId state) {
 }  // namespace
 
 void AddMeansOfStatistics(Graph& graph, std::span<const NetBlob> statistics, ValueId guard, Updates& updates) {
+  if (statistics.empty()) return;
+  const Term decay = Term::Of(UpdateScalar(graph, "ema_decay", updates));
   for (const NetBlob& blob : statistics) {
     const GraphBuilder b(graph, NodeOrigin{blob.layer, {}, "update"});
-    const Term decay = Term::Of(UpdateScalar(graph, "ema_decay", updates));
     const ValueId newest = AssignedTo(graph, StateOf(graph, blob));
     std::string name = SlotName(blob.name, kEmaSlot);
     const ValueId mean = graph.AddState(name, {DType::kFloat32, blob.shape, {}});

@@ -231,17 +231,18 @@ std::string Forced(const std::string& fields, const StartNet& start, bool has_gr
   return fields.find("force_") == std::string::npos ? fields + force : fields;
 }
 
-void AddStart(const StartNet& start, bool has_gray, bool has_color, Values& values) {
+void AddStart(const StartNet& start, bool is_anew, bool has_gray, bool has_color, Values& values) {
   values["input"] = start.input;
   values["scores"] = start.scores;
   values["layers"] = start.layers;
   values["classifier"] = start.classifier;
   values["start_file"] = StrCat("start", start.weights.extension().string());
-  values["base_lr"] = "0.02";
-  values["first_lr"] = "0.002";
+  values["base_lr"] = is_anew ? "0.4" : "0.02";
+  values["first_lr"] = is_anew ? "0.04" : "0.002";
   values["rate_words"] = "of the new classifier; all other layers have lr_mult 0.1, a tenth of it";
-  values["decay"] = "0.0005";
-  values["decay_words"] = "little: the weights are good already";
+  values["decay"] = is_anew ? "0.002" : "0.0005";
+  values["decay_words"] =
+      is_anew ? "strong, since few pictures are learned from for many epochs" : "little: the weights are good already";
   values["color_words"] = "Mean and deviation are those that the first net was trained with.";
   values["net_words"] = StrCat("The net of ", Printable(start.word), " with a classifier of its own, \"",
                                start.classifier, "\"", start.is_finer ? ", and without its first strides" : "", ".");
@@ -319,13 +320,7 @@ NewModel DeriveClassifier(const NewData& data, const NewOptions& options) {
   AddSides(sides, !(is_gray && sides.is_small), !is_finer && !is_gray && has_gray, values);
   AddTestBatches(data, 64, values);
   AddScratch(values);
-  if (start) AddStart(*start, has_gray, !is_gray, values);
-  if (start && LearnsAnew(start, train.size())) {
-    values["base_lr"] = "0.4";
-    values["first_lr"] = "0.04";
-    values["decay"] = "0.002";
-    values["decay_words"] = "strong, since few pictures are learned from for many epochs";
-  }
+  if (start) AddStart(*start, LearnsAnew(start, train.size()), has_gray, !is_gray, values);
   values["classes"] = StrCat(names.size());
   values["class_rows"] = ClassRows(data, names);
   values["batch"] = StrCat(search.batch);

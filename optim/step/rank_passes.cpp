@@ -187,9 +187,6 @@ void GatherFromOwners(TrainingGraph& step) {
   for (size_t i = 0; i < gathered.size(); ++i) graph.assignments()[assigned[i]].value = gathered[i];
   step.all_slots = ServedUpdates::Slots({.solver = &step.spec.solver, .net = &step.spec.param, .blobs = step.reached});
   std::erase_if(step.all_slots, [](const SlotState& slot) { return slot.name == SlotName(slot.blob, kSumSlot); });
-  std::ranges::copy_if(step.updates.slots, std::back_inserter(step.all_slots), [&](const SlotState& slot) {
-    return std::ranges::find(step.reached, slot.blob, &NetBlob::name) == step.reached.end();  // each rank has it
-  });
 }
 
 void UpdateApart(TrainingGraph& step) {

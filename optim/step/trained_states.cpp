@@ -79,9 +79,6 @@ ParameterStore& TrainedStates::StoreOfAllSlots(ParameterStore& store) {
   const std::vector<SlotState> slots = WholeSlots();
   for (const SlotState& slot : slots) whole_slots_->Add(slot.name, slot.shape);
   if (shards_) ShareValues(*world_, SlotsOf(owned_, all_slots_), store, *whole_slots_);
-  for (const SlotState& slot : slots) {
-    if (shards_ && store.Has(slot.name)) whole_slots_->Set(slot.name, store.Values(slot.name));
-  }
   for (size_t i = 0; !splits_.empty() && i < slots.size(); ++i) {
     const SlotState& own = slots_[i];
     const std::vector<float> values = store.Values(own.name);

@@ -19,6 +19,7 @@ bool CutIntoTracks(Graph& graph, const PassContext& context);
 bool SplitBatch(Graph& graph, const PassContext& context);
 bool AssignLayouts(Graph& graph, const PassContext& context);
 bool SumChannelStatistics(Graph& graph, const PassContext& context);
+bool SumGradients(Graph& graph, const PassContext& context);
 bool GroupUpdates(Graph& graph, const PassContext& context);
 bool AwaitGathers(Graph& graph, const PassContext& context);
 

@@ -32,6 +32,8 @@ const std::vector<Pass>& CompilePasses() {
       {"layout", "each value has the layout its kernels want; reorders only at borders", AssignLayouts, false},
       {"channel_statistics", "on a GPU: convolutions sum the statistics of the batch norms behind them",
        SumChannelStatistics},
+      {"gradient_sums", "on a GPU: gradients of convolutions sum what the batch norms in front of them want",
+       SumGradients},
       {"group_updates", "on a GPU: updates and norms by the same expressions are one node", GroupUpdates},
       {"await_gathers", "ranks: what other ranks own of the weights is waited for where it is read first", AwaitGathers,
        false},

@@ -278,6 +278,29 @@ TEST_P(DeviceProgram, ConvolutionsSumTheStatisticsOfBatchNorms) {
   ExpectSameWeights(joined.net.store, single.net.store, 0);
 }
 
+// The first batch norm's result goes to a convolution and round it: the convolution's gradient takes the other one as
+// its summand, and the mask from the result that the weights' gradient reads.
+TEST_P(DeviceProgram, GradientsSumWhatBatchNormsWant) {
+  CompileOptions apart = options();
+  apart.disabled_passes = {"gradient_sums"};
+  Training joined(options());
+  Training single(apart);
+  if (device().is_rehearsed()) {
+    EXPECT_EQ(CountOf(*joined.program, "convolution_backward_data_sums"), 1) << joined.program->report().text;
+    EXPECT_EQ(CountOf(*joined.program, "batch_norm_backward_apply"), 1);
+    EXPECT_EQ(CountOf(*joined.program, "batch_norm_backward"), 1) << "the second one's result goes to no convolution";
+    EXPECT_EQ(CountOf(*joined.program, "convolution_backward_data"), 0);
+    EXPECT_THAT(joined.program->report().text, testing::HasSubstr("mask=true"));
+  }
+  EXPECT_EQ(CountOf(*single.program, "convolution_backward_data_sums"), 0);
+  EXPECT_EQ(CountOf(*single.program, "batch_norm_backward"), 2);
+  for (int step = 0; step < 4; ++step) EXPECT_NEAR(joined.Step(), single.Step(), 1e-5F);
+  ExpectSameWeights(joined.net.store, single.net.store, 1e-5F);
+  CompileOptions without = options();
+  without.disabled_kernels = {"convolution_backward_data_sums/loop", "convolution_backward_data_sums/cudnn"};
+  EXPECT_EQ(CountOf(*Training(without).program, "batch_norm_backward"), 2) << "no row takes the sums";
+}
+
 // The standard catalogue, but convolutions on GPUs are taken by rows of another name.
 const Catalog& CatalogOfOtherConvolutions() {
   static const Catalog catalog = [] {

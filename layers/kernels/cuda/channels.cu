@@ -4,6 +4,7 @@
 
 #include "layers/kernels/cuda/channel_sums.cuh"
 #include "layers/kernels/cuda/launch.cuh"
+#include "layers/kernels/cuda/launch_tiles.cuh"
 #include "layers/kernels/cuda/pack.cuh"
 #include "layers/kernels/cuda/statistics.cuh"
 #include "layers/kernels/cuda/types.cuh"
@@ -25,6 +26,19 @@ struct Epilogue {
     if (summand != nullptr) value += ToWide(summand[i]);
     if (bias != nullptr) value += ToWide(bias[map.Channel(i)]);
     to[i] = Narrow<T>(relu && value < 0 ? 0 : value);
+  }
+};
+
+struct HalvesTile {
+  using Element = uint16_t;
+  int64_t rows;
+  int64_t columns;
+  const uint16_t* from;
+  uint16_t* to;
+  __host__ __device__ int Enter(int64_t) const { return 0; }
+  __host__ __device__ uint16_t Read(int, int64_t row, int64_t column) const { return from[row * columns + column]; }
+  __host__ __device__ void Write(int, int64_t row, int64_t column, uint16_t value) const {
+    to[column * rows + row] = value;
   }
 };
 
@@ -95,6 +109,11 @@ void AddEpilogue(Stream& stream, const TensorType& type, const void* from, const
             Epilogue<T>{map, static_cast<const T*>(from), static_cast<const T*>(summand), static_cast<const T*>(bias),
                         relu, static_cast<T*>(to)});
   });
+}
+
+void TransposeHalves(Stream& stream, int64_t rows, int64_t columns, const void* from, void* to) {
+  ForEachTile(stream, {1, rows, columns},
+              HalvesTile{rows, columns, static_cast<const uint16_t*>(from), static_cast<uint16_t*>(to)});
 }
 
 int64_t ChannelSumScratch(const TensorType& type) {

@@ -261,6 +261,15 @@ std::string RefuseStatistics(const KernelQuery& query) {
   return Refuse(images);
 }
 
+// The sweep behind it wants the batch norm's tensors to lie alike.
+std::string RefuseGradientSums(const KernelQuery& query) {
+  for (const TensorType& type : query.inputs.subspan(2)) {
+    if (!cuda::LieAlike(type, query.outputs[0]))
+      return StrCat("the layout of ", type.ToString(), " is not the one of ", query.outputs[0].ToString());
+  }
+  return RefuseStatistics(query);
+}
+
 // dx of dy and w; the query's output is x, its first input y.
 class BackwardDataKernel final : public BoundKernel {
  public:
@@ -276,6 +285,32 @@ class BackwardDataKernel final : public BoundKernel {
  private:
   Windows windows_;
   DType dtype_;
+};
+
+// dx as the kernel above, then a sweep that makes of it what a batch norm wants.
+class BackwardDataSumsKernel final : public BoundKernel {
+ public:
+  explicit BackwardDataSumsKernel(const KernelQuery& query)
+      : windows_(WindowsOf(query, query.outputs[0], query.inputs[1], query.inputs[0])),
+        x_(query.outputs[0]),
+        sum_(query.node.attributes.Bool("sum")),
+        mask_(query.node.attributes.Bool("mask")) {}
+  int64_t scratch_bytes() const override { return cuda::GradientSumsScratch(x_); }
+  void Run() override {
+    cuda::WithFloat(x_.dtype, [&]<class T>() {
+      cuda::ForEach(stream(), windows_.x.Count(), BackwardData<T>{windows_, in<T>(0), in<T>(1), out<T>(0)});
+    });
+    cuda::TakeGradientSums(
+        stream(), x_,
+        {out<void>(0), sum_ ? in<void>(3) : nullptr, mask_ ? in<void>(input_count() - 1) : nullptr, in<void>(2)},
+        out<void>(0), out<void>(1), out<void>(2), scratch<std::byte>());
+  }
+
+ private:
+  Windows windows_;
+  TensorType x_;
+  bool sum_;
+  bool mask_;
 };
 
 // dw as rows of sums, and the bias's gradient as sums of dy's channels.
@@ -315,6 +350,12 @@ KernelDef Row(std::string op, std::unique_ptr<Kernel> (*make)(const KernelQuery&
 KernelDef CudaConvolutionStatisticsLoop() {
   KernelDef row = Row("convolution_statistics", Make<StatisticsKernel>);
   row.refuse = RefuseStatistics;
+  row.propose = cuda::ProposeImages;
+  return row;
+}
+KernelDef CudaConvolutionLoopBackwardDataSums() {
+  KernelDef row = Row("convolution_backward_data_sums", Make<BackwardDataSumsKernel>);
+  row.refuse = RefuseGradientSums;
   row.propose = cuda::ProposeImages;
   return row;
 }

@@ -181,6 +181,34 @@ TEST_P(CudnnPlans, StatisticsAreSummedByReductionsInBothHalfTypes) {
   }
 }
 
+// What the batch norm in front of a convolution wants, in the gradient of its input or, with transposed weights, in a
+// convolution. Each plan is compiled, so a chip has to do.
+TEST_P(CudnnPlans, GradientsSumWhatABatchNormWants) {
+  if (std::getenv("MOKA_DRIVER_STANDIN") == nullptr) GTEST_SKIP() << "no driver stands in";
+  if (GetParam().capability != 90) GTEST_SKIP() << "planned for the H100";
+  const cudnn::Target target{nullptr, &*properties_};
+  const cudnn::PlanRules rules{.most_workspace_bytes = int64_t{1} << 30};
+  constexpr Window kBeforeNorms[] = {
+      {"reduce", 256, 256, 64, 56, 1, 1, 0, 1, 1},
+      {"expand", 256, 512, 2048, 7, 1, 1, 0, 1, 1},
+      {"3x3", 256, 64, 64, 56, 3, 1, 1, 1, 1},
+  };
+  for (const Window& window : kBeforeNorms) {
+    for (const DType dtype : {DType::kFloat16, DType::kBFloat16}) {
+      SCOPED_TRACE(StrCat(window.name, " ", NameOf(dtype)));
+      ConvolutionProblem p = ProblemOf(window, dtype, true, ConvolutionPass::kBackwardData);
+      p.gradient_sums = true;
+      p.mask = true;
+      p.sum = dtype == DType::kBFloat16;
+      EXPECT_EQ(p.TransposesWeights(), window.kernel == 1);
+      const cudnn::ConvolutionGraph graph(p, true, target);
+      const std::vector<cudnn::Plan> plans = cudnn::FindPlans(graph.descriptor(), target, rules, 1);
+      ASSERT_EQ(plans.size(), 1U);
+      EXPECT_LE(plans[0].workspace_bytes, 1 << 20);
+    }
+  }
+}
+
 TEST_P(CudnnPlans, OneAndThreeSpatialAxes) {
   for (const DType dtype : {DType::kFloat16, DType::kFloat32}) {
     ConvolutionProblem line;

@@ -1,5 +1,5 @@
-// The parts that convolutions with statistics rest on beside cuDNN: mean and variance from sums in float, as cuDNN
-// gives them, and the choice by time.
+// The parts that convolutions with sums rest on beside cuDNN: mean and variance from sums in float, as cuDNN gives
+// them, the sweep for gradients, transposed weights, and the choice by time.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 #include "core/device/device.h"
 #include "core/half.h"
 #include "core/rng.h"
+#include "layers/kernels/bound_kernel.h"
 #include "layers/kernels/cuda/channels.h"
 #include "layers/kernels/cuda/timing.h"
 #include "layers/kernels/cuda/workspace.h"
@@ -105,6 +106,66 @@ TEST(ChannelStatistics, NotANumberStaysOne) {
   const std::vector<Moments> found = FromFloatSums({{1.0F, std::nanf(""), 2.0F}});
   EXPECT_TRUE(std::isnan(found[0].mean));
   EXPECT_TRUE(std::isnan(found[0].variance));
+}
+
+// All numbers are small multiples of powers of 2, whose sums are exact in any order.
+TEST(GradientSums, AreThoseOfThePlainLoop) {
+  constexpr int64_t kPositions = 3 * 5 * 7;
+  for (const DType dtype : {DType::kFloat16, DType::kBFloat16}) {
+    for (const int64_t channels : {16, 3}) {  // in packs and one by one
+      for (const int given : {0, 1, 2, 3}) {
+        SCOPED_TRACE(testing::Message() << NameOf(dtype) << ", " << channels << " channels, given " << given);
+        RandomStream random(3, 5);
+        const auto count = static_cast<size_t>(kPositions * channels);
+        std::vector<std::vector<uint16_t>> halves(4, std::vector<uint16_t>(count));  // dx, summand, mask, x
+        std::vector<std::vector<float>> values(4, std::vector<float>(count));
+        for (size_t t = 0; t < 4; ++t) {
+          for (size_t i = 0; i < count; ++i) {
+            values[t][i] = static_cast<float>(static_cast<int64_t>(random.Below(17)) - 8) / 8;
+            halves[t][i] = dtype == DType::kFloat16 ? HalfOfFloat(values[t][i]) : BFloat16OfFloat(values[t][i]);
+          }
+        }
+        const bool sum = (given & 1) != 0;
+        const bool mask = (given & 2) != 0;
+        const TensorType type{dtype, Shape{3, channels, 5, 7}, ChannelsLast(4)};
+        std::vector<std::byte> scratch(static_cast<size_t>(cuda::GradientSumsScratch(type)));
+        std::vector<float> sums(static_cast<size_t>(channels), -1);
+        std::vector<float> products(sums);
+        const std::unique_ptr<Stream> stream = MakeStream(kRehearsedGpu);
+        cuda::TakeGradientSums(
+            *stream, type,
+            {halves[0].data(), sum ? halves[1].data() : nullptr, mask ? halves[2].data() : nullptr, halves[3].data()},
+            halves[0].data(), sums.data(), products.data(), scratch.data());
+        stream->Synchronize();
+        std::vector<float> expected(sums.size(), 0);
+        std::vector<float> expected_products(sums.size(), 0);
+        for (size_t i = 0; i < count; ++i) {
+          const float g = mask && !(values[2][i] > 0) ? 0 : values[0][i] + (sum ? values[1][i] : 0);
+          expected[i % sums.size()] += g;
+          expected_products[i % sums.size()] += g * values[3][i];
+          ASSERT_EQ(dtype == DType::kFloat16 ? FloatOfHalf(halves[0][i]) : FloatOfBFloat16(halves[0][i]), g) << i;
+        }
+        EXPECT_EQ(sums, expected);
+        EXPECT_EQ(products, expected_products);
+      }
+    }
+  }
+}
+
+TEST(TransposeHalves, IsTheTransposition) {
+  constexpr size_t kRows = 67;
+  constexpr size_t kColumns = 130;
+  std::vector<uint16_t> from(kRows * kColumns);
+  for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<uint16_t>(i);
+  std::vector<uint16_t> to(from.size(), 0);
+  const std::unique_ptr<Stream> stream = MakeStream(kRehearsedGpu);
+  cuda::TransposeHalves(*stream, kRows, kColumns, from.data(), to.data());
+  stream->Synchronize();
+  for (size_t row = 0; row < kRows; ++row) {
+    for (size_t column = 0; column < kColumns; ++column) {
+      ASSERT_EQ(to[column * kRows + row], from[row * kColumns + column]) << row << ", " << column;
+    }
+  }
 }
 
 TEST(Trial, HasZeroedTensorsByNumberAndScratch) {

@@ -1,6 +1,6 @@
 // Convolution and its gradients by cuDNN. Sum, bias and ReLU are part of cuDNN's graph where an engine takes them, else
-// a step of their own behind it. Statistics of the result are summed in the graph or, where no engine does that faster
-// than a sweep of their own, refused.
+// a step of their own behind it. Sums of the result, for the batch norms around it, are taken in the graph or, where no
+// engine does that faster than a sweep of their own, refused.
 #include <algorithm>
 #include <map>
 #include <mutex>
@@ -38,75 +38,106 @@ std::string KeyOf(const ConvolutionProblem& p, const KernelQuery& query) {
   for (const Ints* values : {&p.geometry.stride, &p.geometry.pad_begin, &p.geometry.pad_end, &p.geometry.dilation}) {
     for (const int64_t value : *values) key += StrCat(" ", value);
   }
-  return key;
+  return p.gradient_sums ? StrCat(key, " gradient sums", p.mask ? " masked" : "") : key;
 }
 
 // The bytes of one float a channel.
-int64_t SumBytes(const ConvolutionProblem& p) { return p.y.shape[1] * int64_t{sizeof(float)}; }
+int64_t SumBytes(const ConvolutionProblem& p) { return p.summed().shape[1] * int64_t{sizeof(float)}; }
 
 std::vector<cudnn::PackedTensor> TensorsOf(const ConvolutionProblem& p, bool fused) {
   std::vector<cudnn::PackedTensor> tensors = {
       {cudnn::kX, p.x.Bytes()}, {cudnn::kW, p.w.Bytes()}, {cudnn::kY, p.y.Bytes()}};
-  if (fused && p.bias) tensors.emplace_back(cudnn::kBias, p.w.shape[0] * BytesOf(p.y.dtype));
-  if (fused && p.sum) tensors.emplace_back(cudnn::kSummand, p.y.Bytes());
-  if (!fused || !p.statistics) return tensors;
-  for (const int64_t id : {cudnn::kSums, cudnn::kSquares}) tensors.emplace_back(id, SumBytes(p));
+  if (!fused) return tensors;
+  if (p.bias) tensors.emplace_back(cudnn::kBias, p.w.shape[0] * BytesOf(p.y.dtype));
+  if (p.sum) tensors.emplace_back(cudnn::kSummand, p.summed().Bytes());
+  if (p.mask) tensors.emplace_back(cudnn::kMask, p.x.Bytes());
+  if (p.gradient_sums) tensors.emplace_back(cudnn::kNormInput, p.x.Bytes());
+  if (!p.has_sums()) return tensors;
+  for (const int64_t id : {cudnn::kSums, cudnn::kProducts}) tensors.emplace_back(id, SumBytes(p));
   return tensors;
 }
 
 constexpr std::string_view kFused = "fused\n";
 constexpr std::string_view kApart = "apart\n";
+constexpr const char* kSweepIsFaster = "a sweep of their own takes the sums faster";
 constexpr size_t kTried = 8;
 
 // Returns the choice that an earlier search kept; no plan and no refusal if there is none.
 Choice Kept(const std::string& name, const cudnn::Target& target, const cudnn::PlanRules& rules) {
   const std::optional<std::string> kept = ReadChoice(name);
   if (!kept) return {};
-  if (*kept == kApart) return {{}, false, "a sweep of their own takes the statistics faster"};
+  if (*kept == kApart) return {{}, false, kSweepIsFaster};
   const bool fused = kept->starts_with(kFused);
   return {cudnn::PlanOf(fused ? kept->substr(kFused.size()) : *kept, target, rules), fused, {}};
 }
 
-// The index of the fastest of the plans that sum statistics; as many as there are if the plan for the convolution alone
-// and a sweep behind it are no slower.
-size_t FastestWithStatistics(const ConvolutionProblem& problem, const cudnn::Plan& alone,
-                             const std::vector<cudnn::Plan>& plans, const Device& device) {
+// The bytes of scratch that the sweep wants which takes a problem's sums behind its plain plan.
+int64_t SweepScratch(const ConvolutionProblem& p) {
+  return p.statistics ? cuda::StatisticsScratch(p.y) : cuda::GradientSumsScratch(p.x);
+}
+
+// Queues that sweep.
+void Sweep(const ConvolutionProblem& p, const cuda::Trial& trial) {
+  std::byte* const sums = trial.tensor(cudnn::kSums);
+  std::byte* const products = trial.tensor(cudnn::kProducts);
+  if (p.statistics) {
+    cuda::TakeStatistics(trial.stream(), p.y, trial.tensor(cudnn::kY), sums, products, trial.scratch());
+    return;
+  }
+  std::byte* const g = trial.tensor(cudnn::kX);
+  const cuda::GradientTensors from{g, p.sum ? trial.tensor(cudnn::kSummand) : nullptr,
+                                   p.mask ? trial.tensor(cudnn::kMask) : nullptr, trial.tensor(cudnn::kNormInput)};
+  cuda::TakeGradientSums(trial.stream(), p.x, from, g, sums, products, trial.scratch());
+}
+
+// Queues what comes before a plan for transposed weights: [K,C] and [C,K].
+void Transpose(Stream& stream, const ConvolutionProblem& p, const void* weights, void* transposed) {
+  cuda::TransposeHalves(stream, p.w.shape[0], p.w.shape[1], weights, transposed);
+}
+
+// The index of the fastest of the plans that take sums; as many as there are if the plan for the convolution alone and
+// a sweep behind it are no slower.
+size_t FastestWithSums(const ConvolutionProblem& problem, const cudnn::Plan& alone,
+                       const std::vector<cudnn::Plan>& plans, const Device& device) {
+  constexpr int64_t kUntransposed = 0;  // weights beside those that the graph names
   const std::vector<cudnn::PackedTensor> tensors = TensorsOf(problem, true);
-  const cuda::Trial trial(
-      tensors, std::max({alone.workspace_bytes, cuda::StatisticsScratch(problem.y), cudnn::MostWorkspace(plans)}),
-      device);
+  std::vector<cudnn::PackedTensor> all = tensors;
+  all.emplace_back(kUntransposed, problem.w.Bytes());
+  const cuda::Trial trial(all, std::max({alone.workspace_bytes, SweepScratch(problem), cudnn::MostWorkspace(plans)}),
+                          device);
   const cudnn::Descriptor pack = cudnn::PackOf(trial, tensors);
   const cudnn::Descriptor pack_alone = cudnn::PackOf(trial, TensorsOf(problem, false));
   Stream& stream = trial.stream();
-  std::byte* const mean = trial.tensor(cudnn::kSums);
-  std::byte* const variance = trial.tensor(cudnn::kSquares);
   cudnn::Handle& handle = cudnn::Handle::Of(device);
   const size_t best = cuda::FastestOf(stream, plans.size() + 1, [&](size_t i) {
     if (i == 0) {
       handle.Execute(stream.native(), alone.descriptor, pack_alone);
-      cuda::TakeStatistics(stream, problem.y, trial.tensor(cudnn::kY), mean, variance, trial.scratch());
-    } else {
-      handle.Execute(stream.native(), plans[i - 1].descriptor, pack);
-      cuda::StatisticsOfSums(stream, problem.y, reinterpret_cast<float*>(mean), reinterpret_cast<float*>(variance),
-                             reinterpret_cast<float*>(mean), reinterpret_cast<float*>(variance));
+      Sweep(problem, trial);
+      return;
     }
+    if (problem.TransposesWeights()) Transpose(stream, problem, trial.tensor(kUntransposed), trial.tensor(cudnn::kW));
+    handle.Execute(stream.native(), plans[i - 1].descriptor, pack);
+    if (!problem.statistics) return;
+    auto* const mean = reinterpret_cast<float*>(trial.tensor(cudnn::kSums));
+    auto* const variance = reinterpret_cast<float*>(trial.tensor(cudnn::kProducts));
+    cuda::StatisticsOfSums(stream, problem.y, mean, variance, mean, variance);
   });
   return best == 0 ? plans.size() : best - 1;
 }
 
 Choice Choose(const ConvolutionProblem& problem, const KernelQuery& query);
 
-// Engines that sum statistics are of an older kind than the fastest convolutions: only time tells which is better.
-Choice ChooseWithStatistics(const ConvolutionProblem& problem, const KernelQuery& query, std::vector<cudnn::Plan> plans,
-                            const std::string& name) {
+// Engines that take sums are of an older kind than the fastest convolutions: only time tells which is better.
+Choice ChooseWithSums(const ConvolutionProblem& problem, const KernelQuery& query, std::vector<cudnn::Plan> plans,
+                      const std::string& name) {
   ConvolutionProblem plain = problem;
-  plain.statistics = false;
+  plain.statistics = plain.gradient_sums = plain.sum = plain.mask = false;
   Choice alone = Choose(plain, query);
   if (!alone.plan) return alone;
-  const size_t best = FastestWithStatistics(problem, *alone.plan, plans, query.device);
+  const size_t best = FastestWithSums(problem, *alone.plan, plans, query.device);
   if (best == plans.size()) {
     KeepChoice(name, kApart);
-    return {{}, false, "a sweep of their own takes the statistics faster"};
+    return {{}, false, kSweepIsFaster};
   }
   KeepChoice(name, StrCat(kFused, cudnn::TextOf(plans[best])));
   return {std::move(plans[best]), true, {}};
@@ -125,11 +156,12 @@ size_t FastestKept(const ConvolutionProblem& problem, bool fused, const std::vec
   }
 }
 
-// Plans that sum statistics in one of the two forms, some of each; none where no engine does, and why.
-std::vector<cudnn::Plan> PlansWithStatistics(const ConvolutionProblem& problem, const cudnn::Target& target,
-                                             const cudnn::PlanRules& rules, std::string& refusal) {
+// Plans that take sums, of each form that there is some; none where no engine does, and why.
+std::vector<cudnn::Plan> PlansWithSums(const ConvolutionProblem& problem, const cudnn::Target& target,
+                                       const cudnn::PlanRules& rules, std::string& refusal) {
   std::vector<cudnn::Plan> plans;
   for (const auto form : {cudnn::StatisticsForm::kOperation, cudnn::StatisticsForm::kReductions}) {
+    if (!problem.statistics && form == cudnn::StatisticsForm::kOperation) continue;
     try {
       const cudnn::ConvolutionGraph graph(problem, true, target, form);
       for (cudnn::Plan& plan : cudnn::FindPlans(graph.descriptor(), target, rules, kTried / 2))
@@ -157,10 +189,10 @@ Choice Choose(const ConvolutionProblem& problem, const KernelQuery& query) {
   } catch (const Error&) {
     // The kept choice is of no use here: a plan is found anew.
   }
-  if (problem.statistics) {
-    if (!query.times_plans) return {{}, false, "nothing is timed, so a sweep of their own takes the statistics"};
-    std::vector<cudnn::Plan> plans = PlansWithStatistics(problem, target, rules, refusal);
-    return plans.empty() ? Choice{{}, false, refusal} : ChooseWithStatistics(problem, query, std::move(plans), name);
+  if (problem.has_sums()) {
+    if (!query.times_plans) return {{}, false, "nothing is timed, so a sweep of their own takes the sums"};
+    std::vector<cudnn::Plan> plans = PlansWithSums(problem, target, rules, refusal);
+    return plans.empty() ? Choice{{}, false, refusal} : ChooseWithSums(problem, query, std::move(plans), name);
   }
   for (const bool fused : {true, false}) {
     if (fused && !problem.bias) continue;  // no engine fuses a sum or a ReLU alone
@@ -198,11 +230,12 @@ class ConvolutionKernel final : public BoundKernel {
       : problem_(cudnn::ConvolutionOf(query)), choice_(ChoiceOf(query)), handle_(cudnn::Handle::Of(query.device)) {
     implementation_ = StrCat("cudnn ", choice_.plan->engine);
     if (problem_.has_epilogue() && !choice_.is_fused) implementation_ += ", epilogue apart";
-    const bool has_bias_gradient = query.outputs.size() == 2;
+    const bool has_bias_gradient = HasBiasGradient(query.outputs.size());
     if (has_bias_gradient) more_bytes_ = cuda::ChannelSumScratch(problem_.y);
     if (problem_.statistics) more_bytes_ = 2 * PaddedSumBytes();
     // The summand may lie where y does: the sum of products may not be written there before it is read.
-    if (problem_.sum && !choice_.is_fused) more_bytes_ = problem_.y.Bytes();
+    if (SumsApart()) more_bytes_ = problem_.y.Bytes();
+    if (problem_.TransposesWeights()) more_bytes_ = problem_.w.Bytes();
   }
 
   int64_t scratch_bytes() const override { return Workspace() + more_bytes_; }
@@ -221,12 +254,17 @@ class ConvolutionKernel final : public BoundKernel {
         if (choice_.is_fused && problem_.bias) add(cudnn::kBias, in<void>(2));
         if (choice_.is_fused && problem_.sum) add(cudnn::kSummand, in<void>(input_count() - 1));
         if (problem_.statistics) add(cudnn::kSums, Sums());
-        if (problem_.statistics) add(cudnn::kSquares, Squares());
+        if (problem_.statistics) add(cudnn::kProducts, Squares());
         break;
       case cudnn::ConvolutionPass::kBackwardData:
         add(cudnn::kY, in<void>(0));
-        add(cudnn::kW, in<void>(1));
+        add(cudnn::kW, problem_.TransposesWeights() ? scratch<void>(Workspace()) : in<void>(1));
         add(cudnn::kX, out<void>(0));
+        if (problem_.sum) add(cudnn::kSummand, in<void>(3));
+        if (problem_.mask) add(cudnn::kMask, in<void>(input_count() - 1));
+        if (problem_.gradient_sums) add(cudnn::kNormInput, in<void>(2));
+        if (problem_.gradient_sums) add(cudnn::kSums, out<void>(1));
+        if (problem_.gradient_sums) add(cudnn::kProducts, out<void>(2));
         break;
       case cudnn::ConvolutionPass::kBackwardWeights:
         add(cudnn::kX, in<void>(0));
@@ -238,6 +276,7 @@ class ConvolutionKernel final : public BoundKernel {
   }
 
   void Run() override {
+    if (problem_.TransposesWeights()) Transpose(stream(), problem_, in<void>(1), scratch<void>(Workspace()));
     handle_.Execute(stream().native(), choice_.plan->descriptor, *pack_);
     if (problem_.has_epilogue() && !choice_.is_fused) {
       cuda::AddEpilogue(stream(), problem_.y, Products(), problem_.sum ? in<void>(input_count() - 1) : nullptr,
@@ -245,22 +284,23 @@ class ConvolutionKernel final : public BoundKernel {
     }
     if (problem_.statistics) {
       cuda::StatisticsOfSums(stream(), problem_.y, Sums(), Squares(), out<float>(1), out<float>(2));
-    } else if (output_count() == 2) {
+    } else if (HasBiasGradient(output_count())) {
       cuda::SumChannels(stream(), problem_.y, in<void>(1), out<void>(1), scratch<std::byte>(Workspace()));
     }
   }
 
  private:
   int64_t Workspace() const { return RoundUp(cuda::WorkspaceRoom(choice_.plan->workspace_bytes), 64).value(); }
+  bool HasBiasGradient(size_t outputs) const {
+    return problem_.pass == cudnn::ConvolutionPass::kBackwardWeights && outputs == 2;
+  }
+  bool SumsApart() const { return problem_.has_epilogue() && problem_.sum && !choice_.is_fused; }
   // For cuDNN's statistics, a float a channel each, on addresses that its tensors may have.
   int64_t PaddedSumBytes() const { return RoundUp(SumBytes(problem_), 64).value(); }
   float* Sums() const { return scratch<float>(Workspace()); }
   float* Squares() const { return scratch<float>(Workspace() + PaddedSumBytes()); }
   // Where the forward pass's sums of products go.
-  void* Products() const {
-    const bool apart = problem_.sum && !choice_.is_fused;
-    return apart ? static_cast<void*>(scratch<std::byte>(Workspace())) : out<void>(0);
-  }
+  void* Products() const { return SumsApart() ? static_cast<void*>(scratch<std::byte>(Workspace())) : out<void>(0); }
 
   ConvolutionProblem problem_;
   const Choice& choice_;
@@ -272,9 +312,11 @@ class ConvolutionKernel final : public BoundKernel {
 
 std::string Refuse(const KernelQuery& query) {
   if (std::string reason = cudnn::Refusal(query.device); !reason.empty()) return reason;
-  // Statistics have a type of their own.
-  const bool has_statistics = query.node.op->name == "convolution_statistics";
-  for (const auto& types : {query.inputs, has_statistics ? query.outputs.first(1) : query.outputs}) {
+  // Sums have a type of their own.
+  const std::string& op = query.node.op->name;
+  const bool takes_gradient_sums = op == "convolution_backward_data_sums";
+  const bool takes_sums = takes_gradient_sums || op == "convolution_statistics";
+  for (const auto& types : {query.inputs, takes_sums ? query.outputs.first(1) : query.outputs}) {
     for (const TensorType& type : types) {
       if (type.dtype != query.inputs[0].dtype) return "the tensors are not of one type";
       if (type.shape.Count() == 0) return StrCat("the tensor ", type.ToString(), " is empty");
@@ -283,9 +325,11 @@ std::string Refuse(const KernelQuery& query) {
     }
   }
   if (query.inputs[0].shape.rank() > 5) return "it has up to three spatial axes";
-  // Layouts are asked about that no kernel will have: only what is made is timed, but statistics are worth it or not.
+  if (takes_gradient_sums && BytesOf(query.inputs[0].dtype) != 2)
+    return "its sums are exact enough for half types alone";
+  // Layouts are asked about that no kernel will have: only what is made is timed, but sums are worth it or not.
   KernelQuery asked = query;
-  asked.times_plans = query.times_plans && has_statistics;
+  asked.times_plans = query.times_plans && takes_sums;
   return ChoiceOf(asked).refusal;
 }
 
@@ -321,6 +365,7 @@ KernelDef Row(std::string op) {
 KernelDef CudnnConvolution() { return Row("convolution"); }
 KernelDef CudnnConvolutionBackwardData() { return Row("convolution_backward_data"); }
 KernelDef CudnnConvolutionBackwardWeights() { return Row("convolution_backward_weights"); }
+KernelDef CudnnConvolutionBackwardDataSums() { return Row("convolution_backward_data_sums"); }
 KernelDef CudnnConvolutionStatistics() { return Row("convolution_statistics"); }
 
 }  // namespace moka

@@ -2,8 +2,11 @@
 // it. Ids of tensors are fixed, so that a plan kept on disk fits a graph made later.
 #include "layers/kernels/cuda/cudnn/convolution_graph.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/text.h"
+#include "layers/kernels/bound_kernel.h"
 
 namespace moka::cudnn {
 namespace {
@@ -102,6 +105,16 @@ TensorType PerChannel(const TensorType& type, DType dtype) {
   return {dtype, channels, type.layout};
 }
 
+// The forward problem with dy as its input and the transposed weights, packed.
+ConvolutionProblem WithWeightsTransposed(const ConvolutionProblem& problem) {
+  ConvolutionProblem transposed = problem;
+  transposed.pass = ConvolutionPass::kForward;
+  const Shape& w = problem.w.shape;
+  transposed.w.shape = w.With(0, w[1]).With(1, w[0]);
+  transposed.w.layout = ChannelsLast(w.rank());
+  return transposed;
+}
+
 }  // namespace
 
 // x, w and y are the forward convolution's tensors in each pass, whichever of them is the result.
@@ -111,6 +124,11 @@ ConvolutionProblem ConvolutionOf(const KernelQuery& query) {
   ConvolutionProblem p;
   if (op == "convolution_backward_data") {
     p = {ConvolutionPass::kBackwardData, query.outputs[0], query.inputs[1], query.inputs[0], {}};
+  } else if (op == "convolution_backward_data_sums") {
+    p = {ConvolutionPass::kBackwardData, query.outputs[0], query.inputs[1], query.inputs[0], {}};
+    p.gradient_sums = true;
+    p.sum = attributes.Bool("sum");
+    p.mask = attributes.Bool("mask");
   } else if (op == "convolution_backward_weights") {
     p = {ConvolutionPass::kBackwardWeights, query.inputs[0], query.outputs[0], query.inputs[1], {}};
   } else {
@@ -126,10 +144,27 @@ ConvolutionProblem ConvolutionOf(const KernelQuery& query) {
   return p;
 }
 
-// A chain: convolution, summand, bias, ReLU. Tensors between the steps are virtual: they are of the wide type and need
-// no memory of the program's.
+bool ConvolutionProblem::TransposesWeights() const {
+  const auto all = [](const Ints& values, int64_t value) {
+    return std::ranges::all_of(values, [&](int64_t v) { return v == value; });
+  };
+  return gradient_sums && all(geometry.kernel, 1) && all(geometry.stride, 1) && all(geometry.pad_begin, 0) &&
+         all(geometry.pad_end, 0) && w.shape[0] == y.shape[1] && w.shape[1] == x.shape[1];
+}
+
 ConvolutionGraph::ConvolutionGraph(const ConvolutionProblem& problem, bool fused, const Target& target,
                                    StatisticsForm form) {
+  if (fused && problem.gradient_sums) {
+    GradientOfNorm(problem);
+  } else {
+    Chain(problem, fused, form);
+  }
+  graph_.emplace(MakeGraph(operations_, target));
+}
+
+// Convolution, summand, bias, ReLU, then statistics. Tensors between the steps are virtual: they are of the wide type
+// and need no memory of the program's.
+void ConvolutionGraph::Chain(const ConvolutionProblem& problem, bool fused, StatisticsForm form) {
   const Descriptor& y = Tensor(kY, problem.y);
   std::vector<cudnnPointwiseMode_t> steps;
   // The summand before the bias: its engines know no other order.
@@ -137,7 +172,7 @@ ConvolutionGraph::ConvolutionGraph(const ConvolutionProblem& problem, bool fused
   if (fused && problem.bias) steps.push_back(CUDNN_POINTWISE_ADD);
   if (fused && problem.relu) steps.push_back(CUDNN_POINTWISE_RELU_FWD);
   const Descriptor* from = steps.empty() ? &y : &Virtual(problem.y);
-  Operation(problem, *from);
+  Operation(problem, Tensor(kX, problem.x), *from);
   for (size_t i = 0; i < steps.size(); ++i) {
     const Descriptor* operand = nullptr;
     if (steps[i] == CUDNN_POINTWISE_ADD) {
@@ -145,12 +180,29 @@ ConvolutionGraph::ConvolutionGraph(const ConvolutionProblem& problem, bool fused
       operand = is_bias ? &Tensor(kBias, PerChannel(problem.y, problem.y.dtype)) : &Tensor(kSummand, problem.y);
     }
     const Descriptor& to = i + 1 == steps.size() ? y : Virtual(problem.y);
-    operations_.push_back(&Pointwise(steps[i], WideType(problem.y.dtype), *from, operand, to));
+    Pointwise(steps[i], WideType(problem.y.dtype), *from, operand, to);
     from = &to;
   }
   if (fused && problem.statistics && form == StatisticsForm::kOperation) Statistics(problem, y);
-  if (fused && problem.statistics && form == StatisticsForm::kReductions) Reductions(problem, y);
-  graph_.emplace(MakeGraph(operations_, target));
+  if (fused && problem.statistics && form == StatisticsForm::kReductions) Reductions(problem.y, y, y);
+}
+
+// The gradient of x, summand, mask, then the sums of what is left and of its products with the batch norm's input.
+void ConvolutionGraph::GradientOfNorm(const ConvolutionProblem& problem) {
+  const Descriptor& g = Tensor(kX, problem.x);
+  const Descriptor* from = problem.sum || problem.mask ? &Virtual(problem.x) : &g;
+  if (problem.TransposesWeights()) {
+    Operation(WithWeightsTransposed(problem), Tensor(kY, problem.y), *from);
+  } else {
+    Operation(problem, *from, Tensor(kY, problem.y));
+  }
+  if (problem.sum) {
+    const Descriptor& to = problem.mask ? Virtual(problem.x) : g;
+    Pointwise(CUDNN_POINTWISE_ADD, CUDNN_DATA_FLOAT, *from, &Tensor(kSummand, problem.x), to);
+    from = &to;
+  }
+  if (problem.mask) Masked(*from, Tensor(kMask, problem.x), g);
+  Reductions(problem.x, g, Tensor(kNormInput, problem.x));
 }
 
 // A deque, as operations point to the descriptors that were made before them.
@@ -185,7 +237,7 @@ const Descriptor& ConvolutionGraph::Window(const ConvolutionProblem& problem) {
   return Add(std::move(window));
 }
 
-void ConvolutionGraph::Operation(const ConvolutionProblem& problem, const Descriptor& y) {
+void ConvolutionGraph::Operation(const ConvolutionProblem& problem, const Descriptor& x, const Descriptor& y) {
   const OperationNames names = NamesOf(problem.pass);
   const double one = 1;
   const double zero = 0;
@@ -194,7 +246,7 @@ void ConvolutionGraph::Operation(const ConvolutionProblem& problem, const Descri
   const bool is_double = problem.y.dtype == DType::kFloat64;
   const cudnnBackendAttributeType_t scalar = is_double ? CUDNN_TYPE_DOUBLE : CUDNN_TYPE_FLOAT;
   Descriptor operation(names.type);
-  operation.Set(names.x, Tensor(kX, problem.x));
+  operation.Set(names.x, x);
   operation.Set(names.w, Tensor(kW, problem.w));
   operation.Set(names.y, y);
   operation.Set(names.window, Window(problem));
@@ -214,17 +266,17 @@ void ConvolutionGraph::Statistics(const ConvolutionProblem& problem, const Descr
   operation.SetRaw(CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &precision);
   operation.Set(CUDNN_ATTR_OPERATION_GENSTATS_XDESC, y);
   operation.Set(CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, Tensor(kSums, sums));
-  operation.Set(CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, Tensor(kSquares, sums));
+  operation.Set(CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, Tensor(kProducts, sums));
   operation.Finalize();
   operations_.push_back(&Add(std::move(operation)));
 }
 
-void ConvolutionGraph::Reductions(const ConvolutionProblem& problem, const Descriptor& y) {
-  const TensorType sums = PerChannel(problem.y, DType::kFloat32);
-  Reduce(y, Tensor(kSums, sums));
-  const Descriptor& squares = Virtual(problem.y);
-  operations_.push_back(&Pointwise(CUDNN_POINTWISE_MUL, CUDNN_DATA_FLOAT, y, &y, squares));
-  Reduce(squares, Tensor(kSquares, sums));
+void ConvolutionGraph::Reductions(const TensorType& summed, const Descriptor& one, const Descriptor& other) {
+  const TensorType sums = PerChannel(summed, DType::kFloat32);
+  Reduce(one, Tensor(kSums, sums));
+  const Descriptor& products = Virtual(summed);
+  Pointwise(CUDNN_POINTWISE_MUL, CUDNN_DATA_FLOAT, one, &other, products);
+  Reduce(products, Tensor(kProducts, sums));
 }
 
 void ConvolutionGraph::Reduce(const Descriptor& from, const Descriptor& to) {
@@ -243,20 +295,34 @@ void ConvolutionGraph::Reduce(const Descriptor& from, const Descriptor& to) {
   operations_.push_back(&Add(std::move(operation)));
 }
 
-const Descriptor& ConvolutionGraph::Pointwise(cudnnPointwiseMode_t mode, cudnnDataType_t precision, const Descriptor& x,
-                                              const Descriptor* b, const Descriptor& y) {
-  Descriptor function(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-  function.SetRaw(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
-  function.SetRaw(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &precision);
-  function.Finalize();
-  const Descriptor& kept = Add(std::move(function));
-  Descriptor operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-  operation.Set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, kept);
+void ConvolutionGraph::Pointwise(cudnnPointwiseMode_t mode, cudnnDataType_t precision, const Descriptor& x,
+                                 const Descriptor* b, const Descriptor& y) {
+  Descriptor operation = PointwiseOperation(mode, precision);
   operation.Set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x);
   if (b != nullptr) operation.Set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, *b);
   operation.Set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
   operation.Finalize();
-  return Add(std::move(operation));
+  operations_.push_back(&Add(std::move(operation)));
+}
+
+// A ReLU's gradient by its result, which is above 0 where its input was.
+void ConvolutionGraph::Masked(const Descriptor& from, const Descriptor& result, const Descriptor& to) {
+  Descriptor operation = PointwiseOperation(CUDNN_POINTWISE_RELU_BWD, CUDNN_DATA_FLOAT);
+  operation.Set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, result);
+  operation.Set(CUDNN_ATTR_OPERATION_POINTWISE_DYDESC, from);
+  operation.Set(CUDNN_ATTR_OPERATION_POINTWISE_DXDESC, to);
+  operation.Finalize();
+  operations_.push_back(&Add(std::move(operation)));
+}
+
+Descriptor ConvolutionGraph::PointwiseOperation(cudnnPointwiseMode_t mode, cudnnDataType_t precision) {
+  Descriptor function(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  function.SetRaw(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
+  function.SetRaw(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &precision);
+  function.Finalize();
+  Descriptor operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+  operation.Set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, Add(std::move(function)));
+  return operation;
 }
 
 }  // namespace moka::cudnn

@@ -2,6 +2,7 @@
 // them: NVRTC, cuDNN, cuBLASLt.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,8 +11,9 @@ namespace moka {
 
 class SharedLibrary {
  public:
-  // The first of `files` ("libcudnn.so.9") that is found: where the loader looks, in the folder $MOKA_CUDA_LIBRARIES,
-  // in the toolkit's usual folders. It stays loaded. Errors: kUnavailable naming them; `package` is what brings it.
+  // The first of `files` ("libcudnn.so.9") that is found: in the folders $MOKA_CUDA_LIBRARIES, where the loader looks,
+  // in NVIDIA's wheels (WheelFolders), in the toolkit's usual folders. It stays loaded. Errors: kUnavailable naming
+  // them; `package` is what brings it.
   SharedLibrary(const std::vector<std::string>& files, std::string_view package);
 
   // A function by its C type. Errors: kUnavailable if the library is too old to have it.
@@ -28,5 +30,10 @@ class SharedLibrary {
   void* handle_ = nullptr;
   std::string file_;
 };
+
+// The folders of libraries that NVIDIA's wheels have put beside the Python package that `file` is part of
+// (site-packages/nvidia/*/lib), then those of a virtual environment, if it is not empty; each with "/" at its end, by
+// name.
+std::vector<std::string> WheelFolders(const std::filesystem::path& file, const std::filesystem::path& environment);
 
 }  // namespace moka

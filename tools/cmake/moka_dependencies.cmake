@@ -62,11 +62,15 @@ elseif(MOKA_CUDA)
 endif()
 if(MOKA_CUDA AND TARGET CUDA::cudart_static)
   set(MOKA_WITH_CUDA ON)
-  # Machine code of 8.0 runs on 8.6 and 8.9 too; newer chips than 9.0 compile the text for themselves. One text serves
-  # both, as no kernel uses what only 9.0 has: each file is then translated once (CMake would do so for each chip).
+  # Machine code of 8.0 runs on 8.6 and 8.9 too; chips that have none compile the text for themselves when a program
+  # starts. One text serves all, as no kernel uses what only some have: each file is then translated once (CMake would
+  # do so for each chip).
+  set(MOKA_CUDA_CHIPS "80;90" CACHE STRING "GPUs by compute capability (90: 9.0) to have machine code for")
   if(NOT CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES OFF)
-    set(MOKA_CUDA_CHIPS "--generate-code=arch=compute_80,code=[sm_80,sm_90,compute_80]")
+    list(TRANSFORM MOKA_CUDA_CHIPS PREPEND "sm_" OUTPUT_VARIABLE chips)
+    list(JOIN chips "," chips)
+    set(chips "--generate-code=arch=compute_80,code=[${chips},compute_80]")
   endif()
   if(NOT CMAKE_CUDA_COMPILER)
     set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
@@ -74,7 +78,7 @@ if(MOKA_CUDA AND TARGET CUDA::cudart_static)
   set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
   enable_language(CUDA)
-  string(APPEND CMAKE_CUDA_FLAGS " ${MOKA_CUDA_CHIPS}")
+  string(APPEND CMAKE_CUDA_FLAGS " ${chips}")
   # The host's half of a kernel's file starts kernels; the GPU's half is optimised whatever stands here.
   string(REPLACE "-O3" "-O1" CMAKE_CUDA_FLAGS_RELEASE "${CMAKE_CUDA_FLAGS_RELEASE}")
   # CMake 3.25 does not know that nvcc has had C++20 since version 12.

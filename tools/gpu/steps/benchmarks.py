@@ -1,4 +1,8 @@
-"""Step bench: whole steps of Moka beside PyTorch, by turns in one run.
+"""Steps fusion and bench: whole steps of Moka with and without its fused passes, and beside PyTorch, by turns in one
+run.
+
+Fusion: a net's programs are too large to be in memory side by side, so each variant starts, runs and ends in its turn,
+once in one order and once in the other; kernels that were timed are kept for the next.
 
 torch.compile takes most of a minute a net, so while other steps run all that is to be compiled is, side by side, into a
 cache that the peers then start from. Work by work they and Moka's worker start, and turns begin: everyone runs, the first one changing
@@ -35,6 +39,13 @@ WORKS = [
     ("seq2seq", "train", 64, "bfloat16", ["eager", "graph"], SEQ2SEQ["moka"], 1.2),
     ("resnet50", "infer", 1, "float16", ["compile-graph", "graph"], [], 1 / 0.7),
 ]
+# What fuses statistics and gradients of batch norms into convolutions, and what it has to be worth.
+FUSED = [("resnet50", "train", 256, "bfloat16", [], [], None), ("resnet50", "train", 256, "float16", [], [], None),
+         ("alexnet_bn", "train", 256, "bfloat16", [], [], None), ("alexnet_bn", "train", 256, "float16", [], [], None)]
+VARIANTS = {"all passes": [], "without gradient_sums": ["--disable-pass=gradient_sums"],
+            "without channel_statistics": ["--disable-pass=channel_statistics"],
+            "without both": ["--disable-pass=gradient_sums,channel_statistics"]}
+LOSS = 1.02  # of the fastest variant's time a step with all passes may take
 LOOPS = re.compile(r"^ +(\d+ x (?:matmul|lstm|gru|convolution)\w* \S*loop)$", re.M)  # in moka's summary of a program
 REHEARSED = [("lenet", "train", 4, "float32", ["eager"], [], None)]
 
@@ -138,9 +149,9 @@ def check_kernels(session, work):
     session.add("bench", what, found, "no plain loop", None if session.is_rehearsal else not loops)
 
 
-def start_moka(session, work):
+def start_moka(session, work, *words):
     net, mode = work[:2]
-    command = [*moka_command(session, work), "--worker"]
+    command = [*moka_command(session, work), *words, "--worker"]
     before = device_memory()
     moka = Contender(session, f"moka {net} {mode}", command, session.environment())
     moka.worker.run(3)
@@ -187,6 +198,37 @@ def report(session, work, moka, peers):
                     f"{share:.2f}", f"<= {MEMORY}", share <= MEMORY)
     else:
         session.add("bench", what + ": memory", "the driver does not say")
+
+
+def fusion(session):
+    works = REHEARSED if session.is_rehearsal else FUSED
+    for number, work in enumerate(works):
+        what = f"{work[0]} {work[3]}"
+        end = time.monotonic() + max(1, session.left() / (len(works) - number))
+        times = {name: [] for name in VARIANTS}
+        for name in list(VARIANTS)[:2] if session.is_rehearsal else [*VARIANTS, *reversed(VARIANTS)]:
+            if times["all passes"] and time.monotonic() > end:
+                break
+            try:
+                moka = start_moka(session, work, *VARIANTS[name])
+                moka.turn(0.1 if session.is_rehearsal else 0.7)
+                times[name] += moka.ms
+                moka.worker.close()
+            except (StepError, RuntimeError, OSError) as error:
+                session.add("fusion", f"{what}: {name}", str(error), "", False)
+        judge_fusion(session, what, {name: ms for name, ms in times.items() if ms})
+
+
+def judge_fusion(session, what, times):
+    """Both turns of a variant count, by their lesser, as what disturbs a turn only makes it longer."""
+    session.facts.setdefault("fusion", {})[what] = times
+    best = {name: min(ms) for name, ms in times.items()}
+    text = ", ".join(f"{name} {ms:.2f}" for name, ms in best.items()) + " ms"
+    if session.is_rehearsal or "all passes" not in best:
+        session.add("fusion", what, text)
+        return
+    share = best["all passes"] / min(best.values())
+    session.add("fusion", what, text, f"all passes <= {LOSS:.2f} of the least", share <= LOSS)
 
 
 def works_of(session):

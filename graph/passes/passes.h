@@ -17,6 +17,7 @@ bool Recompute(Graph& graph, const PassContext& context);
 bool MarkConstantWeights(Graph& graph, const PassContext& context);
 bool CutIntoTracks(Graph& graph, const PassContext& context);
 bool SplitBatch(Graph& graph, const PassContext& context);
+bool DeepenStems(Graph& graph, const PassContext& context);
 bool AssignLayouts(Graph& graph, const PassContext& context);
 bool SumChannelStatistics(Graph& graph, const PassContext& context);
 bool SumGradients(Graph& graph, const PassContext& context);

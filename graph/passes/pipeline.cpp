@@ -29,6 +29,8 @@ const std::vector<Pass>& CompilePasses() {
       {"tracks", "inference: each thread takes images of its own through what treats every image by itself",
        CutIntoTracks},
       {"split_batch", "inference: where memory is widest, nodes run on a part of the images at a time", SplitBatch},
+      {"depth_stems", "on a GPU: trainings' strided convolutions of few channels take blocks of pixels as channels",
+       DeepenStems},
       {"layout", "each value has the layout its kernels want; reorders only at borders", AssignLayouts, false},
       {"channel_statistics", "on a GPU: convolutions sum the statistics of the batch norms behind them",
        SumChannelStatistics},

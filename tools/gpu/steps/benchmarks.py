@@ -39,12 +39,14 @@ WORKS = [
     ("seq2seq", "train", 64, "bfloat16", ["eager", "graph"], SEQ2SEQ["moka"], 1.2),
     ("resnet50", "infer", 1, "float16", ["compile-graph", "graph"], [], 1 / 0.7),
 ]
-# What fuses statistics and gradients of batch norms into convolutions, and what it has to be worth.
+# What fuses statistics and gradients of batch norms into convolutions, what makes blocks of pixels channels, and what
+# that has to be worth.
 FUSED = [("resnet50", "train", 256, "bfloat16", [], [], None), ("resnet50", "train", 256, "float16", [], [], None),
          ("alexnet_bn", "train", 256, "bfloat16", [], [], None), ("alexnet_bn", "train", 256, "float16", [], [], None)]
 VARIANTS = {"all passes": [], "without gradient_sums": ["--disable-pass=gradient_sums"],
             "without channel_statistics": ["--disable-pass=channel_statistics"],
-            "without both": ["--disable-pass=gradient_sums,channel_statistics"]}
+            "without both": ["--disable-pass=gradient_sums,channel_statistics"],
+            "without depth_stems": ["--disable-pass=depth_stems"]}
 LOSS = 1.02  # of the fastest variant's time a step with all passes may take
 LOOPS = re.compile(r"^ +(\d+ x (?:matmul|lstm|gru|convolution)\w* \S*loop)$", re.M)  # in moka's summary of a program
 REHEARSED = [("lenet", "train", 4, "float32", ["eager"], [], None)]

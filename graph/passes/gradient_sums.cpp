@@ -32,7 +32,7 @@ class GradientJoiner {
   }
 
  private:
-  // Of two gradients that convolutions write, the later one takes the other as its summand where a row can.
+  // The later one of two gradients that convolutions write takes the other as its summand where a row can.
   bool JoinOne(NodeId norm_id) {
     const Node& norm = graph_.node(norm_id);
     const auto gradients = static_cast<size_t>(norm.attributes.Int("gradients"));
@@ -113,7 +113,7 @@ class GradientJoiner {
     const Twins::Pair pair{graph_.value(summed[0]).producer, gradient_id, graph_.value(applied[0]).producer, norm_id};
     if (!twins_.Keeps(pair, rewriter_)) return false;
     for (size_t i = 0; i < applied.size(); ++i) rewriter_.ReplaceUses(norm.outputs[i], applied[i]);
-    // What is left of the gradient is the residual's, too.
+    // The masked gradient is the residual's, too.
     if (norm.attributes.Bool("residual")) rewriter_.ReplaceUses(norm.outputs.back(), summed[0]);
     rewriter_.RemoveNode(norm_id);
     rewriter_.RemoveNode(gradient_id);

@@ -27,7 +27,7 @@ bool Twins::Keeps(const Pair& pair, Rewriter& rewriter) const {
   return false;
 }
 
-// Of rows, those that are first to take the nodes.
+// The rows are those that are first to take the nodes.
 bool Twins::HaveOneRow(NodeId id, NodeId other) const {
   const KernelDef* row = FirstRow(graph_, id, context_.options);
   const KernelDef* other_row = FirstRow(graph_, other, context_.options);

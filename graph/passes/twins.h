@@ -1,4 +1,5 @@
-// What passes share that replace nodes by twins: nodes of other ops that do the same work and some of another node's.
+// Twins of nodes, for passes that put them in their place: nodes of other ops that do the same work and some of another
+// node's.
 #pragma once
 
 #include <string>

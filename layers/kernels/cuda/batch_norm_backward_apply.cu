@@ -6,7 +6,7 @@
 namespace moka {
 namespace {
 
-// What the sweep has of a channel, from statistics and sums.
+// A channel's values for the sweep, from statistics and sums.
 template <class T>
 struct ChannelEnd {
   cuda::SetCoefficients<cuda::Wide<T>> coefficients;
@@ -17,7 +17,7 @@ struct ChannelEnd {
   __host__ __device__ void operator()(int64_t c) const {
     coefficients(c);
     cuda::GradientState state{sums.Get(c), products.Get(c)};
-    if constexpr (cuda::GradientEnd<T>::kIsCentred) state.products -= coefficients.mean.Get(c) * state.g;
+    if constexpr (cuda::GradientEnd<T>::kIsCentered) state.products -= coefficients.mean.Get(c) * state.g;
     end.Finish(c, state);
   }
 };

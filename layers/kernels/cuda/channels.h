@@ -34,7 +34,7 @@ void TakeStatistics(Stream& stream, const TensorType& type, const void* from, vo
 void StatisticsOfSums(Stream& stream, const TensorType& type, const float* sums, const float* squares, float* mean,
                       float* variance);
 
-// What makes the gradient g of a batch norm's result, all as the batch norm's input x lies: a convolution's gradient
+// The parts of the gradient g of a batch norm's result, all as the batch norm's input x lies: a convolution's gradient
 // dx, what reaches the result another way, and the result, above 0 where a ReLU let pass. Null: none.
 struct GradientTensors {
   const void* dx;

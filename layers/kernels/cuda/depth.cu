@@ -143,7 +143,7 @@ std::string Refuse(const KernelQuery& query) {
   return {};
 }
 
-// What comes is read as it lies; convolutions read blocks with channels last.
+// The input is read as it lies; convolutions read blocks with channels last.
 template <bool to_depth>
 std::optional<LayoutProposal> Propose(const KernelQuery& query) {
   const Layout given = query.inputs[0].layout.block_count > 0 ? Layout{} : query.inputs[0].layout;

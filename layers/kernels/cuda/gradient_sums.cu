@@ -13,7 +13,7 @@ struct SumsOut {
   ChannelValues sums;
   ChannelValues products;
 
-  static constexpr bool kIsCentred = false;
+  static constexpr bool kIsCentered = false;
   using State = GradientState;
   __host__ __device__ static void Join(State& s, const State& later) { s.Join(later); }
   __host__ __device__ void Finish(int64_t c, const State& s) const {

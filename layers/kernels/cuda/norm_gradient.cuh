@@ -1,113 +1,13 @@
-// What the gradient of batch normalisation does at an element and at a channel's end (formulas in
-// layers/ops/normalisation/batch_norm_backward.cpp), for kernels that sum g, the masked sum of the gradients, and for
-// those that make dx of it. What a training of half numbers has most, one or two gradients at every position and
-// channels last, has a form of its own for each mask.
+// The gradient of batch normalisation: what is done with g at an element and at a channel's end (formulas in
+// layers/ops/normalisation/batch_norm_backward.cpp), for kernels that sum it and for those that make dx of it.
 #pragma once
 
 #include <cmath>
 #include <type_traits>
 
-#include "layers/kernels/cuda/channel_elements.cuh"
-#include "layers/kernels/cuda/normal.cuh"
+#include "layers/kernels/cuda/reaching_gradient.cuh"
 
 namespace moka::cuda {
-
-constexpr int kMaxGradients = 8;
-
-// Where the ReLU's mask comes from: kInput computes y's sign anew from x by the formula of the forward pass, which
-// saves keeping y; kOutput reads y, as it must where a residual was added before the ReLU.
-enum class Mask : uint8_t { kNone, kInput, kOutput };
-
-// g at V neighbours, of any number of gradients, from a mask and strides that are known in a run alone.
-template <class T>
-struct AnyGradients : OfCoefficients<Wide<T>> {
-  using W = Wide<T>;
-  template <int V>
-  using Context = CoefficientPack<W, V>;
-  static constexpr int kAhead = 2;
-  static constexpr int kBlocks = 1;
-  SampledPlanes sampled;
-  Mask mask;
-  int gradients;
-  const T* x;
-  const T* y;  // where mask is kOutput
-  const T* dy[kMaxGradients];
-
-  template <int V>
-  struct Loaded {
-    Pack<T, V> x;
-    W g[V];
-  };
-  // place: of x.
-  template <int V>
-  __host__ __device__ Loaded<V> Load(const Context<V>& c, int64_t place) const {
-    Loaded<V> loaded{LoadPack<V>(x + place), {}};
-    auto& g = loaded.g;
-    const int64_t at = sampled.PlaceInY(place);
-    // A position that strides leave out has no gradient.
-    if (at < 0) return loaded;
-    for (int i = 0; i < gradients; ++i) {
-      const auto pack = LoadPack<V>(dy[i] + at);
-      for (int k = 0; k < V; ++k) g[k] += ToWide(pack.values[k]);
-    }
-    if (mask == Mask::kNone) return loaded;
-    const auto result = mask == Mask::kOutput ? LoadPack<V>(y + at) : loaded.x;
-    for (int k = 0; k < V; ++k) {
-      const W value = ToWide(result.values[k]);
-      if (!((mask == Mask::kOutput ? value : c.Normal(k, value)) > 0)) g[k] = 0;
-    }
-    return loaded;
-  }
-  template <int V>
-  __host__ __device__ W At(const Context<V>&, const Loaded<V>& loaded, int k) const {
-    return loaded.g[k];
-  }
-};
-
-// The same of one or two gradients and a mask that the compiler knows, at every position: packs are loaded as they lie,
-// and nothing is decided or computed between two loads, so that many are on their way at a time.
-template <class T, Mask kMask, int kCount>
-struct FewGradients {
-  using W = Wide<T>;
-  static constexpr int kAhead = 2;
-  // As many as leave registers for what each keeps.
-  static constexpr int kBlocks = (kMask == Mask::kInput ? 3 : 4) - (kMask != Mask::kNone && kCount == 2 ? 1 : 0);
-  const T* x;
-  const T* y;
-  const T* dy[kCount];
-  Coefficients<W> coefficients;
-
-  // Values of y's formula, where the mask is kInput.
-  template <int V>
-  using Context = CoefficientPack<W, kMask == Mask::kInput ? V : 1>;
-  template <int V>
-  __host__ __device__ Context<V> Enter(int64_t c, bool) const {
-    if constexpr (kMask == Mask::kInput) return LoadCoefficients<V>(coefficients, c, false);
-    return {};
-  }
-  template <int V>
-  struct Loaded {
-    Pack<T, V> x;
-    Pack<T, V> g[kCount];
-    Pack<T, kMask == Mask::kOutput ? V : 1> y;
-  };
-  template <int V>
-  __host__ __device__ Loaded<V> Load(const Context<V>&, int64_t i) const {
-    Loaded<V> loaded;
-    loaded.x = LoadPack<V>(x + i);
-    for (int n = 0; n < kCount; ++n) loaded.g[n] = LoadPack<V>(dy[n] + i);
-    if constexpr (kMask == Mask::kOutput) loaded.y = LoadPack<V>(y + i);
-    return loaded;
-  }
-  template <int V>
-  __host__ __device__ W At(const Context<V>& c, const Loaded<V>& loaded, int k) const {
-    W g = ToWide(loaded.g[0].values[k]);
-    if constexpr (kCount == 2) g += ToWide(loaded.g[1].values[k]);
-    if constexpr (kMask == Mask::kInput) return c.Normal(k, ToWide(loaded.x.values[k])) > 0 ? g : 0;
-    if constexpr (kMask == Mask::kOutput) return ToWide(loaded.y.values[k]) > 0 ? g : 0;
-    return g;
-  }
-};
 
 // Half images have sums of g * x and take dx as factor * g + slope * x + offset, which keeps the fewest values of a
 // channel; others g * (x - mean) and factor * (g - a - (x - mean) * b), where nothing large cancels.
@@ -139,7 +39,7 @@ struct GradientEnd {
   W* second;
 
   using State = GradientState;
-  static constexpr bool kIsCentred = !kIsFolded<T>;
+  static constexpr bool kIsCentered = !kIsFolded<T>;
   __host__ __device__ static void Join(State& s, const State& later) { s.Join(later); }
   __host__ __device__ void Finish(int64_t c, const State& s) const {
     const double v = variance.Get(c) + eps;
@@ -175,12 +75,12 @@ struct GradientSums : E {
   template <int V>
   struct Context {
     typename G::template Context<V> mask;
-    Pack<W, E::kIsCentred ? V : 1> mean;
+    Pack<W, E::kIsCentered ? V : 1> mean;
   };
   template <int V>
   __host__ __device__ Context<V> Enter(int64_t c) const {
     Context<V> context{gradient.template Enter<V>(c, false), {}};
-    if constexpr (E::kIsCentred) context.mean = LoadPack<V>(this->coefficients.mean + c);
+    if constexpr (E::kIsCentered) context.mean = LoadPack<V>(this->coefficients.mean + c);
     return context;
   }
   template <int V>
@@ -195,7 +95,7 @@ struct GradientSums : E {
     for (int k = 0; k < V; ++k) {
       const W g = gradient.template At<V>(c.mask, loaded, k);
       W x = ToWide(loaded.x.values[k]);
-      if constexpr (E::kIsCentred) x -= c.mean.values[k];
+      if constexpr (E::kIsCentered) x -= c.mean.values[k];
       rounded.values[k] = Narrow<T>(g);
       parts[k].g += static_cast<P>(g);
       parts[k].products += static_cast<P>(g) * static_cast<P>(x);

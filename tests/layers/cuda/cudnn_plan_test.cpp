@@ -181,8 +181,8 @@ TEST_P(CudnnPlans, StatisticsAreSummedByReductionsInBothHalfTypes) {
   }
 }
 
-// What the batch norm in front of a convolution wants, in the gradient of its input or, with transposed weights, in a
-// convolution. Each plan is compiled, so a chip has to do.
+// Engines sum what the batch norm in front of a convolution wants, in the gradient of its input or, with transposed
+// weights, in a convolution. Each plan is compiled, so a chip has to do.
 TEST_P(CudnnPlans, GradientsSumWhatABatchNormWants) {
   if (std::getenv("MOKA_DRIVER_STANDIN") == nullptr) GTEST_SKIP() << "no driver stands in";
   if (GetParam().capability != 90) GTEST_SKIP() << "planned for the H100";

@@ -35,7 +35,7 @@ struct ConvolutionProblem {
   // With gradient_sums: whether the graph is a convolution of dy by the transposed weights [C,K] instead, which is the
   // same where each weight meets each position. Engines of gradients of such windows do not compile with two sums.
   bool TransposesWeights() const;
-  // Of what the sums are: y, or x in a gradient.
+  // The tensor whose sums are taken: y, or x in a gradient.
   const TensorType& summed() const { return pass == ConvolutionPass::kForward ? y : x; }
 };
 

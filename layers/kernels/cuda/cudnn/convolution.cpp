@@ -61,6 +61,7 @@ constexpr std::string_view kFused = "fused\n";
 constexpr std::string_view kApart = "apart\n";
 constexpr const char* kSweepIsFaster = "a sweep of their own takes the sums faster";
 constexpr size_t kTried = 8;
+constexpr size_t kCompiled = 2;  // of engines that cuDNN compiles, a second or more each
 
 // Returns the choice that an earlier search kept; no plan and no refusal if there is none.
 Choice Kept(const std::string& name, const cudnn::Target& target, const cudnn::PlanRules& rules) {
@@ -161,10 +162,12 @@ std::vector<cudnn::Plan> PlansWithSums(const ConvolutionProblem& problem, const 
                                        const cudnn::PlanRules& rules, std::string& refusal) {
   std::vector<cudnn::Plan> plans;
   for (const auto form : {cudnn::StatisticsForm::kOperation, cudnn::StatisticsForm::kReductions}) {
-    if (!problem.statistics && form == cudnn::StatisticsForm::kOperation) continue;
+    const bool is_compiled = form == cudnn::StatisticsForm::kReductions;
+    if (!problem.statistics && !is_compiled) continue;
     try {
       const cudnn::ConvolutionGraph graph(problem, true, target, form);
-      for (cudnn::Plan& plan : cudnn::FindPlans(graph.descriptor(), target, rules, kTried / 2))
+      const size_t most = is_compiled ? kCompiled : kTried / 2;
+      for (cudnn::Plan& plan : cudnn::FindPlans(graph.descriptor(), target, rules, most))
         plans.push_back(std::move(plan));
     } catch (const Error& error) {
       refusal = error.what();

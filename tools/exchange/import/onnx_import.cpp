@@ -66,32 +66,41 @@ bool IsReadType(int type) {
   return IsWholeType(type) || type == Type::FLOAT || type == Type::DOUBLE || type == Type::FLOAT16;
 }
 
+// An input's sizes as --shape takes them: "5x?x6" where the file leaves one open.
+std::string SizesOf(const Ints& dims) {
+  std::string text;
+  for (const int64_t dim : dims) text += StrCat(text.empty() ? "" : "x", dim < 0 ? "?" : StrCat(dim));
+  return text;
+}
+
 // The shape of an input for a number of images.
 Ints DimsOfInput(const OnnxFile& file, const OnnxPort& input, const OnnxImportOptions& options, int64_t batch) {
   auto given = options.shapes.find(input.name);
   if (given == options.shapes.end() && file.inputs.size() == 1) given = options.shapes.find("");
   Ints dims = given == options.shapes.end() ? input.dims : given->second;
-  const auto fail = [&](const std::string& what) {
+  const std::string sizes = input.has_shape ? StrCat(SizesOf(input.dims), ", with numbers for ?") : "1x3x224x224";
+  const std::string help = StrCat("say it: --shape ", Printable(input.name), "=", sizes);
+  const auto fail = [&](const std::string& what, const std::string& hint) {
     throw Error(ErrorKind::kBadData, SourcePlace{.file = file.name},
-                StrCat("input \"", Printable(input.name), "\" ", what),
-                StrCat("say it: --shape ", Printable(input.name), "=1x3x224x224"));
+                StrCat("input \"", Printable(input.name), "\" ", what), hint);
   };
-  if (!IsReadType(input.type)) fail(StrCat("is of ", OnnxTypeName(input.type), ", which no net takes"));
-  if (given == options.shapes.end() && !input.has_shape) fail("has no shape in the file");
+  if (!IsReadType(input.type)) fail(StrCat("is of ", OnnxTypeName(input.type), ", which no net takes"), "");
+  if (given == options.shapes.end() && !input.has_shape) fail("has no shape in the file", help);
   for (size_t i = 0; i < dims.size(); ++i) {
     const bool is_open = dims[i] < 0;
     if (is_open && i > 0) {
       fail(StrCat("leaves dimension ", i,
                   i < input.symbols.size() && !input.symbols[i].empty() ? StrCat(" (", Printable(input.symbols[i]), ")")
                                                                         : std::string(),
-                  " open"));
+                  " open"),
+           help);
     }
     if (is_open) dims[i] = batch;
-    if (dims[i] == 0) fail("has a dimension of 0");
+    if (dims[i] == 0) fail("has a dimension of 0", help);
   }
   Size bytes = sizeof(float);
   for (const int64_t dim : dims) {
-    if (bytes.value() > kMaxValueBytes / dim) fail("has more bytes than any memory");
+    if (bytes.value() > kMaxValueBytes / dim) fail("has more bytes than any memory", help);
     bytes = bytes * dim;
   }
   return dims;

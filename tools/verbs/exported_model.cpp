@@ -15,6 +15,7 @@
 #include "graph/op.h"
 #include "layers/net/layer.h"
 #include "optim/checkpoint/net_weights.h"
+#include "proto/text/places.h"
 #include "tools/infer/input_shape.h"
 #include "tools/infer/picture_way.h"
 #include "tools/measure/calibration.h"
@@ -172,8 +173,29 @@ struct NetOfSource {
   bool is_generator = false;
 };
 
+// Whether the net learns vectors of words, which are what it is trained for, whatever its loss judges.
+bool LearnsWordVectors(const NetParameter& net) {
+  return std::ranges::any_of(net.layer(), [](const LayerParameter& layer) {
+    const LayerDef* def = FindLayer(layer.type());
+    const DataKind kind = TraitsOf(layer).data;
+    return def != nullptr && def->words != nullptr && kind != DataKind::kPairs && kind != DataKind::kStories;
+  });
+}
+
+// A net that is trained has its answer, the scores of a loss, without labels: else only a part of it would be left.
+// Errors: kConfig with the place of a loss.
+void CheckAnswers(const NetParameter& net) {
+  const auto loss = std::ranges::find_if(net.layer(), [](const LayerParameter& l) { return TraitsOf(l).is_loss; });
+  if (loss == net.layer().end() || DeployedScoresOf(net) || LearnsWordVectors(net)) return;
+  throw Error(ErrorKind::kConfig, PlaceOf(*loss),
+              StrCat("net \"", net.name(), "\" cannot be exported: what loss \"", loss->name(),
+                     "\" judges is not there without labels, so only a part of the net would be left"),
+              "a net that is written for deployment says by Input layers what it is given");
+}
+
 NetOfSource NetForExport(const InferSource& source) {
   NetOfSource net{.text = InferNet(source)};
+  CheckAnswers(net.text);
   net.is_generator = DrawsNoise(net.text);
   TakeNoiseFromOutside(net.text);
   return net;

@@ -102,8 +102,9 @@ class Deepener {
                           graph_.shape(node.inputs[1]) == graph_.shape(convolution.outputs[0]) &&
                           node.attributes.Get<Ints>("stride") == convolution.attributes.Get<Ints>("stride") &&
                           node.attributes.Get<Ints>("pad_begin") == convolution.attributes.Get<Ints>("pad_begin");
+      if (!is_its) continue;
       // Two convolutions of one shape that read the same are not told apart.
-      if (!is_its || found != kNoId) return kNoId;
+      if (found != kNoId) return kNoId;
       found = reader;
     }
     return found;

@@ -113,6 +113,28 @@ TEST_F(DepthStems, OthersStayAsTheyAre) {
   }
 }
 
+// Each of two stems of one picture has blocks of its own; two of one shape are not told apart.
+TEST_F(DepthStems, StemsOfOnePictureAreToldApartByTheirShapes) {
+  for (const int64_t kernel : {3, 5}) {
+    SmallNet net({DeviceKind::kCuda, Device::kRehearsed});
+    const ValueId x = net.graph.AddInput("x", Type(Shape{4, 3, 18, 18}));
+    const GraphBuilder b(net.graph, {"stem", {}, "", kNoId});
+    const auto sum = [&](const char* name, int64_t size) {
+      const ValueId w = net.Weight(name, Shape{8, 3, size, size});
+      const ValueId y = b.Add1("convolution", {x, w}, GeometryOf({"", 3, 18, size, 2, size / 2}));
+      const Attributes squares{{"expr", std::string("x0*x0")}, {"axes", Ints{0, 1, 2, 3}}};
+      return b.Reshape(b.Add1("reduce_sum", {y}, squares), Shape{});
+    };
+    net.loss = b.Pointwise("x0+x1", {sum("a", 3), sum("b", kernel)});
+    net.graph.AddOutput("loss", net.loss);
+    net.Train();
+    const auto program = Compile(std::move(net.graph), net.store, Options());
+    const auto count =
+        std::ranges::count_if(program->steps(), [](const StepReport& s) { return s.op == "space_to_depth"; });
+    EXPECT_EQ(count, kernel == 3 ? 0 : 4) << kernel;
+  }
+}
+
 // A convolution whose input wants a gradient would want that, too, to come back.
 TEST_F(DepthStems, InputsThatWantAGradientStayAsTheyAre) {
   SmallNet net({DeviceKind::kCuda, Device::kRehearsed});

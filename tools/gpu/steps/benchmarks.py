@@ -45,7 +45,7 @@ FUSED = [("resnet50", "train", 256, "bfloat16", [], [], None), ("resnet50", "tra
          ("alexnet_bn", "train", 256, "bfloat16", [], [], None), ("alexnet_bn", "train", 256, "float16", [], [], None)]
 VARIANTS = {"all passes": [], "without gradient_sums": ["--disable-pass=gradient_sums"],
             "without channel_statistics": ["--disable-pass=channel_statistics"],
-            "without both": ["--disable-pass=gradient_sums,channel_statistics"],
+            "without both of these": ["--disable-pass=gradient_sums,channel_statistics"],
             "without depth_stems": ["--disable-pass=depth_stems"]}
 LOSS = 1.02  # of the fastest variant's time a step with all passes may take
 LOOPS = re.compile(r"^ +(\d+ x (?:matmul|lstm|gru|convolution)\w* \S*loop)$", re.M)  # in moka's summary of a program

@@ -15,14 +15,13 @@
 #include "core/trace.h"
 #include "layers/kernels/cpu/instructions.h"
 #include "tools/measure/peak.h"
+#include "tools/measure/vectors.h"
 
 namespace moka {
 namespace {
 
 constexpr int kRepeats = 5;
 constexpr int64_t kSteps = 4'000'000;
-
-using Vector = float __attribute__((vector_size(64)));
 
 constexpr int64_t kBytes = int64_t{128} << 20;
 constexpr int64_t kLine = 64;
@@ -53,35 +52,47 @@ double MeasureCopy() {
   });
 }
 
-inline __attribute__((always_inline)) void Halve(Vector* lines, int64_t first, int64_t last) {
-  for (int64_t i = first; i < last; ++i) lines[i] = lines[i] * 0.5F;
+// Lines `first` up to `last`, by vectors of the target's registers.
+template <class Vector>
+inline __attribute__((always_inline)) void Halve(float* floats, int64_t first, int64_t last) {
+  constexpr int64_t kOfLine = kLine / sizeof(Vector);
+  auto* vectors = reinterpret_cast<Vector*>(floats);
+  for (int64_t i = first * kOfLine; i < last * kOfLine; ++i) vectors[i] = vectors[i] * 0.5F;
 }
-inline __attribute__((always_inline)) float Add(const Vector* lines, int64_t first, int64_t last) {
-  Vector sums[8] = {};
-  int64_t i = first;
-  for (; i + 8 <= last; i += 8) {
-    for (int64_t k = 0; k < 8; ++k) sums[k] += lines[i + k];
+template <class Vector>
+inline __attribute__((always_inline)) float Add(const float* floats, int64_t first, int64_t last) {
+  constexpr int64_t kOfLine = kLine / sizeof(Vector);
+  constexpr int64_t kSums = 8;
+  const auto* vectors = reinterpret_cast<const Vector*>(floats);
+  Vector sums[kSums] = {};
+  int64_t i = first * kOfLine;
+  for (; i + kSums <= last * kOfLine; i += kSums) {
+    for (int64_t k = 0; k < kSums; ++k) sums[k] += vectors[i + k];
   }
-  for (; i < last; ++i) sums[0] += lines[i];
+  for (; i < last * kOfLine; ++i) sums[0] += vectors[i];
   float total = 0;
   for (const Vector& sum : sums) total += sum[0];
   return total;
 }
-__attribute__((target("avx512f"), noinline)) void HalveAvx512(Vector* x, int64_t i, int64_t n) { Halve(x, i, n); }
-__attribute__((target("avx2,fma"), noinline)) void HalveAvx2(Vector* x, int64_t i, int64_t n) { Halve(x, i, n); }
-__attribute__((noinline)) void HalveBaseline(Vector* x, int64_t i, int64_t n) { Halve(x, i, n); }
-__attribute__((target("avx512f"), noinline)) float AddAvx512(const Vector* x, int64_t i, int64_t n) {
-  return Add(x, i, n);
+__attribute__((target("avx512f"), noinline)) void HalveAvx512(float* x, int64_t i, int64_t n) {
+  Halve<Vector64>(x, i, n);
 }
-__attribute__((target("avx2,fma"), noinline)) float AddAvx2(const Vector* x, int64_t i, int64_t n) {
-  return Add(x, i, n);
+__attribute__((target("avx2,fma"), noinline)) void HalveAvx2(float* x, int64_t i, int64_t n) {
+  Halve<Vector32>(x, i, n);
 }
-__attribute__((noinline)) float AddBaseline(const Vector* x, int64_t i, int64_t n) { return Add(x, i, n); }
+__attribute__((noinline)) void HalveBaseline(float* x, int64_t i, int64_t n) { Halve<Vector16>(x, i, n); }
+__attribute__((target("avx512f"), noinline)) float AddAvx512(const float* x, int64_t i, int64_t n) {
+  return Add<Vector64>(x, i, n);
+}
+__attribute__((target("avx2,fma"), noinline)) float AddAvx2(const float* x, int64_t i, int64_t n) {
+  return Add<Vector32>(x, i, n);
+}
+__attribute__((noinline)) float AddBaseline(const float* x, int64_t i, int64_t n) { return Add<Vector16>(x, i, n); }
 
 double MeasureRead() {
   const auto add = HasAvx512() ? AddAvx512 : HasAvx2() ? AddAvx2 : AddBaseline;
   const Buffer buffer = WrittenBuffer(kBytes);
-  const auto* lines = reinterpret_cast<const Vector*>(buffer.data());
+  const auto* lines = reinterpret_cast<const float*>(buffer.data());
   std::atomic<float> sink = 0;
   return BestRate(kBytes / kLine, static_cast<double>(kBytes),
                   [&](int64_t first, int64_t last) { sink.store(add(lines, first, last)); });
@@ -92,7 +103,7 @@ double MeasureInPlace(int64_t bytes, int64_t sweeps) {
   // Zeros: numbers halved for long would become denormal, which are slow.
   const Buffer buffer = WrittenBuffer(bytes);
   std::memset(buffer.data(), 0, static_cast<size_t>(bytes));
-  auto* lines = reinterpret_cast<Vector*>(buffer.data());
+  auto* lines = reinterpret_cast<float*>(buffer.data());
   return BestRate(bytes / kLine, 2.0 * static_cast<double>(bytes * sweeps), [&](int64_t first, int64_t last) {
     for (int64_t sweep = 0; sweep < sweeps; ++sweep) halve(lines, first, last);
   });

@@ -11,19 +11,21 @@
 #include "core/trace.h"
 #include "layers/kernels/cpu/amx_shapes.h"
 #include "layers/kernels/cpu/instructions.h"
+#include "tools/measure/vectors.h"
 
 namespace moka {
 namespace {
 
-using Vector = float __attribute__((vector_size(64)));
-constexpr int kChains = 12;
-constexpr int kLanes = 16;
+constexpr int kChains = 12;  // they and both factors fit into 16 registers
 
+template <class Vector>
 inline __attribute__((always_inline)) float MultiplyAdd(int64_t steps) {
+  Vector scale = Vector{} + 0.999999F;
+  Vector offset = Vector{} + 1e-6F;
+  // The compiler may not know the factors: a chain that starts at their fixed point, 1, would be left out.
+  asm("" : "+x"(scale), "+x"(offset));
   Vector sums[kChains];
   for (int i = 0; i < kChains; ++i) sums[i] = Vector{} + static_cast<float>(i);
-  const Vector scale = Vector{} + 0.999999F;
-  const Vector offset = Vector{} + 1e-6F;
   for (int64_t step = 0; step < steps; ++step) {
     for (int i = 0; i < kChains; ++i) sums[i] = sums[i] * scale + offset;
   }
@@ -32,9 +34,9 @@ inline __attribute__((always_inline)) float MultiplyAdd(int64_t steps) {
   return total;
 }
 
-__attribute__((target("avx512f"), noinline)) float WithAvx512(int64_t steps) { return MultiplyAdd(steps); }
-__attribute__((target("avx2,fma"), noinline)) float WithAvx2(int64_t steps) { return MultiplyAdd(steps); }
-__attribute__((noinline)) float WithBaseline(int64_t steps) { return MultiplyAdd(steps); }
+__attribute__((target("avx512f"), noinline)) float WithAvx512(int64_t steps) { return MultiplyAdd<Vector64>(steps); }
+__attribute__((target("avx2,fma"), noinline)) float WithAvx2(int64_t steps) { return MultiplyAdd<Vector32>(steps); }
+__attribute__((noinline)) float WithBaseline(int64_t steps) { return MultiplyAdd<Vector16>(steps); }
 
 // Dot products of pairs of bfloat16, all of them 2^-126: the sums stay where they are.
 __attribute__((target("avx512f,avx512bf16"), noinline)) float WithPairs(int64_t steps) {
@@ -108,7 +110,9 @@ struct Chains {
   int64_t length = 1;                     // of a step, in such of float32
 };
 
-constexpr double kOfVector = 2.0 * kLanes * kChains;
+// A step of chains of vectors of floats.
+template <class Vector>
+constexpr double kOf = 2.0 * (sizeof(Vector) / sizeof(float)) * kChains;
 // A tile's row of products takes a cycle; a step of vectors takes half a cycle a chain.
 constexpr int64_t kTilesLength = 4 * kAmxRows * 2 / kChains;
 constexpr double kOfTiles = 4 * 2.0 * kAmxRows * kAmxRows * kAmxRowBytes;
@@ -117,13 +121,14 @@ Chains FastestChains(Arithmetic arithmetic) {
   switch (arithmetic) {
     case Arithmetic::kBFloat16:
       if (HasTiles()) return {WithBFloat16Tiles, kOfTiles / 2, kTilesLength};
-      return HasBFloat16Pairs() ? Chains{WithPairs, 2 * kOfVector} : Chains{};
+      return HasBFloat16Pairs() ? Chains{WithPairs, 2 * kOf<Vector64>} : Chains{};
     case Arithmetic::kInt8:
       if (HasTiles()) return {WithInt8Tiles, kOfTiles, kTilesLength};
-      return HasInt8Quads() ? Chains{WithQuads, 4 * kOfVector} : Chains{};
+      return HasInt8Quads() ? Chains{WithQuads, 4 * kOf<Vector64>} : Chains{};
     case Arithmetic::kFloat32: break;
   }
-  return {HasAvx512() ? WithAvx512 : HasAvx2() ? WithAvx2 : WithBaseline, kOfVector};
+  if (HasAvx512()) return {WithAvx512, kOf<Vector64>};
+  return HasAvx2() ? Chains{WithAvx2, kOf<Vector32>} : Chains{WithBaseline, kOf<Vector16>};
 }
 
 }  // namespace

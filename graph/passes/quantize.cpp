@@ -82,6 +82,9 @@ class QuantizePass {
     return true;
   }
 
+  // Why the first of the convolutions with usable ranges that no kernel takes stays as it is; empty: there is none.
+  const std::string& refusal() const { return refusal_; }
+
  private:
   // Checks measured ranges: a number for each output, finite, and no range that begins above its end or ends below 0.
   void CheckRanges(const Node& node, const ConvolutionRanges& r) const {
@@ -174,7 +177,10 @@ class QuantizePass {
       attributes.Set("sum_scale", integral ? summand->second.scale / y_scale : 1.0);
     }
     ValueId y = b.Add1("convolution_int8", inputs, attributes);
-    if (!IsTaken(graph_.node(graph_.value(y).producer))) return;  // what was added for it has no readers
+    if (const std::string reason = Refusal(graph_.node(graph_.value(y).producer)); !reason.empty()) {
+      if (refusal_.empty()) refusal_ = StrCat("layer \"", LayerOf(node), "\": ", reason);
+      return;  // what was added for it has no readers
+    }
     if (integral) {
       const ValueId q = y;
       y = b.Add1("dequantize", {q}, {{"scales", Doubles{y_scale}}});
@@ -198,8 +204,9 @@ class QuantizePass {
     graph_.RemoveNode(id);
   }
 
-  // Whether a kernel would run the node under the layouts it proposes.
-  bool IsTaken(const Node& node) const {
+  // Why no kernel would run the node under the layouts it proposes; empty: one would.
+  std::string Refusal(const Node& node) const {
+    std::string reason = "there is no kernel for it";
     std::vector<TensorType> inputs = graph_.InputTypes(node);
     std::vector<TensorType> outputs = graph_.OutputTypes(node);
     const bool deterministic = context_.options.deterministic;
@@ -208,9 +215,10 @@ class QuantizePass {
       if (!proposal) continue;
       for (size_t i = 0; i < inputs.size(); ++i) inputs[i].layout = proposal->inputs[i].Simplified(inputs[i].shape);
       for (size_t i = 0; i < outputs.size(); ++i) outputs[i].layout = proposal->outputs[i].Simplified(outputs[i].shape);
-      if (row->refuse({node, inputs, outputs, deterministic}).empty()) return true;
+      reason = row->refuse({node, inputs, outputs, deterministic});
+      if (reason.empty()) break;
     }
-    return false;
+    return reason;
   }
 
   Graph& graph_;
@@ -219,17 +227,20 @@ class QuantizePass {
   std::vector<std::vector<NodeId>> uses_;  // of the values that were there before
   std::set<NodeId> wanted_;
   std::map<ValueId, Integers> integers_;  // by the value in real numbers
+  std::string refusal_;
 };
 
 }  // namespace
 
 bool QuantizeInference(Graph& graph, const PassContext& context) {
   if (!context.options.inference || context.options.quantization == nullptr) return false;
-  const bool changed = QuantizePass(graph, context).Run();
+  QuantizePass pass(graph, context);
+  const bool changed = pass.Run();
   if (!HasIntegers(graph)) {
-    LogWarning(StrCat("program \"", context.options.name, "\": no convolution runs on 8-bit integers",
-                      Convolutions(graph).empty() ? ": the net has none whose weights stay"
-                                                  : ": none has ranges, inputs that are never below 0, and a kernel"));
+    const std::string reason = Convolutions(graph).empty() ? "the net has none whose weights stay"
+                               : !pass.refusal().empty()   ? pass.refusal()
+                                                           : "none has ranges and inputs that are never below 0";
+    LogWarning(StrCat("program \"", context.options.name, "\": no convolution runs on 8-bit integers: ", reason));
   }
   return changed;
 }

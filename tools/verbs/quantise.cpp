@@ -3,6 +3,8 @@
 #include <array>
 #include <chrono>
 #include <memory>
+#include <set>
+#include <string>
 #include <string_view>
 
 #include "core/error.h"
@@ -173,11 +175,11 @@ Quantization Calibrated(const Arguments& arguments, const TestSource& source, co
 
 // Prints what integers cost and gain: the outputs, the milliseconds and the memory of both.
 void PrintGain(const Candidate& before, const Candidate& after, int64_t batch) {
-  int64_t converted = 0;
-  int64_t convolutions = 0;
+  std::set<std::string> converted;  // by layers: a net in tracks has a step of each for every part of a batch
+  std::set<std::string> convolutions;
   for (const StepReport& step : after.net->program().steps()) {
-    converted += step.op == "convolution_int8" ? 1 : 0;
-    convolutions += step.op == "convolution" || step.op == "convolution_int8" ? 1 : 0;
+    if (step.op == "convolution_int8") converted.insert(step.layer);
+    if (step.op == "convolution" || step.op == "convolution_int8") convolutions.insert(step.layer);
   }
   Print("{:<24} {:>12} {:>12}\n", "", "float32", "int8");
   for (size_t i = 0; i < before.outputs.size(); ++i) {
@@ -187,7 +189,7 @@ void PrintGain(const Candidate& before, const Candidate& after, int64_t batch) {
   Print("{:<24} {:>12.3f} {:>12.3f}\n", batch_name, before.best_batch_ms, after.best_batch_ms);
   Print("{:<24} {:>12} {:>12}\n", "memory", BytesText(BytesOfSteps(before.net->program())),
         BytesText(BytesOfSteps(after.net->program())));
-  Print("{} of {} convolutions run on integers, {} threads\n", converted, convolutions, ThreadCount());
+  Print("{} of {} convolutions run on integers, {} threads\n", converted.size(), convolutions.size(), ThreadCount());
 }
 
 int RunQuantise(const Arguments& arguments) {

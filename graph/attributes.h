@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "core/types.h"
 
 namespace moka {
 
@@ -17,6 +18,8 @@ using Ints = std::vector<int64_t>;
 using Doubles = std::vector<double>;
 using Strings = std::vector<std::string>;
 using AttributeValue = std::variant<bool, int64_t, double, std::string, Ints, Doubles, Strings>;
+
+inline Ints DimsOf(const Shape& shape) { return {shape.dims().begin(), shape.dims().end()}; }
 
 class Attributes {
  public:

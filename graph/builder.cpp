@@ -35,7 +35,7 @@ std::vector<ValueId> GraphBuilder::Pointwise(const std::vector<Term>& terms, std
 
 ValueId GraphBuilder::Reshape(ValueId x, const Shape& to) const {
   if (shape(x) == to) return x;
-  return Add1("reshape", {x}, {{"shape", Ints(to.dims().begin(), to.dims().end())}});
+  return Add1("reshape", {x}, {{"shape", DimsOf(to)}});
 }
 
 ValueId GraphBuilder::ReduceSum(ValueId x, Ints axes) const {
@@ -61,9 +61,7 @@ ValueId GraphBuilder::SumTo(ValueId x, const Shape& to) const {
 }
 
 ValueId GraphBuilder::Full(const Shape& to, double value, DType dtype) const {
-  return Add1(
-      "full", {},
-      {{"shape", Ints(to.dims().begin(), to.dims().end())}, {"value", value}, {"dtype", std::string(NameOf(dtype))}});
+  return Add1("full", {}, {{"shape", DimsOf(to)}, {"value", value}, {"dtype", std::string(NameOf(dtype))}});
 }
 
 }  // namespace moka

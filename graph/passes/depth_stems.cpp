@@ -15,8 +15,6 @@ namespace {
 constexpr int64_t kMostChannels = 4;
 constexpr int64_t kChannelUnit = 8;
 
-Ints DimsIn(const Shape& shape) { return {shape.dims().begin(), shape.dims().end()}; }
-
 // The blocks of a convolution's window, and what becomes of its tensors.
 struct Blocks {
   Ints block;
@@ -76,7 +74,7 @@ class Deepener {
     if (gradient_id == kNoId) return false;
     const GraphBuilder b(graph_, convolution.origin);
     const auto deepen = [&](ValueId value, const Ints& pad, const Shape& shape) {
-      return b.Add1("space_to_depth", {value}, {{"block", blocks->block}, {"pad", pad}, {"shape", DimsIn(shape)}});
+      return b.Add1("space_to_depth", {value}, {{"block", blocks->block}, {"pad", pad}, {"shape", DimsOf(shape)}});
     };
     std::vector<ValueId> inputs = convolution.inputs;
     inputs[0] = deepen(inputs[0], blocks->pad, blocks->x);
@@ -114,10 +112,10 @@ class Deepener {
     const Node gradient = graph_.node(id);
     const GraphBuilder b(graph_, gradient.origin);
     Attributes attributes = Dense(gradient.attributes);
-    attributes.Set("weight_shape", DimsIn(blocks.w));
+    attributes.Set("weight_shape", DimsOf(blocks.w));
     const std::vector<ValueId> deep = b.Add(gradient.op->name, {x, gradient.inputs[1]}, attributes);
     const Shape w = graph_.shape(gradient.outputs[0]);
-    const ValueId dw = b.Add1("depth_to_space", {deep[0]}, {{"block", blocks.block}, {"shape", DimsIn(w)}});
+    const ValueId dw = b.Add1("depth_to_space", {deep[0]}, {{"block", blocks.block}, {"shape", DimsOf(w)}});
     rewriter_.ReplaceUses(gradient.outputs[0], dw);
     if (deep.size() == 2) rewriter_.ReplaceUses(gradient.outputs[1], deep[1]);
     rewriter_.RemoveNode(id);

@@ -271,7 +271,7 @@ std::string WhyMoot(Bench& bench, const LayerParameter& layer, const Leaf& leaf,
 std::vector<Shape> Larger(std::span<const Shape> shapes) {
   std::vector<Shape> larger;
   for (const Shape& shape : shapes) {
-    Ints dims(shape.dims().begin(), shape.dims().end());
+    Ints dims = DimsOf(shape);
     for (size_t i = 2; i < dims.size(); ++i) ++dims[i];
     larger.emplace_back(dims);
   }

@@ -15,8 +15,6 @@ inline Attributes Selected(const Attributes& attributes, std::initializer_list<s
   return selected;
 }
 
-inline Ints DimsOf(const Shape& shape) { return {shape.dims().begin(), shape.dims().end()}; }
-
 // dy where y > 0, else 0: the gradient through a fused ReLU.
 inline ValueId ReluMasked(const GraphBuilder& b, ValueId dy, ValueId y) {
   return b.Pointwise("select(gt(x1,0),x0,0)", {dy, y});

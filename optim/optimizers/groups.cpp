@@ -16,7 +16,7 @@ namespace {
 // Sums of squares over `axes` of w in the shape `split`, each repeated for all elements of its group.
 ValueId Squares(const GraphBuilder& b, ValueId w, const Shape& split, const Ints& axes) {
   const ValueId sums = Summed(b, Square(Term::Of(b.Reshape(w, split))), axes);
-  const Ints whole(split.dims().begin(), split.dims().end());
+  const Ints whole = DimsOf(split);
   return b.Reshape(b.Add1("expand", {sums}, {{"shape", whole}}), Shape(b.shape(w)));
 }
 

@@ -64,7 +64,6 @@ Convolution RandomConvolution(RandomStream& random) {
 }
 
 TensorType Type(const Shape& shape) { return {DType::kFloat32, shape, {}}; }
-Ints DimsOf(const Shape& shape) { return {shape.dims().begin(), shape.dims().end()}; }
 
 OpCase Forward(const Convolution& c, bool bias, bool relu) {
   OpCase op_case{"forward", {Type(c.x), Type(c.w)}, c.geometry};

@@ -37,8 +37,8 @@ OpCase Case(const Problem& p) {
     return (p.x[axis + 2] + p.pad_begin[i] + p.pad_end[i] - p.w[axis + 2]) / p.stride[i] + 1;
   };
   const Shape dy{p.x[0], p.w[0], outputs(0), outputs(1)};
-  const Attributes attributes = With(ConvolutionCase(p.stride, p.pad_begin, p.pad_end, {1, 1}, 1),
-                                     {{"input_shape", Ints(p.x.dims().begin(), p.x.dims().end())}});
+  const Attributes attributes =
+      With(ConvolutionCase(p.stride, p.pad_begin, p.pad_end, {1, 1}, 1), {{"input_shape", DimsOf(p.x)}});
   OpCase op_case{"narrow", {{DType::kFloat32, dy, {}}, {DType::kFloat32, p.w, {}}}, attributes};
   // A few ulps of sums of up to 3,000 products.
   op_case.tolerance = 2e-6;

@@ -55,7 +55,6 @@ Convolution RandomConvolution(RandomStream& random) {
 }
 
 TensorType Type(const Shape& shape) { return {DType::kFloat32, shape, {}}; }
-Ints Dims(const Shape& shape) { return {shape.dims().begin(), shape.dims().end()}; }
 
 OpCase Forward(const Convolution& c, bool bias) {
   OpCase op_case{"forward", {Type(c.x), Type(c.w)}, c.geometry};
@@ -63,10 +62,10 @@ OpCase Forward(const Convolution& c, bool bias) {
   return op_case;
 }
 OpCase BackwardData(const Convolution& c) {
-  return {"data", {Type(c.y), Type(c.w)}, With(c.geometry, {{"input_shape", Dims(c.x)}})};
+  return {"data", {Type(c.y), Type(c.w)}, With(c.geometry, {{"input_shape", DimsOf(c.x)}})};
 }
 OpCase BackwardWeights(const Convolution& c, bool bias) {
-  return {"weights", {Type(c.x), Type(c.y)}, With(c.geometry, {{"weight_shape", Dims(c.w)}, {"bias", bias}})};
+  return {"weights", {Type(c.x), Type(c.y)}, With(c.geometry, {{"weight_shape", DimsOf(c.w)}, {"bias", bias}})};
 }
 
 std::string BlockedName(const Shape& shape) { return shape.rank() == 4 ? "aBcd16b" : ""; }

@@ -81,7 +81,7 @@ OpCase Forward(const Convolution& c, bool bias, bool sum, bool relu) {
   return op_case;
 }
 OpCase BackwardData(const Convolution& c) {
-  const Ints dims(c.x.dims().begin(), c.x.dims().end());
+  const Ints dims = DimsOf(c.x);
   return {.name = "data",
           .inputs = {Type(c.y), Type(c.w)},
           .attributes = With(c.geometry, {{"input_shape", dims}}),

@@ -95,8 +95,6 @@ std::optional<Task> MakeTask(std::string_view op, std::string_view kernel, std::
   return task;
 }
 
-Ints DimsOf(const Shape& shape) { return {shape.dims().begin(), shape.dims().end()}; }
-
 constexpr std::array<const char*, 3> kPasses = {"forward", "backward_data", "backward_weights"};
 
 // Forward and both gradients of one layer; the gradients see the layouts the forward pass left.

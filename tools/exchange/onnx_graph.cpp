@@ -95,9 +95,7 @@ std::string OnnxGraph::Read(ValueId value) {
   if (graph().type(value).dtype != DType::kFloat32)
     throw Error(ErrorKind::kConfig, StrCat("it reads a constant of ", moka::NameOf(graph().type(value).dtype)));
   const Shape shape = graph().shape(value);
-  OnnxTensor tensor{.name = NameOf(value),
-                    .dims = Ints(shape.dims().begin(), shape.dims().end()),
-                    .floats = constants_.FloatsAt(value)};
+  OnnxTensor tensor{.name = NameOf(value), .dims = DimsOf(shape), .floats = constants_.FloatsAt(value)};
   std::string name = tensor.name;
   model_.tensors.push_back(std::move(tensor));
   return added_[value] = std::move(name);

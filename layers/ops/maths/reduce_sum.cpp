@@ -78,7 +78,7 @@ void ReduceSumGradient(GradientContext& ctx) {
     // The operands may span less than the sum did (a plain sum reads dy alone): repeat dy, always the last, first.
     std::vector<ValueId> operands = inputs;
     if (BroadcastShape("reduce_sum", used) != full) {
-      operands.back() = b.Add1("expand", {inputs.back()}, {{"shape", Ints(full.dims().begin(), full.dims().end())}});
+      operands.back() = b.Add1("expand", {inputs.back()}, {{"shape", DimsOf(full)}});
     }
     Ints axes = BroadcastAxes(x, full);
     const std::string expr = text.Texts().front();

@@ -18,7 +18,7 @@ std::vector<TensorType> InferEmbed(const Attributes&, std::span<const TensorType
   if (in[1].shape.rank() != 2) {
     throw Error(ErrorKind::kConfig, StrCat("embed: weight must be [rows,columns], found ", in[1].shape.ToString()));
   }
-  Ints dims(in[0].shape.dims().begin(), in[0].shape.dims().end());
+  Ints dims = DimsOf(in[0].shape);
   dims.push_back(in[1].shape[1]);
   return {PlainType(in[1].dtype, Shape(std::span<const int64_t>(dims)))};
 }
@@ -51,7 +51,7 @@ std::vector<TensorType> InferEmbedBackward(const Attributes& attributes, std::sp
     throw Error(ErrorKind::kConfig,
                 StrCat("embed_backward: dy ", dy.ToString(), " needs one axis more than index ", index.ToString()));
   }
-  Ints dims(index.dims().begin(), index.dims().end());
+  Ints dims = DimsOf(index);
   dims.push_back(dy[index.rank()]);
   CheckShape("embed_backward", "dy", dy, Shape(std::span<const int64_t>(dims)), "a row for each index");
   return {PlainType(in[1].dtype, Shape{rows, dy[index.rank()]})};
@@ -86,7 +86,7 @@ std::vector<OpCase> MakeEmbedCases(bool backward) {
   };
   std::vector<OpCase> cases;
   for (const Example& e : examples) {
-    Ints dims(e.index.dims().begin(), e.index.dims().end());
+    Ints dims = DimsOf(e.index);
     dims.push_back(e.columns);
     const Shape second = backward ? Shape(std::span<const int64_t>(dims)) : Shape{e.rows, e.columns};
     cases.push_back({.name = e.name,

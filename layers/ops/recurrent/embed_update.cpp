@@ -30,7 +30,7 @@ std::vector<TensorType> InferEmbedUpdate(const Attributes& attributes, std::span
   if (w.rank() != 2) {
     throw Error(ErrorKind::kConfig, StrCat("embed_update: w must be [rows,columns], found ", w.ToString()));
   }
-  Ints dims(in[0].shape.dims().begin(), in[0].shape.dims().end());
+  Ints dims = DimsOf(in[0].shape);
   dims.push_back(w[1]);
   CheckShape("embed_update", "dy", in[1].shape, Shape(std::span<const int64_t>(dims)), "a row of w for each index");
   for (size_t i = kTable + 1; i < in.size(); ++i) {
@@ -85,7 +85,7 @@ std::vector<OpCase> EmbedUpdateCases() {
   };
   std::vector<OpCase> cases;
   for (const Example& e : examples) {
-    Ints dims(e.index.dims().begin(), e.index.dims().end());
+    Ints dims = DimsOf(e.index);
     dims.push_back(e.columns);
     OpCase c{.name = e.name,
              .inputs = {{DType::kFloat32, e.index, {}},

@@ -38,7 +38,7 @@ void BuildDeconvolution(LayerBuilder& l) {
   }
   w = SpectrallyNormal(l, w, 1, bias == kNoId ? 1 : 2);
   Attributes attributes = fields.attributes();
-  attributes.Set("input_shape", Ints(y.dims().begin(), y.dims().end()));
+  attributes.Set("input_shape", DimsOf(y));
   for (int i = 0; i < l.bottom_count(); ++i) {
     const ValueId x = channels.Fold(l, l.bottom(i));
     const ValueId spread = l.b().Add1("convolution_backward_data", {x, w}, attributes);

@@ -22,7 +22,7 @@ ValueId CountedLabels(const GraphBuilder& b, ValueId label, const Attributes& ac
 
 ValueId CountedLabelsOfClasses(const GraphBuilder& b, ValueId label, const Shape& scores, const Attributes& accuracy) {
   const int64_t axis = (accuracy.Int("axis") + scores.rank()) % scores.rank();
-  Attributes mask{{"shape", Ints(scores.dims().begin(), scores.dims().end())}, {"axis", axis}};
+  Attributes mask{{"shape", DimsOf(scores)}, {"axis", axis}};
   if (accuracy.Bool("has_ignore")) {
     mask.Set("has_ignore", true);
     mask.Set("ignore_label", accuracy.Int("ignore_label"));

@@ -120,7 +120,7 @@ void BuildMax(LayerBuilder& l, const Attributes& geometry) {
   if (l.top_count() == 1) return;
   Attributes attributes = geometry;
   const Shape input = l.shape(0);
-  attributes.Set("input_shape", Ints(input.dims().begin(), input.dims().end()));
+  attributes.Set("input_shape", DimsOf(input));
   l.SetTop(1, l.b().Add1("pool_max_mask", {pooled[1]}, attributes));
 }
 

@@ -66,10 +66,7 @@ DType ElementOf(const OnnxNode& n, ValueId value) { return n.onnx().graph().type
 // importer finds the layer's name.
 std::string ReadWeights(OnnxNode& n) {
   const Shape shape = n.x(1);
-  OnnxTensor weights{.name = n.NameWith("weights"),
-                     .dims = Ints(shape.dims().begin(), shape.dims().end()),
-                     .is_whole = true,
-                     .stored = DType::kInt8};
+  OnnxTensor weights{.name = n.NameWith("weights"), .dims = DimsOf(shape), .is_whole = true, .stored = DType::kInt8};
   for (const double value : n.onnx().constants().At(n.Input(1)).values)
     weights.ints.push_back(static_cast<int64_t>(value));
   const std::string integers = n.onnx().AddTensor(std::move(weights));

@@ -13,7 +13,7 @@ ValueId EachLoss(const LayerBuilder& l, ValueId probability, int axis, const Los
   const GraphBuilder& b = l.b();
   const Shape x = l.shape(0);
   const ValueId mask = b.Add1("label_mask", {l.bottom(1)},
-                              {{"shape", Ints(x.dims().begin(), x.dims().end())},
+                              {{"shape", DimsOf(x)},
                                {"axis", int64_t{axis}},
                                {"has_ignore", p.has_ignore_label()},
                                {"ignore_label", int64_t{p.ignore_label()}}});

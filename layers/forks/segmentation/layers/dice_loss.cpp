@@ -18,7 +18,7 @@ void BuildDiceLoss(LayerBuilder& l) {
   const double smooth = Finite(l, "dice_loss_param.smooth", p.smooth());
   l.Check(smooth > 0, "dice_loss_param.smooth", StrCat("dice_loss_param.smooth must be above 0, found ", smooth));
   const GraphBuilder& b = l.b();
-  Attributes mask{{"shape", Ints(x.dims().begin(), x.dims().end())}, {"axis", int64_t{1}}};
+  Attributes mask{{"shape", DimsOf(x)}, {"axis", int64_t{1}}};
   if (p.has_ignore_label()) {
     mask.Set("has_ignore", true);
     mask.Set("ignore_label", int64_t{p.ignore_label()});

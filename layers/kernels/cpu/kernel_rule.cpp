@@ -44,6 +44,8 @@ constexpr int64_t kTileSide = 32;  // channels of a tile of theirs
 constexpr double kProductFlopsPerMs = 1.65e8;
 // Images in lanes read all of x for each of few products where a kernel has one tap.
 constexpr double kOneTapShare = 0.4;
+// oneDNN's gradient of weights of one input channel with AVX2, of its rate (LeNet's first: 7 GFLOP/s of 60, Zen 3).
+constexpr double kOneChannelShare = 0.12;
 // oneDNN takes images of fewer channels than this in plain layout.
 constexpr int64_t kFewChannels = 4;
 
@@ -55,7 +57,8 @@ double PaddedShare(int64_t count, int64_t lanes) {
 
 // How many times as fast a row multiplies such factors as float32. Moka's own row is that of recurrences.
 double ShareOf(std::string_view row, DType factors) {
-  if ((row != "onednn" && row != "moka" && row != "pairs") || factors != DType::kBFloat16 || !HasBFloat16Pairs()) return 1;
+  if ((row != "onednn" && row != "moka" && row != "pairs") || factors != DType::kBFloat16 || !HasBFloat16Pairs())
+    return 1;
   if (!HasTiles()) return kPairsShare;
   return row == "pairs" ? kOwnTilesShare : kTilesShare;
 }
@@ -63,6 +66,11 @@ double ShareOf(std::string_view row, DType factors) {
 // The weights [K,C/groups,k..] of a convolution or of one of its gradients.
 const Shape& WeightsOf(const KernelQuery& query) {
   return query.node.op->name == "convolution_backward_weights" ? query.outputs[0].shape : query.inputs[1].shape;
+}
+
+bool IsSlowGradient(const KernelDef& row, const KernelQuery& query) {
+  return row.name == "onednn" && !HasAvx512() && query.node.op->name == "convolution_backward_weights" &&
+         query.node.attributes.Int("groups") == 1 && WeightsOf(query)[1] == 1;
 }
 
 double PaddingOf(const Rate& rate, const KernelQuery& query, int64_t lanes) {
@@ -90,8 +98,9 @@ double MillisecondsByRule(const KernelDef& row, const KernelQuery& query) {
     if (row.name != rate.row) continue;
     const int64_t lanes = row.name == "pairs" ? kTileSide : HasAvx512() ? 16 : 8;
     const Shape& w = WeightsOf(query);
-    const bool is_slow = rate.pads_images && w.Count(2, w.rank()) == 1;
-    const double share = ShareOf(rate.row, query.inputs[0].dtype) * (is_slow ? kOneTapShare : 1);
+    const bool has_one_tap = rate.pads_images && w.Count(2, w.rank()) == 1;
+    const double share = ShareOf(rate.row, query.inputs[0].dtype) * (has_one_tap ? kOneTapShare : 1) *
+                         (IsSlowGradient(row, query) ? kOneChannelShare : 1);
     return flops * PaddingOf(rate, query, lanes) / (rate.flops_per_ms * share);
   }
   return flops / kRates[0].flops_per_ms;

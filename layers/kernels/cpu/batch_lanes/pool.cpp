@@ -1,4 +1,5 @@
-// Rows "batch_lanes" of max pooling and of its gradient: between convolutions that want blocks of images.
+// Rows of max pooling and of its gradient over lanes of 8 or 16: "batch_lanes" between convolutions that want blocks of
+// images, "channel_lanes" between those that want blocks of channels. Either way memory is planes of vectors.
 #include <memory>
 
 #include "core/text.h"
@@ -14,11 +15,11 @@ namespace {
 using batch_lanes::Functions;
 using batch_lanes::PoolPlane;
 
-// A plane of one channel of a block of images is independent of all others.
+// A plane, of one channel of a block of images or of a block of channels of one image, is independent of all others.
 class PoolKernel final : public BoundKernel {
  public:
-  PoolKernel(const TensorType& x, const TensorType& y, const Geometry& g, bool is_backward)
-      : functions_(*batch_lanes::FunctionsOf(batch_lanes::LanesOf(x))),
+  PoolKernel(const TensorType& x, const TensorType& y, const Geometry& g, int64_t lanes, bool is_backward)
+      : functions_(*batch_lanes::FunctionsOf(lanes)),
         planes_(x.StoredCount() / (x.shape.Count(2, 4) * functions_.lanes)),
         is_backward_(is_backward),
         implementation_(functions_.lanes == 16 ? "avx512" : "avx2") {
@@ -73,11 +74,22 @@ class PoolKernel final : public BoundKernel {
 
 bool IsBackward(const KernelQuery& query) { return query.node.op->name == "pool_max_backward"; }
 
-std::string Refuse(const KernelQuery& query) {
+// The lanes of a layout that is images channel by channel in blocks of 8 or 16 channels; 0: it is another.
+int64_t ChannelLanesOf(const TensorType& x) {
+  if (x.shape.rank() != 4) return 0;
+  for (const int64_t lanes : {8, 16}) {
+    if (x.layout.Name(4) == StrCat("aBcd", lanes, "b")) return lanes;
+  }
+  return 0;
+}
+
+using LanesOf = int64_t (*)(const TensorType& x);
+
+std::string RefuseLanes(const KernelQuery& query, LanesOf lanes_of, std::string_view what) {
   if (std::string reason = RefuseUnlessFloat32(query); !reason.empty()) return reason;
   const TensorType& x = query.inputs[0];
-  const int64_t lanes = batch_lanes::LanesOf(x);
-  if (lanes == 0) return StrCat("the images of ", x.ToString(), " are not in blocks of 8 or 16");
+  const int64_t lanes = lanes_of(x);
+  if (lanes == 0) return StrCat("the ", what, " of ", x.ToString(), " are not in blocks of 8 or 16");
   if (std::string reason = RefuseUnlessSameLayout(query); !reason.empty()) return reason;
   if (batch_lanes::FunctionsOf(lanes) == nullptr) return batch_lanes::LacksInstructions(lanes);
   const TensorType& argmax = IsBackward(query) ? query.inputs[1] : query.outputs[1];
@@ -85,30 +97,44 @@ std::string Refuse(const KernelQuery& query) {
   return {};
 }
 
-// Only where blocks of images lie already: x, or the argmax as the forward pass left it.
-std::optional<LayoutProposal> Propose(const KernelQuery& query) {
+// Only where such blocks lie already: x, or the argmax as the forward pass left it.
+std::optional<LayoutProposal> ProposeLanes(const KernelQuery& query, LanesOf lanes_of) {
   const TensorType& last = query.inputs.back();
-  if (last.shape.rank() != 4 || batch_lanes::LanesOf(last) == 0) return {};
+  if (last.shape.rank() != 4 || lanes_of(last) == 0) return {};
   return LayoutProposal{std::vector<Layout>(query.inputs.size(), last.layout),
                         std::vector<Layout>(query.outputs.size(), last.layout)};
 }
 
-std::unique_ptr<Kernel> Make(const KernelQuery& query) {
+std::unique_ptr<Kernel> MakeLanes(const KernelQuery& query, LanesOf lanes_of) {
   const Geometry g = PoolGeometry(query.node.op->name, query.node.attributes);
   const bool is_backward = IsBackward(query);
   const TensorType& x = is_backward ? query.outputs[0] : query.inputs[0];
   const TensorType& y = is_backward ? query.inputs[0] : query.outputs[0];
-  return std::make_unique<PoolKernel>(x, y, g, is_backward);
+  return std::make_unique<PoolKernel>(x, y, g, lanes_of(x), is_backward);
+}
+
+KernelDef BatchLanesRow(const char* op) {
+  return {.name = "batch_lanes",
+          .op = op,
+          .refuse = [](const KernelQuery& query) { return RefuseLanes(query, batch_lanes::LanesOf, "images"); },
+          .propose = [](const KernelQuery& query) { return ProposeLanes(query, batch_lanes::LanesOf); },
+          .make = [](const KernelQuery& query) { return MakeLanes(query, batch_lanes::LanesOf); }};
+}
+
+KernelDef ChannelLanesRow(const char* op) {
+  return {.name = "channel_lanes",
+          .op = op,
+          .refuse = [](const KernelQuery& query) { return RefuseLanes(query, ChannelLanesOf, "channels"); },
+          .propose = [](const KernelQuery& query) { return ProposeLanes(query, ChannelLanesOf); },
+          .make = [](const KernelQuery& query) { return MakeLanes(query, ChannelLanesOf); },
+          .turn = 1};
 }
 
 }  // namespace
 
-KernelDef BatchLanesPoolMax() {
-  return {.name = "batch_lanes", .op = "pool_max", .refuse = Refuse, .propose = Propose, .make = Make};
-}
-
-KernelDef BatchLanesPoolMaxBackward() {
-  return {.name = "batch_lanes", .op = "pool_max_backward", .refuse = Refuse, .propose = Propose, .make = Make};
-}
+KernelDef BatchLanesPoolMax() { return BatchLanesRow("pool_max"); }
+KernelDef BatchLanesPoolMaxBackward() { return BatchLanesRow("pool_max_backward"); }
+KernelDef ChannelLanesPoolMax() { return ChannelLanesRow("pool_max"); }
+KernelDef ChannelLanesPoolMaxBackward() { return ChannelLanesRow("pool_max_backward"); }
 
 }  // namespace moka

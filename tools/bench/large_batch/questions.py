@@ -21,7 +21,7 @@ class Arm:
     field: str = "base_lr"
     fields: tuple = ()        # of the solver, pairs
     source: tuple = ()        # (name of an arm, factor): its tuned value times the factor
-    beyond: int = 2
+    beyond: int = 4
     factor: float = 2         # from a value at the end to the next
     mark: str = ""            # the arm it is compared with
     series: str = ""          # the line or colour in the figure
@@ -221,26 +221,28 @@ def forms():
 
 
 def gamma():
+    """ResNet-20's scales start at 1 as its text has it, the clothing net's at 0: such arms share rows with `limit_...`."""
     arms = []
     for make, kind, batch in ((sgd, "SGD", 1024), (lars, "LARS", 1024)):
         one = make(RESNET20, batch, f"ResNet-20, {kind}, {batch:,}: 1", series="gamma 1")
         arms += [one, dataclasses.replace(one, name=f"ResNet-20, {kind}, {batch:,}: 0", series="gamma 0", mark=one.name,
                                           overrides=("layer[res*_conv2_scale].scale_param.filler.value=0",))]
-    one = Arm("clothing, SGD, 128: 1", CLOTHING, 128, (0.1,), fields=CLOTHING_FIELDS, series="gamma 1",
+    one = sgd(CLOTHING, 128, "clothing, SGD, 128: 1", series="gamma 1", fields=CLOTHING_FIELDS,
               overrides=("layer[res*_conv2_scale].scale_param.filler.value=1",))
-    arms += [one, dataclasses.replace(one, name="clothing, SGD, 128: 0", series="gamma 0", mark=one.name,
-                                      overrides=("layer[res*_conv2_scale].scale_param.filler.value=0",))]
+    arms += [one, dataclasses.replace(one, name="clothing, SGD, 128: 0", series="gamma 0", mark=one.name, overrides=())]
     return Question("gamma", "e", "Gamma 0 at the end of residual branches", tuple(arms))
 
 
 def smoothing():
+    """The clothing net smooths as its text has it, so that arm shares its rows with `limit_clothing`."""
+    none, smoothed = (f"layer[loss].loss_param.label_smoothing={value}" for value in (0, 0.1))
     arms = []
-    for one in (sgd(ALEXNET, 256, "SGD, 256: none"), lars(ALEXNET, 2048, "LARS, 2,048: none"),
-                Arm("clothing, SGD, 32: none", CLOTHING, 32, (0.05,), fields=CLOTHING_FIELDS,
-                    overrides=("layer[loss].loss_param.label_smoothing=0",))):
+    for one, overrides in ((sgd(ALEXNET, 256, "SGD, 256: none"), (smoothed,)),
+                           (lars(ALEXNET, 2048, "LARS, 2,048: none"), (smoothed,)),
+                           (sgd(CLOTHING, 32, "clothing, SGD, 32: none", fields=CLOTHING_FIELDS, overrides=(none,)), ())):
         arms += [dataclasses.replace(one, series="none"),
                  dataclasses.replace(one, name=one.name.replace("none", "0.1"), series="smoothing 0.1", mark=one.name,
-                                     overrides=("layer[loss].loss_param.label_smoothing=0.1",))]
+                                     overrides=overrides)]
     return Question("smoothing", "f", "Labels smoothed by 0.1", tuple(arms), seeds=5)
 
 

@@ -12,7 +12,8 @@ namespace moka {
 struct PassContext {
   const CompileOptions& options;
   const ParameterStore& store;
-  int64_t* visits = nullptr;  // where a pass adds up the nodes and uses it looked at, if anybody asks
+  int64_t* visits = nullptr;    // where a pass adds up the nodes and uses it looked at, if anybody asks
+  bool runs_elsewhere = false;  // another program runs the graph: how fast kernels are here says nothing
 
   void Count(int64_t looked_at) const {
     if (visits != nullptr) *visits += looked_at;

@@ -153,7 +153,7 @@ void PrepareForExport(Graph& graph, const ParameterStore& store, const std::shar
   CompileOptions options;
   options.inference = true;
   options.quantization = ranges;
-  const PassContext context{options, store};
+  const PassContext context{.options = options, .store = store, .runs_elsewhere = true};
   Simplify(graph, context);
   if (ranges != nullptr) {
     FoldInference(graph, context);

@@ -104,8 +104,6 @@ std::string RefuseConvolution(const KernelQuery& query) {
   }
   const PrimitiveDesc desc = CreateConvolution(query, false);
   if (!desc.ok()) return desc.Refusal();
-  // Its reference takes a hundred times as long as the same convolution in float32.
-  if (desc.implementation().starts_with("ref")) return "oneDNN has only its reference for integers of this shape here";
   // Signed inputs need a correction for each output channel, which oneDNN keeps behind the weights: no Layout can say
   // that.
   return desc.md(dnnl_query_weights_md).format() ? "" : "oneDNN wants weights with sums beside them";

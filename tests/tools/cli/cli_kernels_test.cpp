@@ -83,7 +83,7 @@ TEST_F(CliTest, AnotherChoiceOfKernelsOnResumeIsSaid) {
 
 TEST_F(CliTest, AResumedRunLeavesOutWhatTheRunLeftOut) {
   Run();
-  const std::string flags = " --disable-kernel=pool_max/onednn,matmul/onednn --disable-pass=fuse";
+  const std::string flags = " --disable-kernel=matmul/onednn,convolution/onednn --disable-pass=fuse";
   const std::string start = Solver() + " max_iter=4 snapshot=4 --run less --kernels listed";
   const std::string chosen = KernelLines(Moka(start + flags + " --dry-run").out);
   ASSERT_NE(KernelLines(Moka(start + " --dry-run").out), chosen) << "what is left out would be seen";
@@ -91,7 +91,7 @@ TEST_F(CliTest, AResumedRunLeavesOutWhatTheRunLeftOut) {
   ASSERT_EQ(cut.code, 0) << cut.err;
   const fs::path file = folder_ / "runs/less-0001/config/kernels.tsv";
   const std::string kept = ReadFile(file);
-  EXPECT_NE(kept.find("\n# disable-kernel matmul/onednn,pool_max/onednn\n# disable-pass fuse\n"), std::string::npos)
+  EXPECT_NE(kept.find("\n# disable-kernel convolution/onednn,matmul/onednn\n# disable-pass fuse\n"), std::string::npos)
       << kept;
   const auto resumed = [&](const std::string& more) {
     return Moka("train --resume=runs/less-0001 max_iter=8 --dry-run" + more);
@@ -100,9 +100,10 @@ TEST_F(CliTest, AResumedRunLeavesOutWhatTheRunLeftOut) {
   EXPECT_EQ(resumed("").err.find("was started with"), std::string::npos);
   EXPECT_EQ(resumed(flags).err.find("was started with"), std::string::npos);
   const Outcome other = resumed(" --disable-kernel=matmul/onednn");
-  EXPECT_NE(other.err.find(
-                "--disable-kernel=matmul/onednn is not what the run was started with (matmul/onednn,pool_max/onednn)"),
-            std::string::npos)
+  EXPECT_NE(
+      other.err.find(
+          "--disable-kernel=matmul/onednn is not what the run was started with (convolution/onednn,matmul/onednn)"),
+      std::string::npos)
       << other.err;
   EXPECT_NE(KernelLines(other.out), chosen);
   EXPECT_NE(resumed(" --prefer-kernel=matmul/onednn").err.find("was started with (none)"), std::string::npos);

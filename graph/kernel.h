@@ -60,6 +60,8 @@ class Kernel {
   virtual std::string TakeFault() { return {}; }
   // The implementation chosen inside ("jit:avx512_core"), for dumps.
   virtual std::string_view implementation() const { return {}; }
+  // A library's plain loops, which it has for every shape: hundreds of times slower than anything else.
+  bool IsReference() const { return implementation().starts_with("ref"); }
 };
 
 struct KernelDef {

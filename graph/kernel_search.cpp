@@ -56,9 +56,9 @@ struct Contestant {
   double total_ms = 0;
   int runs = 0;
 
-  // A library's plain loops: hundreds of times slower than anything else.
-  bool IsHopeless() const { return kernel->implementation().starts_with("ref"); }
-  bool IsDone() const { return IsHopeless() || runs >= kMaxRuns || (runs >= kMinRuns && total_ms >= kEnoughMs); }
+  bool IsDone() const {
+    return kernel->IsReference() || runs >= kMaxRuns || (runs >= kMinRuns && total_ms >= kEnoughMs);
+  }
   bool IsUnsteady() const { return runs > 1 && best_ms > kSteadyMs && second_ms > best_ms * (1 + kLoadedSpread); }
   void Run(bool counts) {
     const auto begin = std::chrono::steady_clock::now();
@@ -105,7 +105,7 @@ Measured Measure(std::span<const KernelDef* const> rows, const KernelQuery& quer
   for (size_t i = 0; i < rows.size(); ++i) {
     Contestant& c = contestants[i];
     c.kernel = rows[i]->make(query);
-    if (c.IsHopeless()) continue;
+    if (c.kernel->IsReference()) continue;
     c.scratch = Buffer::Allocate(c.kernel->scratch_bytes());
     c.kernel->Bind({in, out, c.scratch.data()});
     c.Run(false);

@@ -177,7 +177,7 @@ class QuantizePass {
       attributes.Set("sum_scale", integral ? summand->second.scale / y_scale : 1.0);
     }
     ValueId y = b.Add1("convolution_int8", inputs, attributes);
-    if (const std::string reason = Refusal(graph_.node(graph_.value(y).producer)); !reason.empty()) {
+    if (const std::string reason = RefusalOf(graph_.node(graph_.value(y).producer)); !reason.empty()) {
       if (refusal_.empty()) refusal_ = StrCat("layer \"", LayerOf(node), "\": ", reason);
       return;  // what was added for it has no readers
     }
@@ -204,9 +204,8 @@ class QuantizePass {
     graph_.RemoveNode(id);
   }
 
-  // Why no kernel would run the node under the layouts it proposes; empty: one would. oneDNN has a reference for every
-  // shape, which takes a hundred times as long as the same convolution in float32.
-  std::string Refusal(const Node& node) const {
+  // Why no kernel would run the node under the layouts it proposes; empty: one would.
+  std::string RefusalOf(const Node& node) const {
     std::string reason = "there is no kernel for it";
     std::vector<TensorType> inputs = graph_.InputTypes(node);
     std::vector<TensorType> outputs = graph_.OutputTypes(node);
@@ -218,7 +217,7 @@ class QuantizePass {
       for (size_t i = 0; i < outputs.size(); ++i) outputs[i].layout = proposal->outputs[i].Simplified(outputs[i].shape);
       const KernelQuery query{node, inputs, outputs, deterministic};
       reason = row->refuse(query);
-      if (reason.empty() && !context_.runs_elsewhere && row->make(query)->implementation().starts_with("ref"))
+      if (reason.empty() && !context_.runs_elsewhere && row->make(query)->IsReference())
         reason = StrCat(row->name, " has only its reference for integers of this shape here");
       if (reason.empty()) break;
     }

@@ -1,5 +1,5 @@
 // Vectors of floats as wide as the registers of x86's instruction sets. What is measured by wider ones than a
-// function's target has is spilled to the stack at every step (GCC 12: a fourteenth of the arithmetic).
+// function's target has is spilled to the stack at every step (GCC 12: a thirteenth of the arithmetic).
 #pragma once
 
 namespace moka {

@@ -90,7 +90,7 @@ double PaddingOf(const Rate& rate, const KernelQuery& query, int64_t lanes) {
 
 double MillisecondsByRule(const KernelDef& row, const KernelQuery& query) {
   const auto flops = static_cast<double>(query.node.op->flops(query.node.attributes, query.inputs, query.outputs));
-  if (row.name.starts_with("onednn") && row.make(query)->implementation().starts_with("ref")) {
+  if (row.name.starts_with("onednn") && row.make(query)->IsReference()) {
     return std::numeric_limits<double>::infinity();
   }
   if (!query.node.op->name.starts_with("convolution")) return flops / kProductFlopsPerMs;

@@ -85,9 +85,9 @@ TEST_F(HalfTraining, RanksTrainAsOneDoes) {
   }
 }
 
-// The bound that trainings on GPUs are held to (docs/gpu.md).
+// ResNet's rate is 0.01: at 0.1 its first steps overshoot, and float32 without Winograd's algorithm drifts from float32
+// by 3 %. At 0.01 that is 0.5 %, and bfloat16 is 0.4 % off (LeNet 0.2 %; with AVX2).
 TEST_F(HalfTraining, LossesFollowFloat32) {
-  // At the recipe's rate ResNet's first steps overshoot, and roundings grow (to 5.5 % and more on a CPU with AVX2).
   for (const Kind& kind : {Kind{"lenet", Lenet()}, Kind{"resnet", ResNet() + " base_lr=0.01"}}) {
     for (const char* precision : {"float32", "bfloat16"}) {
       Train(StrCat(kind.name, "-", precision), StrCat(Shown(kind.train), " max_iter=20 --precision ", precision));
@@ -96,7 +96,7 @@ TEST_F(HalfTraining, LossesFollowFloat32) {
     const std::vector<double> half = LossesOf(kind.name + "-bfloat16");
     ASSERT_EQ(wide.size(), 20U);
     ASSERT_EQ(half.size(), 20U);
-    for (size_t i = 0; i < 20; ++i) EXPECT_NEAR(half[i], wide[i], 5e-2 * wide[i]) << kind.name << " " << i;
+    for (size_t i = 0; i < 20; ++i) EXPECT_NEAR(half[i], wide[i], 2e-2 * wide[i]) << kind.name << " " << i;
     EXPECT_NE(half, wide) << kind.name;
   }
 }

@@ -94,7 +94,7 @@ def train_all(lab, rows, wanted, jobs):
 
 
 def one(lab, rows, training):
-    if lab.stops():
+    if lab.stops() or rows.take_over([training]):
         return
     try:
         row = lab.train(training)

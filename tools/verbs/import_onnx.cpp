@@ -1,6 +1,7 @@
 // The steps of an import of ONNX: read, turned into layers, written, told.
 #include "tools/verbs/import_onnx.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -16,6 +17,7 @@
 #include "tools/cli/command_line.h"
 #include "tools/cli/print.h"
 #include "tools/exchange/import/imported_files.h"
+#include "tools/exchange/import/node_attributes.h"
 #include "tools/exchange/import/onnx_import.h"
 
 namespace moka {
@@ -52,6 +54,14 @@ OnnxImportOptions OptionsOf(const Arguments& arguments) {
   return options;
 }
 
+int64_t CastsToHalf(const OnnxFile& file) {
+  return std::ranges::count_if(file.nodes, [](const onnx::NodeProto& node) {
+    if (node.op_type() != "Cast") return false;
+    const int64_t to = NodeAttributes(node).Int("to", 0);
+    return to == onnx::TensorProto::FLOAT16 || to == onnx::TensorProto::BFLOAT16;
+  });
+}
+
 // The net's inputs as people write them: "data [1,3,224,224]".
 std::vector<std::string> InputTexts(const ImportedNet& imported) {
   std::vector<std::string> texts;
@@ -77,6 +87,8 @@ int ImportOnnxFile(const Arguments& arguments) {
   if (!is_dry) CheckImportFolder(folder);
   OnnxFile onnx = ReadOnnxFile(file);
   if (onnx.rounded > 0) LogWarning(StrCat(onnx.rounded, " constants of float64 are rounded to float32"));
+  if (const int64_t casts = CastsToHalf(onnx); casts > 0)
+    LogWarning(StrCat(casts, " casts to float16 or bfloat16 round nothing: the net computes in float32"));
   const std::map<std::string, std::string> metadata = onnx.metadata;
   const std::string producer = onnx.producer;
   const int64_t opset = onnx.opset;

@@ -199,7 +199,7 @@ std::string RefuseCounts(const KernelQuery& query) {
 // argmax: a round for each of the highest, for top_k is small ---------------------------------------------------------
 
 // The next of a line's highest elements after the one that the round before left.
-template <class T>
+template <class T, bool first_of_equals>
 struct ArgmaxLine {
   using W = cuda::Wide<T>;
   cuda::LineMap lines;
@@ -216,10 +216,10 @@ struct ArgmaxLine {
   __host__ __device__ void Add(int64_t line, int64_t c, State& s) const {
     const State item{cuda::ToWide(x[lines.Offset(line, c)]), c};
     // Only elements behind the one that the round before left compete.
-    if (round == 0 || cuda::ComesFirst(last[line], item)) Join(s, item);
+    if (round == 0 || cuda::ComesFirst(last[line], item, first_of_equals)) Join(s, item);
   }
   __host__ __device__ static void Join(State& s, const State& other) {
-    if (other.index >= 0 && (s.index < 0 || cuda::ComesFirst(other, s))) s = other;
+    if (other.index >= 0 && (s.index < 0 || cuda::ComesFirst(other, s, first_of_equals))) s = other;
   }
   __host__ __device__ void Write(int64_t, int64_t, const State&) const {}
   __host__ __device__ void Finish(int64_t line, const State& best) const {
@@ -242,27 +242,33 @@ class ArgmaxKernel final : public BoundKernel {
       : dtype_(query.inputs[0].dtype),
         top_k_(query.node.attributes.Int("top_k")),
         has_axis_(query.node.attributes.Bool("has_axis")),
-        wants_value_(query.node.attributes.Bool("out_max_val")) {
+        wants_value_(query.node.attributes.Bool("out_max_val")),
+        first_of_equals_(query.node.attributes.Bool("first_of_equals")) {
     const Shape& x = query.inputs[0].shape;
     lines_ = has_axis_ ? cuda::LinesOf(query) : cuda::LineMap{x[0], x.Count(1, x.rank()), 1};
   }
   int64_t scratch_bytes() const override { return lines_.Count() * int64_t{sizeof(cuda::LineItem<double>)}; }
   void Run() override {
     cuda::WithFloat(dtype_, [&]<class T>() {
-      for (int64_t round = 0; round < top_k_; ++round) {
-        cuda::ForEachLine(stream(), lines_,
-                          ArgmaxLine<T>{lines_, round, top_k_, has_axis_, wants_value_, in<T>(0), out<T>(0),
-                                        scratch<cuda::LineItem<cuda::Wide<T>>>()});
-      }
+      for (int64_t round = 0; round < top_k_; ++round)
+        first_of_equals_ ? Round<T, true>(round) : Round<T, false>(round);
     });
   }
 
  private:
+  template <class T, bool first_of_equals>
+  void Round(int64_t round) {
+    cuda::ForEachLine(stream(), lines_,
+                      ArgmaxLine<T, first_of_equals>{lines_, round, top_k_, has_axis_, wants_value_, in<T>(0),
+                                                     out<T>(0), scratch<cuda::LineItem<cuda::Wide<T>>>()});
+  }
+
   cuda::LineMap lines_;
   DType dtype_;
   int64_t top_k_;
   bool has_axis_;
   bool wants_value_;
+  bool first_of_equals_;
 };
 
 }  // namespace

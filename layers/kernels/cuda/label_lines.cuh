@@ -60,11 +60,12 @@ struct LineItem {
   int64_t index;  // -1: none yet
 };
 
-// Whether a comes before b: larger first, NaN last, the larger index first among equals.
+// Whether a comes before b: larger first, NaN last, the larger index first among equals, or the smaller one.
 template <class W>
-__host__ __device__ bool ComesFirst(const LineItem<W>& a, const LineItem<W>& b) {
-  if (isnan(a.value) || isnan(b.value)) return isnan(a.value) ? isnan(b.value) && a.index > b.index : true;
-  return a.value != b.value ? a.value > b.value : a.index > b.index;
+__host__ __device__ bool ComesFirst(const LineItem<W>& a, const LineItem<W>& b, bool smaller_index_first = false) {
+  const bool by_index = smaller_index_first ? a.index < b.index : a.index > b.index;
+  if (isnan(a.value) || isnan(b.value)) return isnan(a.value) ? isnan(b.value) && by_index : true;
+  return a.value != b.value ? a.value > b.value : by_index;
 }
 
 }  // namespace moka::cuda

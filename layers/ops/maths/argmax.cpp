@@ -1,6 +1,7 @@
-// Caffe's ArgMax: the top_k highest elements along an axis (highest first; among equals the larger index first), as
-// indices, values, or both. Without an axis each item's elements form one list and y is [N,1,top_k] of indices, or
-// [N,2,top_k] of indices then values if out_max_val; with an axis y is x's shape with top_k there.
+// Caffe's ArgMax: the top_k highest elements along an axis (highest first; among equals the larger index first, or the
+// smaller one where first_of_equals is set), as indices, values, or both. Without an axis each item's elements form one
+// list and y is [N,1,top_k] of indices, or [N,2,top_k] of indices then values if out_max_val; with an axis y is x's
+// shape with top_k there.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -45,6 +46,7 @@ void ArgmaxReference(const Attributes& attributes, std::span<const RefTensor> in
   const int64_t top_k = attributes.Int("top_k");
   const bool has_axis = attributes.Bool("has_axis");
   const bool values = attributes.Bool("out_max_val");
+  const bool first_of_equals = attributes.Bool("first_of_equals");
   std::vector<double>& y = out[0].values;
   for (int64_t line = 0; line < s.outer * s.inner; ++line) {
     std::vector<std::pair<double, int64_t>> items;
@@ -52,8 +54,9 @@ void ArgmaxReference(const Attributes& attributes, std::span<const RefTensor> in
       const int64_t at = (line / s.inner * s.size + c) * s.inner + line % s.inner;
       items.emplace_back(in[0].values[static_cast<size_t>(at)], c);
     }
-    std::ranges::sort(items, [](const auto& a, const auto& b) {
-      return std::isnan(b.first) ? !std::isnan(a.first) : a > b;  // NaNs last: a sort needs an order
+    std::ranges::sort(items, [&](const auto& a, const auto& b) {
+      if (std::isnan(b.first)) return !std::isnan(a.first);  // NaNs last: a sort needs an order
+      return first_of_equals && a.first == b.first ? a.second < b.second : a > b;
     });
     for (int64_t j = 0; j < top_k; ++j) {
       const auto [value, index] = items[static_cast<size_t>(j)];
@@ -72,6 +75,10 @@ std::vector<OpCase> ArgmaxCases() {
   const auto attributes = [](int64_t top_k, bool out_max_val, bool has_axis, int64_t axis) {
     return Attributes{{"top_k", top_k}, {"out_max_val", out_max_val}, {"has_axis", has_axis}, {"axis", axis}};
   };
+  const auto first_of_equals = [](Attributes a) {
+    a.Set("first_of_equals", true);
+    return a;
+  };
   const auto make = [](const char* name, const TensorType& x, Attributes a, bool ties = false) {
     OpCase c{.name = name, .inputs = {x}, .attributes = std::move(a), .ranges = {}, .min_gap = 1e-3};
     if (!ties) return c;
@@ -86,22 +93,26 @@ std::vector<OpCase> ArgmaxCases() {
       make("axis", Float32({2, 6, 3, 4}), attributes(2, false, true, 1)),
       make("axis_values", Float32({2, 6, 5}), attributes(2, true, true, -1)),
       make("ties", Float32({4, 8}), attributes(4, true, false, 0), true),
+      make("first_of_ties", Float32({4, 8}), first_of_equals(attributes(4, true, false, 0)), true),
+      make("first_of_ties_along_an_axis", Float32({2, 9, 5}), first_of_equals(attributes(1, false, true, 1)), true),
   };
 }
 
 }  // namespace
 
 OpDef ArgmaxOp() {
-  return {.name = "argmax",
-          .doc = "x -> y: indices and/or values of the highest elements.",
-          .attributes = {{"top_k", int64_t{1}, "how many are wanted"},
-                         {"out_max_val", false, "whether values are given (with an axis: instead of indices)"},
-                         {"has_axis", false, "whether axis is used; otherwise all but the first axis are one list"},
-                         {"axis", int64_t{0}, "the axis compared along; negative counts from the end"}},
-          .infer = InferArgmax,
-          .reference = ArgmaxReference,
-          .precision = Precision::kKeep32,
-          .cases = ArgmaxCases};
+  return {
+      .name = "argmax",
+      .doc = "x -> y: indices and/or values of the highest elements.",
+      .attributes = {{"top_k", int64_t{1}, "how many are wanted"},
+                     {"out_max_val", false, "whether values are given (with an axis: instead of indices)"},
+                     {"has_axis", false, "whether axis is used; otherwise all but the first axis are one list"},
+                     {"axis", int64_t{0}, "the axis compared along; negative counts from the end"},
+                     {"first_of_equals", false, "whether of equals the smallest index comes first, not the largest"}},
+      .infer = InferArgmax,
+      .reference = ArgmaxReference,
+      .precision = Precision::kKeep32,
+      .cases = ArgmaxCases};
 }
 
 }  // namespace moka

@@ -17,7 +17,8 @@ void BuildArgMax(LayerBuilder& l) {
                          {{"top_k", int64_t{p.top_k()}},
                           {"out_max_val", p.out_max_val()},
                           {"axis", int64_t{axis}},
-                          {"has_axis", p.has_axis()}}));
+                          {"has_axis", p.has_axis()},
+                          {"first_of_equals", p.first_of_equals()}}));
 }
 
 }  // namespace

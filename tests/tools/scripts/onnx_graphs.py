@@ -267,6 +267,11 @@ def graphs():
         made[f"{op} alone"] = recurrence(op, outputs="y", first=False, biased=False)
         made[f"{op} at its end"] = recurrence(op, "bidirectional", outputs=" h")
     made["arg max"] = model([node("ArgMax", "x", "i", axis=1), node("Cast", "i", to=FLOAT)], {"x": IMAGE}), {}
+    for op in ("ArgMax", "ArgMin"):  # Floor leaves four values
+        for last in (0, 1):
+            made[f"{op} of equals, {'last' if last else 'first'}"] = model(
+                [node("Floor", "x", "f"), node(op, "f", "i", axis=-1, select_last_index=last), node("Cast", "i", to=FLOAT)],
+                {"x": IMAGE}), {}
     made["resize nearest"] = resized("nearest", "asymmetric", (2.0, 3.0), nearest_mode="floor")
     made["resize nearest, half pixels"] = resized("nearest", "half_pixel", (2.0, 3.0))
     made["resize to a size"] = resized("nearest", "half_pixel", sizes=(5, 20))

@@ -256,6 +256,10 @@ def files():
     add("a kernel of one axis", attribute("MaxPool", kernel_shape=[2]), "axes")
     add("a kernel that is larger", attribute("MaxPool", kernel_shape=[50, 50]))
     add("an attribute of another type", wrong_type(), "another type")
+    add("an attribute of no op", attribute("SpaceToDepth", blocksize=1, mode="CRD"), '"mode" is not known')
+    add("an attribute misspelt", attribute("MaxPool", kernel_shape=[2, 2], strids=[2, 2]), '"strids" is not known')
+    add("parts of another number", attribute("Split", axis=1, num_outputs=2), "num_outputs is 2")
+    add("an output without elements", model([node("Shape", "x", start=2, end=1)], {"x": (1, 4, 3)}), "without elements")
     add("an axis of 9", attribute("Softmax", axis=9), "axis 9")
     add("an axis of -9", attribute("Concat", axis=-9), "axis -9")
     add("a perm of one axis", attribute("Transpose", perm=[0, 0, 1, 2]), "perm")
@@ -290,9 +294,10 @@ def files():
     for name, fields, words in (("that is clipped", {"clip": 1.0}, "clip"), ("of sequences in a row", {"layout": 1}, "layout 1"),
                                 ("of other activations", {"activations": ["Relu", "Tanh", "Tanh"]}, "activations are not"),
                                 ("that goes nowhere", {"direction": "sideways"}, 'direction is "sideways"'),
+                                ("of another size", {"hidden_size": 6}, "hidden_size is 6"),
                                 ("of other units", {"direction": "bidirectional"}, "do not go with its input")):
         held = {"w": floats(1, 20, 3), "r": floats(1, 20, 5)}
-        add(f"LSTM {name}", model([node("LSTM", "x w r", hidden_size=5, **fields)], {"x": (4, 2, 3)}, constants=held), "LSTM", words)
+        add(f"LSTM {name}", model([node("LSTM", "x w r", **({"hidden_size": 5} | fields))], {"x": (4, 2, 3)}, constants=held), "LSTM", words)
     held = {"w": floats(1, 15, 3), "r": floats(1, 15, 5)}
     add("GRU of the older form", model([node("GRU", "x w r", hidden_size=5)], {"x": (4, 2, 3)}, constants=held), "linear_before_reset 0")
     add("RNN of ReLUs", model([node("RNN", "x w r", hidden_size=5, activations=["Relu"])], {"x": (4, 2, 3)},

@@ -36,6 +36,7 @@ if ALL:
     sys.argv.remove("--all-of-torchvision")
 sys.path.insert(0, str(SOURCE / "tools/zoo"))
 sys.path.insert(0, str(SOURCE / "tests/tools/scripts"))
+import onnx_cases  # noqa: E402
 import onnx_graphs  # noqa: E402
 import onnx_hostile  # noqa: E402
 from sweeping import made_data  # noqa: E402
@@ -123,6 +124,20 @@ class ImportTest(unittest.TestCase):
                 self.imported("model.onnx")
                 self.set_batch(2)
                 self.agree(given | wanted)
+
+    def test_cases_of_onnx(self):
+        """ONNX's own: each is refused, or computes what ONNX says."""
+        agreeing = 0
+        for name, made, values, most in onnx_cases.cases():
+            with self.subTest(name):
+                onnx.save(made, self.folder / "model.onnx")
+                shutil.rmtree(self.folder / "net", ignore_errors=True)
+                done = run("import", "model.onnx", "--out", "net", cwd=self.folder)
+                self.assertIn(done.returncode, (0, 65), done.stderr.decode())
+                if done.returncode == 0:
+                    self.agree(values, most)
+                    agreeing += 1
+        self.assertGreater(agreeing, 600)
 
     def test_hostile_files_are_refused_with_nothing_written(self):
         for name, (beside, content, words) in onnx_hostile.files().items():

@@ -107,6 +107,11 @@ NETS = {
         layer("channels", "Softmax", "data"), layer("sums", "Reduction", "data", "reduction_param { axis: 1 }"),
         layer("highest", "ArgMax", "data", "argmax_param { axis: 1 }"),
         layer("place", "ArgMax", "data"),
+        layer("floors", "Formula", "data", 'formula_param { formula: "floor(2*x0)" }'),
+        layer("last", "ArgMax", "floors", "argmax_param { axis: 3 }"),
+        layer("first", "ArgMax", "floors", "argmax_param { axis: 3 first_of_equals: true }"),
+        layer("last_of_all", "ArgMax", "floors"),
+        layer("first_of_all", "ArgMax", "floors", "argmax_param { first_of_equals: true }"),
         layer("ip", "InnerProduct", "flat", "inner_product_param { num_output: 2 }")],
         {"ip/0": (2, 120), "ip/1": (2,)}),
 }

@@ -125,6 +125,7 @@ std::string NetWriter::AddConstant(const OnnxConstant& constant, const std::stri
   const auto found = constants_.find(constant);
   if (found != constants_.end()) return found->second;
   const OnnxTensor& tensor = *constant;
+  if (CountOf(tensor.dims) == 0) throw Error(ErrorKind::kConfig, "it reads a constant without elements");
   LayerParameter layer;
   layer.set_type("Parameter");
   BlobShape& shape = *layer.mutable_parameter_param()->mutable_shape();

@@ -10,6 +10,7 @@ namespace moka {
 using Attribute = onnx::AttributeProto;
 
 const Attribute* NodeAttributes::Find(std::string_view name) const {
+  if (asked_ != nullptr) asked_->emplace(name);
   for (const Attribute& attribute : node_->attribute()) {
     if (attribute.name() == name) return &attribute;
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -10,10 +11,13 @@
 
 namespace moka {
 
+using AttributeNames = std::set<std::string, std::less<>>;
+
 // Looks at a node that must outlive it. Errors of all: kConfig for an attribute of another type.
 class NodeAttributes {
  public:
-  explicit NodeAttributes(const onnx::NodeProto& node) : node_(&node) {}
+  // Each name that is asked for is put into `asked`, which must outlive it.
+  explicit NodeAttributes(const onnx::NodeProto& node, AttributeNames* asked = nullptr) : node_(&node), asked_(asked) {}
 
   bool Has(std::string_view name) const { return Find(name) != nullptr; }
   int64_t Int(std::string_view name, int64_t fallback) const;
@@ -30,6 +34,7 @@ class NodeAttributes {
   const onnx::AttributeProto* OfType(std::string_view name, onnx::AttributeProto::AttributeType type) const;
 
   const onnx::NodeProto* node_;
+  AttributeNames* asked_;
 };
 
 }  // namespace moka

@@ -159,6 +159,7 @@ class Importer {
       CheckTypes(node, *row);
       ImportNode reading(node, file_.opset, values_, net_);
       row->read(reading);
+      reading.RefuseUnread(row->idle);
       CheckOutputs(node);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kConfig && error.kind() != ErrorKind::kBadData) throw;
@@ -257,7 +258,7 @@ class Importer {
         throw Error(ErrorKind::kBadData, SourcePlace{.file = file_.name},
                     StrCat("output \"", Printable(output.name), "\" is 8-bit integers, and a net gives real numbers"));
       }
-      std::string blob = value.constant == nullptr ? value.blob : net_.AddConstant(value.WholeConstant(), output.name);
+      std::string blob = value.constant == nullptr ? value.blob : ConstantOutput(value, output.name);
       const std::string wanted = PlainName(output.name);
       if (blob != wanted || names.contains(blob)) {
         LayerParameter split;
@@ -269,6 +270,15 @@ class Importer {
       outputs_.push_back(blob);
     }
     net_.SilenceUnread(names);
+  }
+
+  std::string ConstantOutput(const ImportValue& value, const std::string& name) {
+    try {
+      return net_.AddConstant(value.WholeConstant(), name);
+    } catch (const Error& error) {
+      throw Error(ErrorKind::kBadData, SourcePlace{.file = file_.name},
+                  StrCat("output \"", Printable(name), "\" cannot be imported: ", error.text()));
+    }
   }
 
   // The shape that the file says an output has must be the one that came out.

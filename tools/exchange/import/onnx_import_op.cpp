@@ -91,6 +91,13 @@ void ImportNode::Give(const LayerParameter& layer, const std::vector<std::string
   }
 }
 
+void ImportNode::RefuseUnread(const AttributeNames& idle) const {
+  for (const onnx::AttributeProto& attribute : node_.attribute()) {
+    if (asked_.contains(attribute.name()) || idle.contains(attribute.name())) continue;
+    Refuse(StrCat("its attribute \"", Printable(attribute.name()), "\" is not known"));
+  }
+}
+
 void ImportNode::Refuse(const std::string& why) const { throw Error(ErrorKind::kConfig, why); }
 
 }  // namespace moka

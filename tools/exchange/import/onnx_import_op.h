@@ -25,6 +25,8 @@ struct OnnxImportOp {
   bool takes_whole = false;
   // Whether it takes what QuantizeLinear gives.
   bool takes_levels = false;
+  // Attributes of ONNX's that change nothing in what the row takes. Any other that it does not ask for is refused.
+  AttributeNames idle = {};
 };
 
 // The rows of this build in no order that matters.
@@ -58,7 +60,9 @@ class ImportNode {
 
   const onnx::NodeProto& proto() const { return node_; }
   int64_t opset() const { return opset_; }
-  NodeAttributes attributes() const { return NodeAttributes(node_); }
+  NodeAttributes attributes() const { return NodeAttributes(node_, &asked_); }
+  // Errors: kConfig for an attribute that neither was asked for nor is one of these.
+  void RefuseUnread(const AttributeNames& idle) const;
   bool Has(int i) const { return i < node_.input_size() && !node_.input(i).empty(); }
   // Input i. Errors: kConfig if it is missing.
   const ImportValue& x(int i) const;
@@ -92,6 +96,7 @@ class ImportNode {
   int64_t opset_;
   ImportValues& values_;
   NetWriter& net_;
+  mutable AttributeNames asked_;
 };
 
 }  // namespace moka

@@ -222,7 +222,8 @@ class ArgmaxKernel final : public BoundKernel {
                               : AxisSplit{x[0], x.Count(1, x.rank()), 1}),
         top_k_(a.Int("top_k")),
         has_axis_(a.Bool("has_axis")),
-        wants_value_(a.Bool("out_max_val")) {}
+        wants_value_(a.Bool("out_max_val")),
+        first_of_equals_(a.Bool("first_of_equals")) {}
 
   void Run() override {
     ParallelFor(x_.outer * x_.inner, 1 + 4096 / x_.size, [&](int64_t begin, int64_t end, int) {
@@ -236,12 +237,15 @@ class ArgmaxKernel final : public BoundKernel {
     int64_t index;
   };
 
-  // The highest element after `last` in the order of (value, index) falling. NaNs are below everything.
+  // The highest element after `last` in the order of values falling, and among equals of indices falling or rising.
+  // NaNs are below everything.
   Item Next(const float* x, const Item& last) const {
     Item best{std::numeric_limits<float>::quiet_NaN(), 0};
-    for (int64_t c = 0; c < x_.size; ++c) {
+    for (int64_t i = 0; i < x_.size; ++i) {
+      const int64_t c = first_of_equals_ ? x_.size - 1 - i : i;  // the last one of equals that the walk meets is taken
       const float value = x[c * x_.inner];
-      const bool after = value < last.value || (value == last.value && c < last.index);
+      const bool after =
+          value < last.value || (value == last.value && (first_of_equals_ ? c > last.index : c < last.index));
       if (after && !(value < best.value)) best = {value, c};
     }
     return best;
@@ -251,7 +255,7 @@ class ArgmaxKernel final : public BoundKernel {
     const float* x = in<float>(0) + (line / x_.inner * x_.size * x_.inner + line % x_.inner);
     auto* y = out<float>(0);
     // The walk begins before everything: above all values, with an index beyond all.
-    Item item{std::numeric_limits<float>::infinity(), x_.size};
+    Item item{std::numeric_limits<float>::infinity(), first_of_equals_ ? -1 : x_.size};
     for (int64_t j = 0; j < top_k_; ++j) {
       item = Next(x, item);
       const auto index = static_cast<float>(item.index);
@@ -268,6 +272,7 @@ class ArgmaxKernel final : public BoundKernel {
   int64_t top_k_;
   bool has_axis_;
   bool wants_value_;
+  bool first_of_equals_;
 };
 
 template <class T>

@@ -100,6 +100,8 @@ void ReadSplit(ImportNode& n) {
   const Ints& x = n.x(0).dims;
   const int64_t axis = AxisIn(n.attributes().Int("axis", 0), x.size());
   const int count = n.proto().output_size();
+  const int64_t said = n.attributes().Int("num_outputs", count);
+  if (said != count) n.Refuse(StrCat("its num_outputs is ", said, ", and it gives ", count));
   const Ints sizes = SplitSizes(x[static_cast<size_t>(axis)], ListAt(n, 1, "split"), count);
   LayerParameter layer = LayerOf("Slice");
   layer.mutable_slice_param()->set_axis(static_cast<int32_t>(axis));
@@ -278,12 +280,13 @@ void ReadGather(ImportNode& n) {
   Inherit(n);
 }
 
-// The place of the largest along an axis; where several are as large the layer takes the last.
+// The place of the largest along an axis.
 void ReadArgMax(ImportNode& n) {
   const Ints x = n.x(0).dims;
   const int64_t axis = AxisIn(n.attributes().Int("axis", 0), x.size());
   LayerParameter layer = LayerOf("ArgMax");
   layer.mutable_argmax_param()->set_axis(static_cast<int32_t>(axis));
+  if (n.attributes().Int("select_last_index", 0) == 0) layer.mutable_argmax_param()->set_first_of_equals(true);
   std::string blob = n.In(0);
   if (n.proto().op_type() == "ArgMin") blob = n.Add(FormulaOf("-x0"), {blob});
   if (n.attributes().Int("keepdims", 1) != 0) {

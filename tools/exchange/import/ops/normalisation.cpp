@@ -102,8 +102,12 @@ void ReadInstanceNorm(ImportNode& n) {
 
 }  // namespace
 
-OnnxImportOp ImportBatchNorm() { return {.types = {"BatchNormalization"}, .read = ReadBatchNorm}; }
-OnnxImportOp ImportLayerNorm() { return {.types = {"LayerNormalization"}, .read = ReadLayerNorm}; }
+OnnxImportOp ImportBatchNorm() {
+  return {.types = {"BatchNormalization"}, .read = ReadBatchNorm, .idle = {"momentum"}};
+}
+OnnxImportOp ImportLayerNorm() {
+  return {.types = {"LayerNormalization"}, .read = ReadLayerNorm, .idle = {"stash_type"}};
+}
 OnnxImportOp ImportInstanceNorm() { return {.types = {"InstanceNormalization"}, .read = ReadInstanceNorm}; }
 OnnxImportOp ImportLrn() { return {.types = {"LRN", "LrnWithinChannels"}, .read = ReadLrn}; }
 OnnxImportOp ImportSoftmax() { return {.types = {"Softmax", "LogSoftmax"}, .read = ReadSoftmax}; }

@@ -58,9 +58,16 @@ void ReadDequantizeLinear(ImportNode& n) {
 
 }  // namespace
 
-OnnxImportOp ImportQuantizeLinear() { return {.types = {"QuantizeLinear"}, .read = ReadQuantizeLinear}; }
+// There is one scale, so an axis and blocks of it say nothing.
+OnnxImportOp ImportQuantizeLinear() {
+  return {.types = {"QuantizeLinear"}, .read = ReadQuantizeLinear, .idle = {"axis", "block_size", "saturate"}};
+}
 OnnxImportOp ImportDequantizeLinear() {
-  return {.types = {"DequantizeLinear"}, .read = ReadDequantizeLinear, .takes_whole = true, .takes_levels = true};
+  return {.types = {"DequantizeLinear"},
+          .read = ReadDequantizeLinear,
+          .takes_whole = true,
+          .takes_levels = true,
+          .idle = {"axis", "block_size"}};
 }
 
 }  // namespace moka

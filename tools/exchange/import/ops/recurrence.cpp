@@ -95,6 +95,7 @@ class RecurrenceReader {
   }
 
   void CheckActivations() const {
+    if (!n_.attributes().Has("activations")) return;
     for (const onnx::AttributeProto& attribute : n_.proto().attribute()) {
       if (attribute.name() != "activations") continue;
       bool are_usual = attribute.strings_size() == directions_ * std::ssize(form_.activations);
@@ -119,6 +120,8 @@ class RecurrenceReader {
                       recurrent_->dims == Ints{directions_, rows, units} &&
                       (bias_ == nullptr || bias_->dims == Ints{directions_, 2 * rows});
     if (!fits) n_.Refuse("its weights do not go with its input and direction");
+    const int64_t said = n_.attributes().Int("hidden_size", units);
+    if (said != units) n_.Refuse(StrCat("its hidden_size is ", said, ", its weights are of ", units));
   }
 
   // The gates of one direction of a constant, in the layer's order; `at`: the first of them, of so many values each.
@@ -248,7 +251,10 @@ void ReadRecurrence(ImportNode& n) { RecurrenceReader(n).Read(); }
 }  // namespace
 
 OnnxImportOp ImportRecurrence() {
-  return {.types = {"LSTM", "GRU", "RNN"}, .read = ReadRecurrence, .takes_whole = true};
+  return {.types = {"LSTM", "GRU", "RNN"},
+          .read = ReadRecurrence,
+          .takes_whole = true,
+          .idle = {"activation_alpha", "activation_beta"}};
 }
 
 }  // namespace moka

@@ -152,6 +152,10 @@ void ReadResize(ImportNode& n) {
 
 }  // namespace
 
-OnnxImportOp ImportResize() { return {.types = {"Resize"}, .read = ReadResize}; }
+OnnxImportOp ImportResize() {
+  return {.types = {"Resize"},
+          .read = ReadResize,
+          .idle = {"cubic_coeff_a", "exclude_outside", "extrapolation_value", "nearest_mode"}};
+}
 
 }  // namespace moka

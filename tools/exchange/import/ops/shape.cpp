@@ -114,10 +114,10 @@ void ReadExpand(ImportNode& n) {
 // Squares of pixels and channels into each other.
 void ReadDepthToSpace(ImportNode& n) {
   const int64_t block = n.attributes().Int("blocksize", 0);
-  const std::string mode = n.attributes().Text("mode", "DCR");
   const Ints x = n.x(0).dims;
   if (x.size() != 4 || block < 1 || block > INT32_MAX) n.Refuse(StrCat("its blocksize is ", block));
   if (n.proto().op_type() == "DepthToSpace") {
+    const std::string mode = n.attributes().Text("mode", "DCR");
     if (mode != "DCR" && mode != "CRD") n.Refuse(StrCat("its mode is \"", Printable(mode), "\""));
     LayerParameter layer = LayerOf("DepthToSpace");
     layer.mutable_depth_to_space_param()->set_block_size(static_cast<int32_t>(block));
@@ -137,9 +137,12 @@ OnnxImportOp ImportReshape() {
 }
 OnnxImportOp ImportTranspose() { return {.types = {"Transpose"}, .read = ReadTranspose, .takes_whole = true}; }
 OnnxImportOp ImportSame() {
-  return {.types = {"Identity", "Dropout", "WholeNumbers"}, .read = ReadSame, .takes_whole = true};
+  return {.types = {"Identity", "Dropout", "WholeNumbers"},
+          .read = ReadSame,
+          .takes_whole = true,
+          .idle = {"ratio", "seed"}};
 }
-OnnxImportOp ImportCast() { return {.types = {"Cast"}, .read = ReadCast, .takes_whole = true}; }
+OnnxImportOp ImportCast() { return {.types = {"Cast"}, .read = ReadCast, .takes_whole = true, .idle = {"saturate"}}; }
 OnnxImportOp ImportTile() { return {.types = {"Tile"}, .read = ReadTile, .takes_whole = true}; }
 OnnxImportOp ImportExpand() { return {.types = {"Expand"}, .read = ReadExpand, .takes_whole = true}; }
 OnnxImportOp ImportDepthToSpace() { return {.types = {"DepthToSpace", "SpaceToDepth"}, .read = ReadDepthToSpace}; }

@@ -71,7 +71,8 @@ std::vector<AskedQuestion> ReadQuestions(TextLines lines) {
   }
   std::vector<AskedQuestion> questions = reader.TakeQuestions();
   if (!questions.empty()) return questions;
-  throw Error(ErrorKind::kBadData, {}, StrCat(lines.path().string(), ": no question"),
+  throw Error(ErrorKind::kBadData, {},
+              StrCat(lines.path().empty() ? "" : StrCat(lines.path().string(), ": "), "no question"),
               "a question is a line that ends with a question mark");
 }
 

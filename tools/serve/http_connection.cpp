@@ -196,9 +196,7 @@ void HttpConnection::TakeFields() {
   is_head_ = head.method() == http::verb::head;
   request_.method = std::string(head.method_string());
   const std::string target(head.target());
-  const size_t question = target.find('?');
-  request_.path = target.substr(0, question);
-  if (question != std::string::npos) request_.query = target.substr(question + 1);
+  request_.path = target.substr(0, target.find('?'));
   request_.headers.clear();
   for (const auto& field : head)
     request_.headers.emplace_back(AsciiLower(std::string(field.name_string())), std::string(field.value()));
@@ -247,6 +245,12 @@ void HttpConnection::TakeHead() {
   const size_t hosts = head.count(http::field::host);
   if (hosts > 1 || (hosts == 0 && version_ >= 11))
     return Refuse(400, "a request names its host once (the header Host)");
+  const std::string_view target(head.target().data(), head.target().size());
+  if (request_.path.size() + 1 < target.size()) {
+    const std::string_view found = target.substr(request_.path.size(), 80);
+    return Refuse(400, StrCat("an address takes no parameters here, found \"", Printable(found),
+                              "\": what an answer follows stands in the body"));
+  }
   if (version_ < 11 && head.count(http::field::transfer_encoding) > 0)
     return Refuse(400, "HTTP/1.0 has no Transfer-Encoding");
   if (!CountsClient()) {

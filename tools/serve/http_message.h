@@ -19,7 +19,6 @@ namespace moka {
 struct HttpRequest {
   std::string method;                                             // "POST"
   std::string path;                                               // "/v2/models/lenet/infer", as it was sent
-  std::string query;                                              // behind "?"
   std::vector<std::pair<std::string, std::string>> headers = {};  // names in small letters
   std::string body = {};                                          // with room for kBodyPadding more
   std::string peer = {};                                          // address; behind a trusted proxy its client's

@@ -18,11 +18,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-CallFailure NotLoaded(const std::string& name, const std::string& version) {
-  const std::string of = version.empty() ? "" : StrCat("version ", version, " of ");
-  return {CallStatus::kUnavailable, StrCat(of, "model \"", name, "\" is not loaded")};
-}
-
 bool IsLoadCall(const std::vector<std::string>& parts) {
   return parts.size() == 5 && parts[0] == "v2" && parts[1] == "repository" && parts[2] == "models" &&
          (parts[4] == "load" || parts[4] == "unload");
@@ -202,6 +197,16 @@ std::optional<CallFailure> Service::RefusalOfOwner(const TokenOwner& owner, bool
 }
 
 bool Service::IsReady() const { return repository_.IsReady() && is_serving_ && !is_draining_; }
+
+CallFailure Service::NotLoaded(const std::string& name, const std::string& version) const {
+  const std::string of = version.empty() ? "" : StrCat("version ", version, " of ");
+  const std::vector<IndexedModel> index = repository_.Index();
+  const bool is_coming = std::ranges::any_of(index, [&](const IndexedModel& one) {
+    return one.state == ModelState::kLoading && one.name == name && (version.empty() || one.version == version);
+  });
+  return {CallStatus::kUnavailable,
+          StrCat(of, "model \"", name, "\" is ", is_coming ? "being loaded: ask again in a moment" : "not loaded")};
+}
 
 std::shared_ptr<ServedModel> Service::LoadedModel(const std::string& name, const std::string& version) const {
   std::shared_ptr<ServedModel> model = repository_.Find(name, version);

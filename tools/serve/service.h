@@ -81,6 +81,7 @@ class Service : public ServiceCalls {
   std::optional<CallFailure> Outlook(ServedModel& model, int64_t priority);
   static CallFailure NotTaken(const Submission& submission);
   // Errors: kNoInput, kUnavailable.
+  CallFailure NotLoaded(const std::string& name, const std::string& version) const;
   std::shared_ptr<ServedModel> LoadedModel(const std::string& name, const std::string& version) const;
   void LoadOrUnload(const HttpRequest& request, const std::string& name, bool loads, const HttpRespond& respond);
   // Answers calls of /v2/systemsharedmemory/...

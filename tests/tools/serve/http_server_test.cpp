@@ -133,6 +133,16 @@ TEST_F(HttpServerTest, RequestsHaveNames) {
   EXPECT_EQ(Json::parse(second.body)["request_id"], second.Header("X-Request-Id"));
 }
 
+TEST_F(HttpServerTest, WhatStandsBehindTheAddressIsRefused) {
+  HttpServer server(AnyPort(), [](const HttpRequest& request, const HttpRespond& respond) {
+    respond({.body = "\"" + request.path + "\""});
+  });
+  const Reply refused = HttpClient(server.port()).Ask("GET", "/v2?top=1&top=2");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(Json::parse(refused.body)["error"].get<std::string>(), HasSubstr("found \"?top=1&top=2\""));
+  EXPECT_EQ(HttpClient(server.port()).Ask("GET", "/v2?").body, "\"/v2\"");
+}
+
 TEST_F(HttpServerTest, EachRequestIsALineOfTheLog) {
   const fs::path file = folder_ / "requests.jsonl";
   RequestLog log(file);
@@ -152,7 +162,7 @@ TEST_F(HttpServerTest, EachRequestIsALineOfTheLog) {
       respond(std::move(answer));
     });
     HttpClient client(server.port());
-    client.Ask("POST", "/here?a=b", "four", "X-Request-Id: one\r\n");
+    client.Ask("POST", "/here?", "four", "X-Request-Id: one\r\n");
     client.Send("nonsense\r\n\r\n");
     client.Receive();
     // Moved away, the log begins anew at its name.

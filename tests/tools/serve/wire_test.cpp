@@ -202,7 +202,7 @@ TEST(WireTest, WhoAsksIsKnownFromTheHead) {
     service.Handle(std::move(request), HttpRespond([&](const HttpMakeAnswer& make) { got = make(); }));
     return got;
   };
-  HttpRequest request{.method = "POST", .path = "/v2/repository/index", .query = {}};
+  HttpRequest request{.method = "POST", .path = "/v2/repository/index"};
   EXPECT_EQ(answer(request).status, 401);
   request.headers = {{"authorization", "Bearer one"}};
   EXPECT_EQ(answer(request).status, 200);

@@ -91,6 +91,14 @@ void CheckDataFields(const LayerParameter& layer, std::span<const std::string_vi
   CheckLayerFields(layer, "data_param", layer.data_param(), known, {});
 }
 
+int64_t CheckedPrefetch(const LayerParameter& layer) {
+  constexpr int64_t kMostAhead = 1024;
+  const int64_t ahead = layer.data_param().prefetch();
+  if (ahead >= 1 && ahead <= kMostAhead) return ahead;
+  throw ErrorAt(layer, "data_param.prefetch",
+                StrCat(NameOf(layer), ": prefetch is ", ahead, ", expected 1..", kMostAhead, " batches"));
+}
+
 CropSize CropOf(const LayerParameter& layer) {
   constexpr int64_t kMaxSide = 1 << 14;
   const TransformationParameter& t = layer.transform_param();

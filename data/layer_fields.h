@@ -22,6 +22,8 @@ void CheckTops(const LayerParameter& layer, int most = 2);
 // Errors: kConfig at the field, naming it, when a text that must be there is empty.
 void CheckSource(const LayerParameter& layer, std::string_view field, const std::string& source);
 int64_t CheckedBatch(const LayerParameter& layer, std::string_view field, int64_t batch);
+// The batches that data_param has prepared ahead. Errors: kConfig beyond 1..1024.
+int64_t CheckedPrefetch(const LayerParameter& layer);
 // Errors: kConfig unless both sides are 0 or both are possible sizes of an image.
 void CheckNewSize(const LayerParameter& layer, std::string_view message, int64_t height, int64_t width);
 // Errors: kConfig at the first field of transform_param that is set and is not one of these, nor one without effect.

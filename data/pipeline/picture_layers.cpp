@@ -87,9 +87,8 @@ std::unique_ptr<Pipeline> OpenPrefetch(const LayerParameter& layer, const Pipeli
   }
   const bool skips_bad = param.on_bad_record() == DataParameter::SKIP;
   ReadSampling(layer, options, *maker, skips_bad, sampler);
-  constexpr int64_t kMostAhead = 1024;
   PrefetchOptions prefetch{.batch_size = batch,
-                           .batches_ahead = std::clamp<int64_t>(param.prefetch(), 1, kMostAhead),
+                           .batches_ahead = CheckedPrefetch(layer),
                            .workers = WorkersFor(options.threads, param.threads(), batch),
                            .top_names = {layer.top().begin(), layer.top().end()},
                            .mixer = MixerFor(layer, options),

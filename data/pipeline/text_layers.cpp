@@ -60,11 +60,10 @@ std::unique_ptr<Pipeline> OpenTexts(const LayerParameter& layer, const PipelineO
     sampler.group = param.batch_size();  // a batch stays together, whatever the number of ranks
     sampler.draw = std::move(draw);
   }
-  constexpr int64_t kMostAhead = 1024;
   return std::make_unique<PrefetchPipeline>(
       std::move(maker), sampler,
       PrefetchOptions{.batch_size = param.batch_size(),
-                      .batches_ahead = std::clamp<int64_t>(param.prefetch(), 1, kMostAhead),
+                      .batches_ahead = CheckedPrefetch(layer),
                       .workers = WorkersFor(options.threads, param.threads(), param.batch_size()),
                       .top_names = {layer.top().begin(), layer.top().end()},
                       .device = options.device});

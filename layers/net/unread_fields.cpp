@@ -57,6 +57,9 @@ const NeverReadFields& NeverRead() {
 
 bool IsOfLayers(const Field& field) { return field.message_type() != nullptr && field.name().ends_with("_param"); }
 
+// What a layer's text gives to be computed with: its own messages, and how its weights learn.
+bool HasNumbers(const Field& field) { return IsOfLayers(field) || field.message_type() == ParamSpec::descriptor(); }
+
 // The types that read a parameter message, the first few.
 std::string ReadersOf(const std::string& param) {
   constexpr size_t kShown = 4;
@@ -102,18 +105,31 @@ void LookIntoFillers(const Message& message, const Field& field, const std::stri
   }
 }
 
+// Calls visit(message, path) for a field's message, or for each of several.
+template <class Visit>
+void VisitMessages(const Message& message, const Field& field, const std::string& path, Visit&& visit) {
+  const auto& reflection = *message.GetReflection();
+  if (!field.is_repeated()) return visit(reflection.GetMessage(message, &field), path);
+  for (int i = 0; i < reflection.FieldSize(message, &field); ++i)
+    visit(reflection.GetRepeatedMessage(message, &field, i), StrCat(path, "[", i, "]"));
+}
+
+// "resize_param" of "resize_param[1]".
+std::string WithoutIndex(const std::string& path) { return path.substr(0, path.find('[')); }
+
 void LookInto(const Message& message, const std::string& path, const LayerParameter& layer, Sentences& sentences) {
   const std::string& owner = message.GetDescriptor()->name();
   for (const Field* field : GivenFields(message)) {
     const std::string here = StrCat(path, ".", field->name());
     if (NeverRead().Have(owner, field->name())) {
       sentences.Add(layer, here, WhyIgnored(message, *field));
-    } else if (NeverRead().Have(layer.type() + " " + path, field->name())) {
+    } else if (NeverRead().Have(layer.type() + " " + WithoutIndex(path), field->name())) {
       sentences.Add(layer, here, StrCat("is not read by layers of this type"));
     } else if (field->message_type() == FillerParameter::descriptor()) {
       LookIntoFillers(message, *field, here, layer, sentences);
-    } else if (field->message_type() != nullptr && !field->is_repeated()) {
-      LookInto(message.GetReflection()->GetMessage(message, field), here, layer, sentences);
+    } else if (field->message_type() != nullptr) {
+      VisitMessages(message, *field, here,
+                    [&](const Message& at, const std::string& place) { LookInto(at, place, layer, sentences); });
     }
   }
 }
@@ -132,8 +148,9 @@ void LookAtLayer(const LayerParameter& layer, const LayerDef& def, Sentences& se
       sentences.Add(layer, field->name(), StrCat("is not read by this type; ", ReadersOf(field->name())));
     } else if (NeverRead().Have("LayerParameter", field->name())) {
       sentences.Add(layer, field->name(), WhyIgnored(layer, *field));
-    } else if (IsOfLayers(*field) && !field->is_repeated()) {
-      LookInto(layer.GetReflection()->GetMessage(layer, field), field->name(), layer, sentences);
+    } else if (HasNumbers(*field)) {
+      VisitMessages(layer, *field, field->name(),
+                    [&](const Message& at, const std::string& place) { LookInto(at, place, layer, sentences); });
     }
   }
 }
@@ -189,11 +206,14 @@ std::vector<std::string> UnreadNetFields(const NetParameter& net) {
 void CheckNetNumbers(const NetParameter& net) {
   for (const LayerParameter& layer : net.layer()) {
     for (const Field* field : GivenFields(layer)) {
-      if (!IsOfLayers(*field) || field->is_repeated()) continue;
-      const std::string inner = NanIn(layer.GetReflection()->GetMessage(layer, field));
-      if (inner.empty()) continue;
-      const std::string path = StrCat(field->name(), ".", inner);
-      throw ErrorAt(layer, path, StrCat("layer \"", layer.name(), "\": ", path, " must be a finite number, found nan"));
+      if (!HasNumbers(*field)) continue;
+      VisitMessages(layer, *field, field->name(), [&](const Message& message, const std::string& place) {
+        const std::string inner = NanIn(message);
+        if (inner.empty()) return;
+        const std::string path = StrCat(place, ".", inner);
+        throw ErrorAt(layer, path,
+                      StrCat("layer \"", layer.name(), "\": ", path, " must be a finite number, found nan"));
+      });
     }
   }
 }

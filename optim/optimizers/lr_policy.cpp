@@ -40,9 +40,22 @@ bool IsGiven(const SolverParameter& s, const std::string& field) {
   throw Error(ErrorKind::kConfig, PlaceOf(s, field), std::move(text), std::move(hint));
 }
 
+// The rate that a warm-up leads to; "multifixed" needs no base_lr.
+double FirstRate(const SolverParameter& s) {
+  const bool has_own = !s.has_base_lr() && s.lr_policy() == "multifixed" && s.stagelr_size() > 0;
+  return has_own ? s.stagelr(0) : s.base_lr();
+}
+
 void CheckLrPolicyNumbers(const SolverParameter& s, const LrPolicy& policy) {
-  if (s.min_lr() > s.base_lr())
-    FailLrPolicy(s, "min_lr", StrCat("min_lr ", s.min_lr(), " is above base_lr ", s.base_lr()));
+  if (s.min_lr() > FirstRate(s)) {
+    FailLrPolicy(
+        s, "min_lr",
+        StrCat("min_lr ", s.min_lr(), " is above ", s.has_base_lr() ? "base_lr " : "the first rate, ", FirstRate(s)));
+  }
+  if (s.warmup_iter() > 0 && s.rampup_interval() > 0) {
+    FailLrPolicy(s, "rampup_interval",
+                 "warmup_iter and rampup_interval are two ways for the rate to begin; give one of them");
+  }
   if (s.lr_policy() == "step" && s.stepsize() <= 0) {
     FailLrPolicy(s, "stepsize", StrCat("lr_policy \"step\" needs a stepsize of at least 1, and it is ", s.stepsize()));
   }
@@ -159,11 +172,11 @@ double LearningRate(const SolverParameter& solver, int64_t iter, int plateau_ste
   const int64_t warmup = solver.warmup_iter();
   if (iter < warmup) {
     const double start = solver.warmup_start_lr();
-    return start + (solver.base_lr() - start) * static_cast<double>(iter) / static_cast<double>(warmup);
+    return start + (FirstRate(solver) - start) * static_cast<double>(iter) / static_cast<double>(warmup);
   }
   if (iter < solver.rampup_interval()) {
     const double done = static_cast<double>(iter) / solver.rampup_interval();
-    const double rate = solver.rampup_lr() + (solver.base_lr() - solver.rampup_lr()) * done * done;
+    const double rate = solver.rampup_lr() + (FirstRate(solver) - solver.rampup_lr()) * done * done;
     return std::max(rate, double{solver.min_lr()});
   }
   const double rate =

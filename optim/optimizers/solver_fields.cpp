@@ -45,10 +45,12 @@ bool HasDecay(const SolverParameter& s) {
   return s.weight_decay() != 0 || s.weight_decay_policy() != "fixed" || s.turn_size() > 0;
 }
 bool HasMomentumCurve(const SolverParameter& s) { return s.momentum_policy() != "fixed"; }
+bool HasMomentumPoly(const SolverParameter& s) { return s.momentum_policy() == "poly"; }
 bool HasDecayCurve(const SolverParameter& s) { return s.weight_decay_policy() != "fixed"; }
 bool WarmsUp(const SolverParameter& s) { return s.warmup_iter() > 0; }
 bool RampsUp(const SolverParameter& s) { return s.rampup_interval() > 0; }
 bool RateFalls(const SolverParameter& s) { return s.lr_policy() != "fixed" || RampsUp(s); }
+bool RateStartsAtBase(const SolverParameter& s) { return s.lr_policy() != "multifixed" || WarmsUp(s) || RampsUp(s); }
 bool HasLarc(const SolverParameter& s) { return s.larc(); }
 bool HasLocalRates(const SolverParameter& s) { return s.local_lr_auto(); }
 bool HasNoiseScale(const SolverParameter& s) { return s.noise_scale_interval() > 0; }
@@ -111,7 +113,8 @@ const std::vector<Reader>& Readers() {
       {"larc_eta", HasLarc, "larc: true"},
       {"local_gw_ratio", HasLocalRates, "local_lr_auto: true"},
       {"max_momentum", HasMomentumCurve, "momentum_policy poly or opt"},
-      {"momentum_power", HasMomentumCurve, "momentum_policy poly"},
+      {"momentum_power", HasMomentumPoly, "momentum_policy poly"},
+      {"base_lr", RateStartsAtBase, "an lr_policy other than multifixed, or a warm-up or ramp that leads to it"},
       {"weight_decay_power", HasDecayCurve, "weight_decay_policy poly"},
       {"max_weight_decay", HasDecayCurve, "weight_decay_policy poly"},
       {"regularization_type", HasDecay, "a weight_decay above 0"},
@@ -151,23 +154,58 @@ const std::vector<Reader>& Readers() {
   return kReaders;
 }
 
+bool TrainsAlone(const DistributedParameter& d) { return d.strategy() == "local"; }
+bool IsDelayed(const DistributedParameter& d) { return d.strategy() == "delayed"; }
+bool IsServed(const DistributedParameter& d) { return d.strategy() == "parameter_server"; }
+bool IsCompensated(const DistributedParameter& d) { return d.strategy() == "turn" || IsServed(d); }
+bool IsStale(const DistributedParameter& d) { return IsServed(d) && d.server() == "stale"; }
+bool HasFixedBuckets(const DistributedParameter& d) { return d.fusion() == "fixed"; }
+
+// The same of fields of `distributed` that one way of it reads.
+struct DistributedReader {
+  std::string field;
+  bool (*is_read)(const DistributedParameter&);
+  std::string text;
+};
+const std::vector<DistributedReader>& DistributedReaders() {
+  static const std::vector<DistributedReader> kReaders = {
+      {"local_steps", TrainsAlone, "strategy \"local\""},
+      {"local_from_iter", TrainsAlone, "strategy \"local\""},
+      {"delay", IsDelayed, "strategy \"delayed\""},
+      {"dynamic_delay", IsDelayed, "strategy \"delayed\""},
+      {"delay_compensation", IsCompensated, "strategy \"turn\" or \"parameter_server\""},
+      {"server", IsServed, "strategy \"parameter_server\""},
+      {"staleness", IsStale, "strategy \"parameter_server\" with server \"stale\""},
+      {"bucket_bytes", HasFixedBuckets, "fusion \"fixed\""},
+  };
+  return kReaders;
+}
+
+// The methods that read a field of `distributed.compression`; all that compress where none is named.
+const std::map<std::string, std::string>& CompressionReaders() {
+  static const std::map<std::string, std::string> kReaders = {
+      {"density", "dgc"},   {"warmup_iter", "dgc"}, {"rank", "powersgd"}, {"levels", "qsgd"},
+      {"clip", "terngrad"}, {"start_iter", ""},     {"min_elements", ""}, {"force", ""}};
+  return kReaders;
+}
+
 // The fields that moka train and moka.train act on besides the steps, and those that change no result of theirs.
 constexpr std::array kOfWholeTrainings = {
     "best_metric", "deterministic", "keep_best",       "keep_last", "mlperf",       "noise_scale_interval", "recompute",
     "sample_grid", "snapshot_diff", "snapshot_format", "threads",   "target_value", "test_compute_loss"};
 
 // Set to other than the default, which changes nothing.
-bool Matters(const SolverParameter& solver, const Field& field) {
-  const auto& reflection = *solver.GetReflection();
-  if (field.is_repeated()) return reflection.FieldSize(solver, &field) > 0;
-  if (!reflection.HasField(solver, &field)) return false;
+bool Matters(const google::protobuf::Message& message, const Field& field) {
+  const auto& reflection = *message.GetReflection();
+  if (field.is_repeated()) return reflection.FieldSize(message, &field) > 0;
+  if (!reflection.HasField(message, &field)) return false;
   switch (field.cpp_type()) {
-    case Field::CPPTYPE_INT32: return reflection.GetInt32(solver, &field) != field.default_value_int32();
-    case Field::CPPTYPE_INT64: return reflection.GetInt64(solver, &field) != field.default_value_int64();
-    case Field::CPPTYPE_FLOAT: return reflection.GetFloat(solver, &field) != field.default_value_float();
-    case Field::CPPTYPE_BOOL: return reflection.GetBool(solver, &field) != field.default_value_bool();
-    case Field::CPPTYPE_ENUM: return reflection.GetEnum(solver, &field) != field.default_value_enum();
-    case Field::CPPTYPE_STRING: return reflection.GetString(solver, &field) != field.default_value_string();
+    case Field::CPPTYPE_INT32: return reflection.GetInt32(message, &field) != field.default_value_int32();
+    case Field::CPPTYPE_INT64: return reflection.GetInt64(message, &field) != field.default_value_int64();
+    case Field::CPPTYPE_FLOAT: return reflection.GetFloat(message, &field) != field.default_value_float();
+    case Field::CPPTYPE_BOOL: return reflection.GetBool(message, &field) != field.default_value_bool();
+    case Field::CPPTYPE_ENUM: return reflection.GetEnum(message, &field) != field.default_value_enum();
+    case Field::CPPTYPE_STRING: return reflection.GetString(message, &field) != field.default_value_string();
     default: return true;
   }
 }
@@ -212,11 +250,11 @@ void CheckNumbersIn(const google::protobuf::Message& message, const SolverParame
     const Field& field = *message.GetDescriptor()->field(i);
     const std::string here = path.empty() ? field.name() : StrCat(path, ".", field.name());
     const auto& ranges = SolverRanges();
-    const auto range = std::ranges::find(ranges, field.name(), &SolverRange::field);
+    const auto range = std::ranges::find(ranges, has_ranges ? field.name() : here, &SolverRange::field);
     const std::vector<double> numbers = NumbersOf(message, field);
     for (size_t k = 0; k < numbers.size(); ++k) {
       const SolverRange any{field.name(), -kInt64 * kInt64, kInt64 * kInt64};
-      const SolverRange& wanted = has_ranges && range != ranges.end() ? *range : any;
+      const SolverRange& wanted = range != ranges.end() ? *range : any;
       if (numbers[k] >= wanted.low && numbers[k] <= wanted.high) continue;
       throw Error(ErrorKind::kConfig, PlaceOf(solver, field.is_repeated() ? StrCat(here, "[", k, "]") : here),
                   StrCat(here, " must be ", RangeText(wanted, numbers[k]), ", and is ", numbers[k]));
@@ -248,10 +286,10 @@ std::vector<SolverRange> MainRanges() {
       {"weight_decay", 0, kFloat},
       {"stepsize", 0, kInt},
       {"stepvalue", 0, kInt},
-      {"clip_gradients", -kFloat, kFloat},
+      {"clip_gradients", -1, kFloat},
       {"snapshot", 0, kInt},
       {"device_id", 0, kInt},
-      {"random_seed", -kInt64, kInt64},
+      {"random_seed", -1, kInt64},
       {"delta", 0, 1e6},
       {"momentum2", 0, kBelow1},
       {"rms_decay", 0, kBelow1},
@@ -269,6 +307,9 @@ std::vector<SolverRange> MainRanges() {
       {"loss_scale_window", 1, kInt},
       {"noise_scale_interval", 0, kInt},
       {"noise_scale_decay", 0, kBelow1},
+      {"distributed.deadline_s", 1e-3, kFloat},
+      {"distributed.delay_compensation", 0, kFloat},
+      {"distributed.micro_batches", 1, kInt},
   };
 }
 
@@ -328,11 +369,35 @@ void TellGroups(const NetParameter& net, SolverContext& context) {
   context.has_block_groups = any([](const ParamSpec& spec) { return spec.block_group_lasso_size() > 0; });
 }
 
+namespace {
+
+// Calls say(path, what reads it) for each field of `distributed` that this way of it does not read.
+template <class Say>
+void VisitUnreadOfDistributed(const DistributedParameter& param, Say&& say) {
+  for (const DistributedReader& reader : DistributedReaders()) {
+    const Field& field = *DistributedParameter::descriptor()->FindFieldByName(reader.field);
+    if (Matters(param, field) && !reader.is_read(param)) say(StrCat("distributed.", reader.field), reader.text);
+  }
+  const CompressionParameter& compression = param.compression();
+  for (const auto& [name, method] : CompressionReaders()) {
+    const Field& field = *CompressionParameter::descriptor()->FindFieldByName(name);
+    const bool is_read = method.empty() ? compression.method() != "none" : compression.method() == method;
+    if (!Matters(compression, field) || is_read) continue;
+    say(StrCat("distributed.compression.", name),
+        method.empty() ? std::string("a method that compresses") : StrCat("method \"", method, "\""));
+  }
+}
+
+}  // namespace
+
 std::vector<std::string> UnreadSolverFields(const SolverParameter& solver, const SolverContext& context) {
   std::vector<std::string> sentences;
   const auto say = [&](const std::string& field, const std::string& text) {
     sentences.push_back(StrCat(PlaceOf(solver, field).ToString(), ": ", field, " ", text));
   };
+  VisitUnreadOfDistributed(solver.distributed(), [&](const std::string& path, const std::string& text) {
+    say(path, StrCat("is not read by this training; what reads it is ", text));
+  });
   for (const Reader& reader : Readers()) {
     const Field& field = *SolverParameter::descriptor()->FindFieldByName(reader.field);
     const bool is_there = reader.is_there == nullptr || context.*reader.is_there;

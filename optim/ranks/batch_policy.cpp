@@ -209,7 +209,7 @@ NetParameter WithSyncedNorms(const NetParameter& net, int64_t ranks) {
   for (LayerParameter& layer : *own.mutable_layer()) {
     if (!layer.has_batch_norm_param() || !layer.batch_norm_param().has_sync_ranks()) continue;
     const int64_t asked = layer.batch_norm_param().sync_ranks();
-    const int64_t together = asked == 0 || ranks == 1 ? ranks : asked;
+    const int64_t together = asked == 0 || (ranks == 1 && asked > 0) ? ranks : asked;
     if (together < 1 || ranks % together != 0) {
       throw ErrorAt(layer, "batch_norm_param.sync_ranks",
                     StrCat("layer \"", layer.name(), "\": groups of ", asked, " do not divide ", ranks, " ranks"),

@@ -25,7 +25,7 @@ void CheckAt(const SolverParameter& solver, std::string_view field, const std::f
   try {
     check();
   } catch (const Error& error) {
-    if (error.place().line > 0) throw;
+    if (!error.place().file.empty()) throw;
     throw Error(ErrorKind::kConfig, PlaceOf(solver, StrCat("distributed.", field)), error.text(), error.hint());
   }
 }

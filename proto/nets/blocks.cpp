@@ -209,6 +209,21 @@ void CheckUse(const LayerParameter& use) {
   }
 }
 
+// Every parameter is named by a layer of the block, or sets a field. Errors: kConfig at the one that does not.
+void CheckParameters(const BlockParameter& block) {
+  for (int p = 0; p < block.param_size(); ++p) {
+    const BlockArgument& argument = block.param(p);
+    const std::string variable = StrCat("${", argument.name(), "}");
+    const auto names_it = [&](const LayerParameter& layer) {
+      return layer.SerializeAsString().find(variable) != std::string::npos;
+    };
+    if (argument.to_size() > 0 || std::any_of(block.layer().begin(), block.layer().end(), names_it)) continue;
+    throw Error(ErrorKind::kConfig, PlaceOf(block, StrCat("param[", p, "]")),
+                StrCat("no layer of block \"", block.name(), "\" reads its parameter \"", argument.name(), "\""),
+                StrCat("in the block's texts ", variable, " stands for it, or `to` names fields"));
+  }
+}
+
 Values Expander::ValuesOf(const LayerParameter& use, const BlockParameter& block) const {
   Values values;
   std::vector<std::string> known;
@@ -361,6 +376,7 @@ void Expander::Use(const LayerParameter& use, int instance, Layers& out) {
   }
   if (stack_.size() == kBlockDepthLimit)
     throw ErrorAt(use, {}, StrCat("blocks use blocks more than ", kBlockDepthLimit, " deep"));
+  CheckParameters(block);
   const Values values = ValuesOf(use, block);
   std::vector<LayerParameter> layers;
   for (const LayerParameter& inner : block.layer()) layers.push_back(Instantiate(inner, use, block, values));

@@ -178,4 +178,17 @@ void WarnOfUnknownStages(const NetParameter& net, const NetState& given, const s
   }
 }
 
+void WarnOfUselessLevel(const NetParameter& net, const NetState& given, const std::string& place) {
+  if (given.level() == 0) return;
+  for (const LayerParameter& layer : net.layer()) {
+    for (const auto* rules : {&layer.include(), &layer.exclude()}) {
+      for (const NetStateRule& rule : *rules) {
+        if (rule.has_min_level() || rule.has_max_level()) return;
+      }
+    }
+  }
+  LogWarning(
+      StrCat(place, ": level ", given.level(), " changes nothing: no rule of the net has min_level or max_level"));
+}
+
 }  // namespace moka

@@ -20,9 +20,9 @@ bool ChoosesLayers(const NetState& given);
 // Adds what is given to a state: a phase and a level take the place of its own, stages add up, as Caffe's do.
 void AddState(const NetState& given, NetState& state);
 
-// The net with the layers that are present in its own state together with the given one (AddState). That state is stored
-// in the net, and its phase in every layer that has none of its own. AutoCrop layers get their offsets (crop_offsets.h).
-// Errors: as IsPresent; kConfig at a crop that cannot be aligned.
+// The net with the layers that are present in its own state together with the given one (AddState). That state is
+// stored in the net, and its phase in every layer that has none of its own. AutoCrop layers get their offsets
+// (crop_offsets.h). Errors: as IsPresent; kConfig at a crop that cannot be aligned.
 NetParameter FilterNet(const NetParameter& net, const NetState& given);
 // The same with neither level nor stage given.
 NetParameter FilterNet(const NetParameter& net, Phase phase);
@@ -39,5 +39,7 @@ std::string HowToAdmit(const LayerParameter& layer, const NetState& state);
 // Warns of each given stage that no rule of the net names, which leaves the net as it is without that stage, with the
 // nearest that one does; `place` is of the given words. Requires: the net is not filtered yet.
 void WarnOfUnknownStages(const NetParameter& net, const NetState& given, const std::string& place);
+// The same of a level where no rule of the net has levels.
+void WarnOfUselessLevel(const NetParameter& net, const NetState& given, const std::string& place);
 
 }  // namespace moka

@@ -38,10 +38,11 @@ NetState MergedState(Phase phase, const NetParameter& net, const NetState* own) 
   return state;
 }
 
-// Stages that the solver gives a net whose rules do not name them.
+// Stages and a level that the solver gives a net whose rules do not ask for them.
 void WarnOfStages(const NetParameter& net, const NetState& given, const SolverParameter& solver,
                   const std::string& field) {
   WarnOfUnknownStages(net, given, PlaceOf(solver, field).ToString());
+  WarnOfUselessLevel(net, given, PlaceOf(solver, field + ".level").ToString());
 }
 
 NetParameter TrainNet(const SolverParameter& solver, const NetReadOptions& options,
@@ -50,6 +51,7 @@ NetParameter TrainNet(const SolverParameter& solver, const NetReadOptions& optio
   for (const std::string& stage : turn.stage()) given.add_stage(stage);
   if (turn.has_net()) {
     const NetParameter net = ReadNet(ResolveBeside(solver, turn.net(), "turn"), options);
+    WarnOfStages(net, given, solver, "turn");
     return FilterNet(net, MergedState(TRAIN, net, &given));
   }
   const int sources = int{solver.has_net()} + int{solver.has_net_param()} + int{solver.has_train_net()} +

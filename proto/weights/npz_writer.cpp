@@ -65,13 +65,9 @@ void WriteNpz(const fs::path& path, std::span<const NamedBlob> blobs) {
     if (seen.insert(name).second) continue;
     throw Error(ErrorKind::kBadData, StrCat("two blobs are named \"", Printable(name), "\""));
   }
-  // The library writes nothing before the archive is closed.
-  std::error_code code;
-  if (!path.parent_path().empty() && !fs::is_directory(path.parent_path(), code)) {
-    throw Error(ErrorKind::kCantCreate, StrCat("cannot create ", Printable(path.string()), ": there is no folder ",
-                                               Printable(path.parent_path().string())));
-  }
   CheckReplaceable(path);
+  // The library creates nothing before the archive is closed, and says then that it could not write.
+  { const AtomicFile tried(path); }
   const TemporaryFile file(path);
   int status = 0;
   std::unique_ptr<zip_t, decltype(&zip_discard)> zip(zip_open(file.path().c_str(), ZIP_CREATE | ZIP_EXCL, &status),

@@ -42,6 +42,21 @@ TEST(LrPolicyTest, WarmUpRisesToTheBaseRate) {
   EXPECT_NEAR(LearningRate(solver, 100), 0.9, 1e-7);
 }
 
+TEST(LrPolicyTest, WhereNoBaseRateIsGivenAWarmUpRisesToTheFirstStage) {
+  const std::string stages = "lr_policy: \"multifixed\" stagelr: 0.5 stagelr: 0.25 stageiter: 9 stageiter: 20 ";
+  const SolverParameter solver = Solver(stages + "warmup_iter: 4 warmup_start_lr: 0.1 min_lr: 0.3");
+  CheckLrPolicy(solver);
+  EXPECT_NEAR(LearningRate(solver, 1), 0.2, 1e-7);
+  EXPECT_NEAR(LearningRate(solver, 4), 0.5, 1e-7);
+  EXPECT_NEAR(LearningRate(solver, 10), 0.3, 1e-7) << "min_lr";
+  EXPECT_NEAR(LearningRate(Solver(stages + "rampup_interval: 4"), 2), 0.125, 1e-7);
+  EXPECT_NEAR(LearningRate(Solver(stages + "warmup_iter: 4 base_lr: 4"), 2), 2, 1e-7) << "as in Intel's Caffe";
+  EXPECT_THAT(ErrorOf([&] { CheckLrPolicy(Solver(stages + "min_lr: 0.6")); }),
+              testing::HasSubstr("min_lr 0.6 is above the first rate, 0.5"));
+  EXPECT_THAT(ErrorOf([&] { CheckLrPolicy(Solver(stages + "warmup_iter: 4 rampup_interval: 6")); }),
+              testing::HasSubstr("warmup_iter and rampup_interval are two ways for the rate to begin"));
+}
+
 TEST(LrPolicyTest, APolicyAfterWarmUpStartsAtTheBaseRate) {
   const std::string text = "base_lr: 16 lr_policy: \"poly\" power: 2 max_iter: 1000 warmup_iter: 200 min_lr: 0.5 ";
   const SolverParameter solver = Solver(text + "policy_after_warmup: true");

@@ -98,10 +98,39 @@ TEST(SolverFields, WhatATrainingDoesNotReadIsSaid) {
       testing::HasSubstr("min_lr is not read by this training; what reads it is an lr_policy other than fixed"));
   EXPECT_EQ(said("base_lr: 0.1 lr_policy: \"poly\" power: 2 min_lr: 0.01"), "");
   EXPECT_EQ(said("base_lr: 0.1 lr_policy: \"fixed\" rampup_interval: 5 min_lr: 0.01"), "");
+  const std::string stages = "lr_policy: \"multifixed\" stagelr: 1 stageiter: 9 base_lr: 7";
+  EXPECT_THAT(said(stages), testing::HasSubstr("base_lr is not read by this training; what reads it is an lr_policy"));
+  EXPECT_EQ(said(stages + " warmup_iter: 2"), "");
+  EXPECT_THAT(said("momentum_policy: \"opt\" momentum_power: 2"), testing::HasSubstr("momentum_power is not read"));
   EXPECT_THAT(said("base_lr: 0"), testing::HasSubstr("base_lr is 0: no weight learns"));
   EXPECT_THAT(said("base_lr: 1 clip_gradients: 0"), testing::HasSubstr("every gradient 0"));
   EXPECT_THAT(said("base_lr: 1 test_offset: 4 richness: 3"),
               testing::AllOf(testing::HasSubstr("test_offset is"), testing::HasSubstr("richness is")));
+}
+
+TEST(SolverFields, WhatOneWayOfRanksDoesNotReadIsSaid) {
+  const auto said = [](const std::string& text) {
+    return Join(UnreadSolverFields(SolverFromText("distributed { " + text + " }", "s.prototxt")), "\n");
+  };
+  for (const auto& [field, way] :
+       {std::pair{"local_steps: 5", "strategy: \"local\""}, std::pair{"local_from_iter: 5", "strategy: \"local\""},
+        std::pair{"delay: 3", "strategy: \"delayed\""}, std::pair{"dynamic_delay: true", "strategy: \"delayed\""},
+        std::pair{"delay_compensation: 1", "strategy: \"turn\""},
+        std::pair{"server: \"stale\"", "strategy: \"parameter_server\""},
+        std::pair{"staleness: 1", "strategy: \"parameter_server\" server: \"stale\""},
+        std::pair{"bucket_bytes: 5", "fusion: \"fixed\""}}) {
+    const std::string name = std::string(field).substr(0, std::string(field).find(':'));
+    EXPECT_THAT(said(field), testing::HasSubstr(StrCat("s.prototxt:1:15: distributed.", name, " is not read")))
+        << field;
+    EXPECT_EQ(said(StrCat(field, " ", way)), "") << field;
+  }
+  EXPECT_THAT(said("compression { method: \"dgc\" density: 0.1 rank: 2 }"),
+              testing::HasSubstr("distributed.compression.rank is not read by this training; what reads it is method "
+                                 "\"powersgd\""));
+  EXPECT_THAT(said("compression { force: true }"), testing::HasSubstr("a method that compresses"));
+  EXPECT_EQ(said("compression { method: \"powersgd\" rank: 2 force: true }"), "");
+  EXPECT_THAT(SolverFieldError("distributed { deadline_s: -1 }"), testing::HasSubstr("distributed.deadline_s"));
+  EXPECT_THAT(SolverFieldError("distributed { micro_batches: 0 }"), testing::HasSubstr("distributed.micro_batches"));
 }
 
 TEST(SolverFields, GroupDecaysNeedAParameterThatAsksForThem) {

@@ -65,6 +65,7 @@ std::map<std::string, Shape> ShapesOfCard(const LayerParameter& layer, int64_t b
 NetParameter ReadNetInState(const fs::path& file, const NetReadOptions& read, const NetState& given) {
   NetParameter net = ReadNet(file, read);
   WarnOfUnknownStages(net, given, "--stage");
+  WarnOfUselessLevel(net, given, "--level");
   AddState(given, *net.mutable_state());
   return net;
 }

@@ -55,6 +55,9 @@ ConvolutionFields ReadConvolution(const LayerBuilder& l) {
   SpatialField dilation{.name = param + ".dilation", .name_h = param + ".dilation_h", .values = IntsOf(p.dilation())};
   if (p.has_dilation_h()) dilation.h = p.dilation_h();
   if (p.has_dilation_w()) dilation.w = p.dilation_w();
+  const bool has_dilation = p.dilation_size() > 0 || p.has_dilation_h() || p.has_dilation_w();
+  l.Check(!has_dilation || !(p.has_hole() || p.has_hole_h() || p.has_hole_w()), "convolution_param.dilation",
+          "hole and dilation are two names of one thing; give one of them");
   if (p.has_hole()) dilation.values.push_back(p.hole());
   if (p.has_hole_h()) dilation.h = p.hole_h();
   if (p.has_hole_w()) dilation.w = p.hole_w();

@@ -9,6 +9,8 @@ void BuildMemoryData(LayerBuilder& l) {
   const MemoryDataParameter& p = l.param().memory_data_param();
   if (p.dim_size() > 0) {
     const std::vector<int64_t> dims(p.dim().begin(), p.dim().end());
+    l.Check(!p.has_batch_size() && !p.has_channels() && !p.has_height() && !p.has_width(), "memory_data_param.dim",
+            "dim says all of the shape; batch_size, channels, height and width must not be given beside it");
     l.Check(p.dim_size() <= Shape::kMaxRank, "memory_data_param.dim", "memory_data_param.dim has too many dimensions");
     std::vector<TensorType> types = {{DType::kFloat32, Shape(dims), {}}, {DType::kFloat32, {dims[0]}, {}}};
     types.resize(static_cast<size_t>(l.top_count()));

@@ -70,6 +70,10 @@ void PadAsTensorFlow(const LayerBuilder& l, WindowFields& fields) {
 
 WindowFields ReadFields(const LayerBuilder& l) {
   const PoolingParameter p = OneSpelling(l.param().pooling_param());
+  const bool rounds_up = p.round_mode() == PoolingParameter::CEIL;
+  l.Check(!p.has_ceil_mode() || !p.has_round_mode() || p.ceil_mode() == rounds_up, "pooling_param.round_mode",
+          StrCat("round_mode is ", rounds_up ? "CEIL" : "FLOOR", " and ceil_mode ", p.ceil_mode() ? "true" : "false",
+                 ", and the two are one thing; keep one of them"));
   const Shape x = l.shape(0);
   l.Check(p.global_pooling() || HasKernel(p), "pooling_param",
           "pooling_param.kernel_size (or kernel_h and kernel_w) must be given");

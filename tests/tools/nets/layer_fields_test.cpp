@@ -303,6 +303,18 @@ TEST(LayerFields, WhatChangesNothingIsSaidAtItsPlace) {
       ElementsAre(HasSubstr("loss_param of layer \"s\" (Softmax) is not read")));
   EXPECT_THAT(SaidOf("layer { name: \"h\" type: \"MemoryData\" image_data_param { batch_size: 5 } }"),
               ElementsAre(HasSubstr("image_data_param of layer \"h\"")));
+  EXPECT_THAT(SaidOf("layer { name: \"ip\" type: \"InnerProduct\" inner_product_param { num_output: 3 }\n"
+                     " param { lr_mult: 1 } param { force_mult: 2 } }"),
+              ElementsAre(HasSubstr("n.prototxt:2:31: param[1].force_mult of layer \"ip\"")));
+  EXPECT_THAT(
+      SaidOf("layer { name: \"l\" type: \"ConvLSTM\" lstm_conv_param { num_output: 3 kernel_size: 3 axis: 2 } }"),
+      ElementsAre(HasSubstr("lstm_conv_param[0].axis of layer \"l\"")));
+  EXPECT_THAT(SaidOf("layer { name: \"d\" type: \"ImageData\" top: \"x\" top: \"y\" image_data_param { source: \"l\" "
+                     "new_length: 7 label_type: NONE } }"),
+              ElementsAre(HasSubstr("image_data_param.label_type of layer \"d\" (ImageData) is not read by layers of"),
+                          HasSubstr("image_data_param.new_length")));
+  EXPECT_THAT(SaidOf("layer { name: \"d\" type: \"Data\" top: \"x\" data_param { source: \"l\" random: true } }"),
+              ElementsAre(HasSubstr("data_param.random of layer \"d\" (Data) is not read by layers of this type")));
   EXPECT_THAT(SaidOf("debug_info: true layer { name: \"r\" type: \"ReLU\" }"),
               ElementsAre(HasSubstr("n.prototxt:1:1: debug_info changes nothing")));
   EXPECT_THAT(SaidOf("layer { name: \"c\" type: \"Convolution\" convolution_param { num_output: 1 engine: DEFAULT } }"),
@@ -350,6 +362,8 @@ TEST(LayerFields, NumbersThatAreNoneAreRefusedAtTheirPlace) {
                   "n.prototxt:2:18: layer \"d\": dropout_param.dropout_ratio must be a finite number, found nan"));
   EXPECT_THAT(error("layer { convolution_param { weight_filler { value: nan } } }"),
               testing::HasSubstr("value must be a finite number"));
+  EXPECT_THAT(error("layer { name: \"p\" param { lr_mult: 1 }\n param { breadth_decay_mult: nan } }"),
+              testing::HasSubstr("n.prototxt:2:10: layer \"p\": param[1].breadth_decay_mult must be a finite number"));
   EXPECT_EQ(error("layer { name: \"c\" clip_param { min: 0 max: inf } }"), "");
 }
 

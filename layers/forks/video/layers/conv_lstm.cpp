@@ -27,6 +27,15 @@ Fields ReadFields(const LayerBuilder& l) {
   l.Check(given >= 1 && given <= 2, "lstm_conv_param",
           StrCat("lstm_conv_param is given once for x and h, or once each, found ", given, " times"));
   const auto field = [&](int i) { return Field{&l.param().lstm_conv_param(i), StrCat("lstm_conv_param[", i, "]")}; };
+  const auto is = [&](int i, std::string_view type) { return field(i).p->type() == type; };
+  if (given == 1) {
+    l.Check(is(0, "all"), "lstm_conv_param[0].type",
+            StrCat("one lstm_conv_param is of type \"all\", found \"", Printable(field(0).p->type()), "\""));
+  } else {
+    l.Check((is(0, "input") && is(1, "hidden")) || (is(0, "hidden") && is(1, "input")), "lstm_conv_param[1].type",
+            StrCat("two lstm_conv_param are of the types \"input\" and \"hidden\", found \"",
+                   Printable(field(0).p->type()), "\" and \"", Printable(field(1).p->type()), "\""));
+  }
   const int input = given == 2 && field(0).p->type() == "hidden" ? 1 : 0;
   const int hidden = given == 2 && field(0).p->type() == "input" ? 1 : 0;
   const Fields fields{field(input), field(hidden), int64_t{field(0).p->num_output()}};

@@ -14,6 +14,7 @@
 #include "core/file.h"
 #include "core/open_file.h"
 #include "core/text.h"
+#include "core/utf8.h"
 
 namespace moka {
 namespace {
@@ -27,6 +28,20 @@ std::string_view WideEncodingOf(std::string_view bytes) {
   const bool has_text = bytes.size() >= 4 && (bytes[0] == '\0') != (bytes[1] == '\0');
   return has_text && (bytes[0] == '\0') == (bytes[2] == '\0') && (bytes[1] == '\0') == (bytes[3] == '\0') ? "UTF-16"
                                                                                                           : "";
+}
+
+// Errors: kBadData at the line of bytes that are no UTF-8. Two names that differ in such bytes alone would be one in
+// JSON and ONNX.
+void RefuseOtherText(const std::string& bytes, const std::string& name) {
+  if (IsUtf8(bytes)) return;
+  int number = 0;
+  for (const std::string& line : Split(bytes, '\n')) {
+    ++number;
+    if (IsUtf8(line)) continue;
+    throw Error(ErrorKind::kBadData, SourcePlace{.file = name, .line = number},
+                StrCat("\"", Printable(Trim(line)), "\" is no UTF-8"),
+                "`iconv -f latin1 -t UTF-8 FILE` makes it so, if the text is Latin-1");
+  }
 }
 
 }  // namespace
@@ -49,6 +64,7 @@ std::string ListText(std::string bytes, const std::string& name) {
     throw Error(ErrorKind::kBadData, SourcePlace{.file = name, .line = static_cast<int>(lines) + 1},
                 "expected lines of text, found a zero byte");
   }
+  RefuseOtherText(bytes, name);
   if (bytes.find('\r') == std::string::npos) return bytes;
   std::string text;
   text.reserve(bytes.size());

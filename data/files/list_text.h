@@ -15,7 +15,7 @@ namespace moka {
 // Errors: kBadData at the first line for UTF-16 and UTF-32, which the beginning of the text tells.
 void RefuseWideText(std::string_view bytes, const std::string& name);
 // The text with "\n" alone at the lines' ends and without the mark. `name` is the file's in errors. Errors: kBadData at
-// "file:line" for UTF-16, UTF-32 and other bytes that are no text.
+// "file:line" for UTF-16, UTF-32 and other bytes that are no UTF-8.
 std::string ListText(std::string bytes, const std::string& name);
 // The same of a file. Errors: those of ReadLinesFile, too.
 std::string ReadListText(const std::filesystem::path& path);

@@ -158,10 +158,11 @@ void CheckColumnNames(const Table& table, std::span<const size_t> columns) {
   for (const size_t column : columns) {
     const std::string& name = table.header[column];
     if (name.empty()) continue;
-    const auto [found, is_new] = first.emplace(name, column + 1);
+    const auto [found, is_new] = first.emplace(name, column);
     if (is_new) continue;
     throw Error(ErrorKind::kBadData, SourcePlace{.file = table.path, .line = table.header_line},
-                StrCat("columns ", found->second, " and ", column + 1, " are both called \"", Printable(name), "\""));
+                StrCat("columns ", found->second, " and ", column, ", counted from 0, are both called \"",
+                       Printable(name), "\""));
   }
 }
 
@@ -181,6 +182,10 @@ bool IsRoundedToFloat(const std::string& text, double value) {
     if (c >= '0' && c <= '9' && (c != '0' || digits > 0)) ++digits;
   }
   return digits > kFloatDigits;
+}
+
+bool IsUnknownCell(const std::string& cell) {
+  return cell.empty() || cell == "?" || AsciiLower(cell) == "na" || AsciiLower(cell) == "nan";
 }
 
 double NumberAt(const Table& table, size_t row, size_t column, const std::string& hint) {

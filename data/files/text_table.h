@@ -32,6 +32,8 @@ size_t ColumnNamed(const Table& table, const std::string& name);
 std::string NameOf(const Table& table, size_t column);
 // Whether a float keeps fewer digits of a number than its text gives, or lies so near to 0 that it cannot keep them.
 bool IsRoundedToFloat(const std::string& text, double value);
+// Whether a cell says that its value is not known: empty, "?", "NA" or "NaN".
+bool IsUnknownCell(const std::string& cell);
 // Whether a text is a finite number.
 bool IsNumber(const std::string& text);
 // A finite number. Errors: kBadData at "file:line", with the hint.

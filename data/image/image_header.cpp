@@ -81,6 +81,7 @@ void ReadBmpSize(const BoundedBytes& bytes, ImageHeader& header) {
 }
 
 [[noreturn]] void ThrowUnknown(std::string_view file) {
+  if (file.empty()) throw Error(ErrorKind::kBadData, "the file is empty");
   const std::string_view name = UnreadFormatOf(file);
   throw Error(ErrorKind::kBadData,
               StrCat("not a JPEG, PNG, BMP, WebP, GIF, TIFF or PNM image",

@@ -9,7 +9,6 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "core/utf8.h"
 #include "data/files/text_table.h"
 #include "data/import/import.h"
 #include "data/records/lmdb_writer.h"
@@ -93,15 +92,6 @@ Features FeaturesOf(const Table& table, const std::vector<size_t>& columns, cons
   return features;
 }
 
-// The report of an import is JSON, which holds no other bytes.
-void CheckNames(const Table& table, const std::vector<std::string>& names) {
-  for (const std::string& name : names) {
-    if (IsUtf8(name)) continue;
-    throw Error(ErrorKind::kBadData, {}, StrCat(table.path, ": the column \"", Printable(name), "\" is no UTF-8"),
-                "convert the file: iconv -f LATIN1 -t UTF-8");
-  }
-}
-
 void Standardize(const std::vector<size_t>& train, Features& features, TableReport& report) {
   for (std::vector<double>& column : features.columns) {
     double sum = 0;
@@ -174,8 +164,6 @@ TableReport ImportTable(const fs::path& path, const fs::path& out, const TableOp
   TableFloats floats(table);
   const bool is_scaled = options.scaling == TableOptions::Scaling::kStandardize;
   Features features = FeaturesOf(table, columns, one_hot, is_scaled ? nullptr : &floats);
-  CheckNames(table, features.names);
-  CheckNames(table, {NameOf(table, target)});
   std::vector<double> targets;
   std::vector<size_t> train;
   std::vector<size_t> test;

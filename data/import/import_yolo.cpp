@@ -11,6 +11,7 @@
 #include "data/import/source_kind.h"
 #include "data/labels/annotation_file.h"
 #include "data/labels/sample_writing.h"
+#include "data/labels/yaml_names.h"
 #include "data/records/class_names.h"
 
 namespace moka {
@@ -76,7 +77,7 @@ std::map<std::string, int32_t> YoloLabelsOf(const std::vector<std::string>& name
 ImportReport ImportYolo(const fs::path& pictures, const fs::path& boxes, const fs::path& classes, const fs::path& out,
                         const ImportOptions& options) {
   const auto step = [&] { CheckImportStop(options); };
-  const std::vector<std::string> names = ReadNameLines(classes);
+  const std::vector<std::string> names = IsYamlName(classes) ? NamesInYaml(classes) : ReadNameLines(classes);
   const std::map<std::string, int32_t> labels = YoloLabelsOf(names, classes);
   const FileTree picture_tree(pictures, step);
   const FileTree label_tree(boxes, step);

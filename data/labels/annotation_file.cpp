@@ -16,6 +16,7 @@
 #include "core/file.h"
 #include "core/json_bounds.h"
 #include "core/text.h"
+#include "data/files/list_text.h"
 #include "data/labels/crowd_flag.h"
 #include "data/labels/label_map.h"
 #include "data/labels/xml_document.h"
@@ -29,9 +30,9 @@ namespace {
   throw Error(ErrorKind::kBadData, {}, std::move(text), std::move(hint));
 }
 
-void CheckNoControl(const std::string& name, const std::string& place) {
-  if (!HasControl(name)) return;
-  BadAnnotationFile(StrCat(place, ": the class \"", Printable(name), "\" has a control character"));
+void CheckNameAt(const std::string& name, const std::string& place) {
+  const std::string fault = ClassNameFault(name);
+  if (!fault.empty()) BadAnnotationFile(StrCat(place, ": the class \"", Printable(name), "\" ", fault));
 }
 
 double AnnotationNumberOf(std::string_view text, std::string_view what) {
@@ -135,7 +136,7 @@ std::string NameOfObject(const xmlNode& object) {
   if (name.empty()) {
     BadAnnotationFile(StrCat("line ", xmlGetLineNo(ChildOf(object, "name")), ": <name> is empty, expected a class"));
   }
-  CheckNoControl(name, StrCat("line ", xmlGetLineNo(ChildOf(object, "name"))));
+  CheckNameAt(name, StrCat("line ", xmlGetLineNo(ChildOf(object, "name"))));
   return name;
 }
 
@@ -267,12 +268,21 @@ std::string HintOfCount(size_t numbers) {
   return {};
 }
 
+// The lines of a file that a person's program may have written. Errors: those of ListText, with the line in the text.
+std::string LinesOf(std::string_view text) {
+  try {
+    return ListText(std::string(text), {});
+  } catch (const Error& error) {
+    BadAnnotationFile(StrCat("line ", error.place().line, ": ", error.text()), error.hint());
+  }
+}
+
 // Calls visit(line, numbers) for each line; they are five, the first of which is whole.
 template <class Visit>
 void VisitTextLines(std::string_view text, std::string_view expected, Visit&& visit) {
   constexpr double kMostLabels = 1 << 24;
   int line_number = 0;
-  for (const std::string& line : Split(text, '\n')) {
+  for (const std::string& line : Split(LinesOf(text), '\n')) {
     const std::vector<double> numbers = NumbersOfLine(line, ++line_number);
     if (numbers.empty()) continue;
     if (numbers.size() != 5 || numbers[0] != std::floor(numbers[0]) || std::abs(numbers[0]) > kMostLabels) {

@@ -197,11 +197,8 @@ class CocoReader {
       Take(list, json);
       return false;  // so that no more than one object is held as JSON
     };
-    const Json json = Json::parse(text, keep, /*allow_exceptions=*/false);
-    if (json.is_discarded() || !json.is_object()) {
-      BadCocoFile(StrCat("this is no JSON object, or it is cut off",
-                         last_.empty() ? "" : StrCat(", after ", last_, " (numbers that are not finite are no JSON)")));
-    }
+    const Json json = Parsed(text, keep);
+    if (!json.is_object()) BadCocoFile("this is no JSON object");
     for (const char* name : {"images", "annotations", "categories"}) {
       if (!json.contains(name)) BadCocoFile(StrCat("has no list \"", name, "\""));
     }
@@ -213,10 +210,6 @@ class CocoReader {
     file_.classes.emplace_back("none");
     for (const auto& [id, category] : categories_) {
       labels.emplace(id, static_cast<int32_t>(labels.size()) + 1);
-      if (HasControl(category.name)) {
-        BadCocoFile(StrCat("category ", id, ": its name \"", Printable(category.name),
-                           "\" has a control character, such as a line's break"));
-      }
       file_.classes.push_back(category.name);
       TakePoints(category);
     }
@@ -243,6 +236,17 @@ class CocoReader {
   }
 
  private:
+  // Errors: kBadData with the line, the column and what the parser met there.
+  Json Parsed(std::istream& text, const Json::parser_callback_t& keep) const {
+    try {
+      return Json::parse(text, keep);
+    } catch (const Json::parse_error& error) {
+      const std::string_view told = error.what();
+      const size_t begin = std::min(told.find("at line"), told.size());
+      BadCocoFile(StrCat("this is no JSON ", Printable(told.substr(begin)), last_.empty() ? "" : ", behind ", last_));
+    }
+  }
+
   struct Listed {
     int64_t picture = 0;  // id
     int64_t category = 0;
@@ -262,12 +266,14 @@ class CocoReader {
     BadCocoFile(StrCat(depth == 1 ? "" : behind, depth == 1 ? "has \"" : " has \"", Printable(key), "\" twice"));
   }
 
-  // Two categories of one name would be two classes of objects. One of them may be there for its name alone: exporters
-  // list a group of classes under the name of a class.
+  // Names that a list of classes keeps, each once: two categories of one name would be two classes of objects. One of
+  // them may be there for its name alone: exporters list a group of classes under the name of a class.
   void CheckNamesOf(const std::set<int64_t>& used) const {
     std::unordered_map<std::string_view, int64_t> named;
     for (const int64_t id : used) {
       const std::string& name = categories_.at(id).name;
+      if (const std::string fault = ClassNameFault(name); !fault.empty())
+        BadCocoFile(StrCat("category ", id, ": its name \"", Printable(name), "\" ", fault));
       const auto [known, is_new] = named.emplace(name, id);
       if (is_new) continue;
       BadCocoFile(StrCat("category ", id, ": its name \"", Printable(name), "\" is that of category ", known->second));

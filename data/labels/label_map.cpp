@@ -22,9 +22,9 @@ std::map<std::string, int32_t> ReadLabelMap(const std::filesystem::path& path, L
   std::map<std::string, int32_t> labels;
   std::map<int32_t, std::string> names;
   for (const LabelMapItem& item : map.item()) {
-    if (HasControl(item.name())) {
-      tell(LabelMapCheck::kNames, StrCat("the name \"", Printable(item.name()), "\" has a control character"),
-           "in a list of names it is not one line");
+    if (const std::string fault = ClassNameFault(item.name()); !fault.empty()) {
+      tell(LabelMapCheck::kNames, StrCat("the name \"", Printable(item.name()), "\" ", fault),
+           "a list of names does not keep it");
     }
     const bool is_new = labels.insert_or_assign(item.name(), item.label()).second;
     if (!is_new) {

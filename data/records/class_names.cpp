@@ -12,6 +12,7 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "core/utf8.h"
 #include "data/files/list_text.h"
 #include "data/records/sample_record.h"
 
@@ -97,19 +98,20 @@ bool HasControl(std::string_view text) {
   return std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
 }
 
+std::string ClassNameFault(std::string_view name) {
+  if (name.empty()) return "is empty";
+  if (HasControl(name)) return "has a control character, such as a line's break";
+  if (Trim(name).size() != name.size()) return "has a blank at an end";
+  if (!IsUtf8(name)) return "is no UTF-8";
+  return {};
+}
+
 void CheckClassName(std::string_view name) {
-  std::string fault;
-  if (name.empty()) {
-    fault = "is empty";
-  } else if (HasControl(name)) {
-    fault = "has a control character, such as a line's break";
-  } else if (Trim(name).size() != name.size()) {
-    fault = "has a blank at an end";
-  } else {
-    return;
-  }
+  const std::string fault = ClassNameFault(name);
+  if (fault.empty()) return;
   throw Error(ErrorKind::kBadData, {}, StrCat("the class's name \"", Printable(name), "\" ", fault),
-              "names of classes stand one a line (labels.txt), where it would be another");
+              IsUtf8(name) ? "names of classes stand one a line (labels.txt), where it would be another"
+                           : "JSON and ONNX hold no other text, so it would be another name there");
 }
 
 void CheckClassNames(const std::vector<std::string>& names, const std::filesystem::path& file) {
@@ -120,6 +122,12 @@ void CheckClassNames(const std::vector<std::string>& names, const std::filesyste
 
 std::vector<std::string> ReadNameLines(const std::filesystem::path& file) {
   constexpr int64_t kLimit = int64_t{16} << 20U;
+  const std::string ending = AsciiLower(file.extension().string());
+  for (const std::string_view other : {".yaml", ".yml", ".json", ".xml", ".prototxt"}) {
+    if (ending != other) continue;
+    throw Error(ErrorKind::kBadData, {}, StrCat(Printable(file.string()), " is no list of names by its ending"),
+                "expected a text with a name of a class a line, that of class 0 first");
+  }
   std::vector<std::string> names;
   const std::string text = ListText(ReadFile(file, kLimit), file.string());
   for (const std::string& line : Split(text, '\n')) names.emplace_back(Trim(line));

@@ -17,7 +17,8 @@ std::vector<std::string> ClassNamesOf(const LayerParameter& layer, const std::fi
 
 // A database's labels.txt, by label; empty without that file.
 std::vector<std::string> LabelNamesIn(const std::filesystem::path& database);
-// Lines of a file of names; blank ones at the end are none. Errors: those of ReadFile.
+// Lines of a file of names; blank ones at the end are none. Errors: those of ReadFile; kBadData for YAML, JSON, XML and
+// prototxt by the name's ending, whose lines would be names.
 std::vector<std::string> ReadNameLines(const std::filesystem::path& file);
 // The same of a file that somebody wrote to be shown by. A name that stands twice is a warning. Errors: besides,
 // kBadData for a file without names, and with the line's place for one that is blank, or that begins with the number of
@@ -28,8 +29,10 @@ std::vector<std::string> ReadGivenNames(const std::filesystem::path& file);
 std::vector<std::string> ReadClassList(const std::filesystem::path& file_or_database);
 // Whether a text has a line's break or another control character.
 bool HasControl(std::string_view text);
-// Errors: kBadData for a name that a file with a name a line does not keep: empty, with a line's break or another
-// control character, or with blanks at its ends.
+// Why a file with a name a line does not keep a name, "is empty" say: a control character, blanks at its ends, no
+// UTF-8. Empty where it does.
+std::string ClassNameFault(std::string_view name);
+// Errors: kBadData for a name that such a file does not keep.
 void CheckClassName(std::string_view name);
 // Checks the names of a file that has a class in each line. Errors: kBadData at the line of an empty name, and of one
 // given before.

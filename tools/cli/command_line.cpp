@@ -191,7 +191,7 @@ void RefuseUnknownFlags(const Verb& verb, const std::vector<std::string>& words)
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     const bool sets_solver = verb.takes_fields == TakenFields::kOfSolver;
     const std::string meant = OtherToolsFlag(std::string_view(name).substr(2), sets_solver);
-    throw Error(ErrorKind::kUsage, {}, StrCat("moka ", verb.name, " has no flag ", Printable(name)),
+    throw Error(ErrorKind::kUsage, {}, StrCat("moka ", PathOf(verb), " has no flag ", Printable(name)),
                 meant.empty() ? DidYouMean(name, names) : meant);
   }
 }
@@ -367,8 +367,8 @@ Arguments ParseArguments(const Verb& verb, const std::vector<std::string>& words
     std::vector<std::string> reversed(normal.rbegin(), normal.rend());  // CLI11 takes them last first
     app.parse(reversed);
   } catch (const CLI::ParseError& error) {
-    throw Error(ErrorKind::kUsage, {}, StrCat("moka ", verb.name, ": ", error.what()),
-                StrCat("see moka ", verb.name, " --help"));
+    throw Error(ErrorKind::kUsage, {}, StrCat("moka ", PathOf(verb), ": ", error.what()),
+                StrCat("see moka ", PathOf(verb), " --help"));
   }
   Arguments arguments(verb);
   arguments.words = words;

@@ -95,22 +95,28 @@ TableColumns ColumnsFor(const Table& table, const InferSource& source, int64_t i
   return columns;
 }
 
-// Errors: kBadData at the row for a text that the net has no input for.
-void RefuseUnknownTexts(const Table& table, const TableColumns& columns) {
-  std::map<size_t, std::set<std::string>> known;
+// Which rows have an answer: those of which every column is known. Errors: kBadData at the row for a text that the net
+// has no input for.
+std::vector<bool> KnownRows(const Table& table, const TableColumns& columns) {
+  std::map<size_t, std::set<std::string>> texts;  // of columns that are no numbers
   for (const TableColumn& input : columns.inputs) {
-    if (input.value) known[input.column].insert(*input.value);
+    auto& known = texts[input.column];
+    if (input.value) known.insert(*input.value);
   }
-  for (const auto& [column, values] : known) {
+  std::vector<bool> are_known(table.rows.size(), true);
+  for (const auto& [column, values] : texts) {
     for (size_t row = 0; row < table.rows.size(); ++row) {
       const std::string& text = table.rows[row][column];
       if (values.contains(text)) continue;
+      if (IsUnknownCell(text)) are_known[row] = false;
+      if (values.empty() || IsUnknownCell(text)) continue;
       const std::string near = DidYouMean(text, {values.begin(), values.end()});
       throw Error(ErrorKind::kBadData, SourcePlace{.file = table.path, .line = table.lines[row]},
                   StrCat("\"", NameOf(table, column), "\" is \"", Printable(text), "\", which the net has not met"),
                   near.empty() ? StrCat("it knows ", Join({values.begin(), values.end()}, ", ")) : near);
     }
   }
+  return are_known;
 }
 
 // Columns that nothing reads, for whoever expects them to count.
@@ -197,6 +203,67 @@ class RowNet {
   int64_t inputs_ = 0;
 };
 
+// The net's answers, a row each; none where a column is not known.
+std::vector<std::optional<float>> AnswersOf(const Table& table, const TableColumns& columns, int64_t batch, RowNet& net,
+                                            TableFloats& floats) {
+  const std::vector<bool> are_known = KnownRows(table, columns);
+  std::vector<size_t> rows;
+  for (size_t row = 0; row < are_known.size(); ++row) {
+    if (are_known[row]) rows.push_back(row);
+  }
+  std::vector<std::optional<float>> answers(table.rows.size());
+  for (int64_t first = 0; first < std::ssize(rows); first += batch) {
+    const std::span<const size_t> part = std::span(rows).subspan(
+        static_cast<size_t>(first), static_cast<size_t>(std::min(batch, std::ssize(rows) - first)));
+    for (size_t slot = 0; slot < part.size(); ++slot) {
+      for (int64_t i = 0; i < net.inputs(); ++i) {
+        const TableColumn& input = columns.inputs[static_cast<size_t>(i)];
+        const float is_value = input.value && table.rows[part[slot]][input.column] == *input.value ? 1.0F : 0.0F;
+        net.Set(static_cast<int64_t>(slot), i, input.value ? is_value : floats.At(part[slot], input.column));
+      }
+    }
+    net.Run();
+    for (size_t slot = 0; slot < part.size(); ++slot) answers[part[slot]] = net.At(static_cast<int64_t>(slot));
+  }
+  return answers;
+}
+
+// Answers as they are printed, in lines or as JSON, and how far they are from the table's.
+class AnswerList {
+ public:
+  AnswerList(std::string target, bool as_json) : target_(std::move(target)), as_json_(as_json) {}
+
+  void Add(int line, std::optional<float> answer, std::optional<float> truth) {
+    if (answer && truth) {
+      error_ += std::abs(static_cast<double>(*answer - *truth));
+      ++compared_;
+    }
+    if (as_json_) {
+      json_.push_back({{"line", line}, {"target", target_}, {"value", nullptr}});
+      if (answer) json_.back()["value"] = *answer;
+      if (truth) json_.back()["truth"] = *truth;
+      return;
+    }
+    Print("line {}: {} {}{}\n", line, Printable(target_),
+          answer ? fmt::format("= {:g}", *answer) : "has no answer: a column is unknown there",
+          truth ? fmt::format(" (the table has {:g})", *truth) : "");
+  }
+  void Finish() const {
+    if (as_json_) PrintJson(json_);
+  }
+  // "mean error 0.5"; empty where nothing was compared.
+  std::string ErrorText() const {
+    return compared_ == 0 ? "" : fmt::format(", mean error {:.4g}", error_ / static_cast<double>(compared_));
+  }
+
+ private:
+  std::string target_;
+  bool as_json_;
+  nlohmann::ordered_json json_ = nlohmann::ordered_json::array();
+  double error_ = 0;
+  int64_t compared_ = 0;
+};
+
 int RunRegress(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
   const bool looks = LooksInside(arguments);
   if (inputs.size() > 1) {
@@ -211,45 +278,22 @@ int RunRegress(const InferSource& source, const std::vector<std::string>& inputs
   RefuseUnreadBeforeLook(arguments, {"json", "trace"});
   if (LookInside(arguments, "infer", net.program())) return 0;
   const TableColumns columns = ColumnsFor(*table, source, net.inputs());
-  RefuseUnknownTexts(*table, columns);
   TellUnread(*table, columns);
   BeginTrace(arguments);
   const int64_t begin = NowMicros();
-  const std::string target = source.names.empty() ? "value" : source.names.back();
-  nlohmann::ordered_json json = nlohmann::ordered_json::array();
   TableFloats floats(*table);
-  double error = 0;
-  for (int64_t first = 0; first < rows; first += batch) {
-    const int64_t count = std::min(batch, rows - first);
-    for (int64_t slot = 0; slot < count; ++slot) {
-      const auto row = static_cast<size_t>(first + slot);
-      for (int64_t i = 0; i < net.inputs(); ++i) {
-        const TableColumn& input = columns.inputs[static_cast<size_t>(i)];
-        const float is_value = input.value && table->rows[row][input.column] == *input.value ? 1.0F : 0.0F;
-        net.Set(slot, i, input.value ? is_value : floats.At(row, input.column));
-      }
-    }
-    net.Run();
-    for (int64_t slot = 0; slot < count; ++slot) {
-      const auto row = static_cast<size_t>(first + slot);
-      const float value = net.At(slot);
-      std::optional<float> truth;
-      if (columns.target) truth = floats.At(row, columns.target->column);
-      if (truth) error += std::abs(static_cast<double>(value - *truth));
-      if (arguments.Has("json")) {
-        json.push_back({{"line", table->lines[row]}, {"target", target}, {"value", value}});
-        if (truth) json.back()["truth"] = *truth;
-        continue;
-      }
-      Print("line {}: {} = {:g}{}\n", table->lines[row], Printable(target), value,
-            truth ? fmt::format(" (the table has {:g})", *truth) : "");
-    }
+  const std::vector<std::optional<float>> answers = AnswersOf(*table, columns, batch, net, floats);
+  AnswerList list(source.names.empty() ? "value" : source.names.back(), arguments.Has("json"));
+  for (size_t row = 0; row < answers.size(); ++row) {
+    std::optional<float> truth;
+    if (columns.target && !IsUnknownCell(table->rows[row][columns.target->column]))
+      truth = floats.At(row, columns.target->column);
+    list.Add(table->lines[row], answers[row], truth);
   }
   EndTrace(arguments);
-  if (arguments.Has("json")) PrintJson(json);
+  list.Finish();
   if (const std::string warning = floats.Warning(); !warning.empty()) LogWarning(warning);
-  LogInfo(fmt::format("{} row{}{}, {:.1f} ms", rows, rows == 1 ? "" : "s",
-                      columns.target ? fmt::format(", mean error {:.4g}", error / static_cast<double>(rows)) : "",
+  LogInfo(fmt::format("{} row{}{}, {:.1f} ms", rows, rows == 1 ? "" : "s", list.ErrorText(),
                       static_cast<double>(NowMicros() - begin) * 1e-3));
   return 0;
 }

@@ -10,6 +10,7 @@
 #include "data/files/file_tree.h"
 #include "data/files/list_text.h"
 #include "data/labels/annotated_layout.h"
+#include "data/labels/yaml_names.h"
 
 namespace moka {
 namespace {
@@ -57,47 +58,6 @@ Error NoLayout(const std::string& source, const std::string& expected) {
       ErrorKind::kBadData, {},
       StrCat(Printable(source), ": no layout that is known", IsFolder(source) ? StrCat("; ", Seen(source)) : ""),
       StrCat("expected ", expected, ", or a source of moka data import"));
-}
-
-// A word of YAML without its quotes. Errors: kBadData for a quote that does not end, as where a comma parts a name.
-std::string Unquoted(std::string_view word, const std::string& place) {
-  word = Trim(word);
-  if (word.empty() || (word.front() != '"' && word.front() != '\'')) return std::string(word);
-  if (word.size() > 1 && word.front() == word.back()) return std::string(word.substr(1, word.size() - 2));
-  throw Error(ErrorKind::kBadData, StrCat(place, ": the quote in ", Printable(word), " does not end"));
-}
-
-// The classes of YOLO's data.yaml: "names: [a, b]", or a line each below "names:", "- a" or "0: a". Empty where there
-// is no list of names. Errors: kBadData for numbers that do not count from 0, and quotes that do not end.
-std::vector<std::string> NamesInYaml(const fs::path& file) {
-  std::vector<std::string> names;
-  bool is_in = false;
-  int64_t number = 0;
-  for (const std::string& text : Split(ReadListText(file), '\n')) {
-    ++number;
-    const std::string_view line = Trim(std::string_view(text).substr(0, text.find('#')));
-    const std::string place = StrCat(Printable(file.string()), ":", number);
-    if (line.empty()) continue;
-    if (line.starts_with("names:")) {
-      const std::string_view list = Trim(line.substr(6));
-      is_in = list.empty();
-      if (!list.starts_with("[") || !list.ends_with("]")) continue;
-      for (const std::string& word : Split(list.substr(1, list.size() - 2), ','))
-        names.push_back(Unquoted(word, place));
-    } else if (is_in && line.starts_with("- ")) {
-      names.push_back(Unquoted(line.substr(2), place));
-    } else if (is_in && text.starts_with(" ") && line.find(':') != std::string_view::npos) {
-      const size_t colon = line.find(':');
-      if (line.substr(0, colon) != StrCat(names.size())) {
-        throw Error(ErrorKind::kBadData,
-                    StrCat(place, ": \"", Printable(line), "\" has not the number ", names.size(), ", which is next"));
-      }
-      names.push_back(Unquoted(line.substr(colon + 1), place));
-    } else {
-      is_in = false;
-    }
-  }
-  return names;
 }
 
 // Gives YOLO's parts a file of the classes' names, in `made`, where only a data.yaml has them. Errors: kBadData.

@@ -92,7 +92,7 @@ void AddLength(const NetChoice& choice, const Search& search, Values& values) {
   values["step_words"] =
       fmt::format("{} ms{} (the fastest of {} in {} short trials)", MsText(choice.step.ms),
                   choice.step.is_of_cpus ? " of its own processor time" : "", choice.step.steps, choice.step.trials);
-  values["minutes"] = fmt::format("{:.0f}", std::max(1.0, choice.minutes));
+  values["minutes"] = MinutesText(choice.minutes);
   values["choice"] = choice.remark;
   values["length_why"] = fmt::format("about {} {} are shown, {} to {} epochs", search.samples, search.items,
                                      search.least_epochs, search.most_epochs);

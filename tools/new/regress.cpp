@@ -76,10 +76,6 @@ std::vector<PartFiles> PartsIn(const std::string& file, std::vector<std::string>
               "expected train.csv and, where they are, val.csv and test.csv, or the file of a table");
 }
 
-bool IsUnknown(const std::string& cell) {
-  return cell.empty() || cell == "?" || AsciiLower(cell) == "na" || AsciiLower(cell) == "nan";
-}
-
 // An input of the net: a column's number, or whether a column has a value.
 struct Feature {
   size_t column = 0;
@@ -96,15 +92,15 @@ struct Columns {
 std::set<std::string> ValuesOf(const Table& table, size_t column) {
   std::set<std::string> values;
   for (const auto& row : table.rows) {
-    if (!IsUnknown(row[column])) values.insert(row[column]);
+    if (!IsUnknownCell(row[column])) values.insert(row[column]);
   }
   return values;
 }
 
 // Why nothing can be learned from a column; empty where it is a feature.
 std::string FaultOf(const Table& table, size_t column, const std::set<std::string>& values, bool is_number) {
-  const auto unknown =
-      std::ranges::count_if(table.rows, [&](const std::vector<std::string>& row) { return IsUnknown(row[column]); });
+  const auto unknown = std::ranges::count_if(
+      table.rows, [&](const std::vector<std::string>& row) { return IsUnknownCell(row[column]); });
   if (static_cast<double>(unknown) > kMostUnknown * static_cast<double>(table.rows.size()))
     return StrCat(unknown, " of ", table.rows.size(), " rows do not have it");
   if (values.size() < 2) return "it is the same in all rows";
@@ -195,7 +191,7 @@ void AddRows(const PartTable& of_part, const Columns& columns, const std::string
   int64_t unknown = 0;
   for (size_t r = 0; r < table.rows.size(); ++r) {
     const std::vector<std::string>& cells = table.rows[r];
-    if (std::ranges::any_of(used, [&](size_t c) { return IsUnknown(cells[c]); })) {
+    if (std::ranges::any_of(used, [&](size_t c) { return IsUnknownCell(cells[c]); })) {
       ++unknown;
       continue;
     }

@@ -192,6 +192,24 @@ std::vector<std::string> Make(const NewTask& task, NewSource source, const NewOp
   return model.lines;
 }
 
+// A model's folder among the data would be data to whoever looks next, the split of this very set to begin with.
+// Errors: kUsage for one that lies in a folder of the source.
+void RefuseOutInSource(const fs::path& out, const std::string& source) {
+  std::error_code failed;
+  const fs::path whole = fs::weakly_canonical(out, failed);
+  const size_t kind = source.find(':');
+  std::vector<std::string> parts = Split(source, ',');
+  if (kind != std::string::npos) parts.push_back(source.substr(kind + 1, source.find(',') - kind - 1));
+  for (const std::string& part : parts) {
+    if (part.empty() || !fs::is_directory(part, failed)) continue;
+    const fs::path within = whole.lexically_relative(fs::weakly_canonical(part, failed));
+    if (within.empty() || *within.begin() == "..") continue;
+    throw Error(ErrorKind::kUsage, {},
+                StrCat("--out ", Printable(out.string()), " lies in ", Printable(part), ", which holds the data"),
+                "a model's folder stands beside its data");
+  }
+}
+
 int RunNew(const Arguments& arguments) {
   const NewTask& task = NewTaskNamed(arguments.Word(0, "the task"));
   NewSource source;
@@ -205,6 +223,7 @@ int RunNew(const Arguments& arguments) {
                 StrCat("--out ", Printable(out.string()),
                        ": the folder's path has a control character, which a net's text cannot hold"));
   }
+  RefuseOutInSource(out, source.word);
   const NewOptions options = OptionsOf(arguments, task, out);
   LookOptions look;
   source.has_shares = arguments.Has("parts");

@@ -109,6 +109,8 @@ TEST_F(ExactData, ListsOfEveryWriterAreRead) {
                         "a\n"),
               HasSubstr("the text is UTF-16, expected UTF-8"));
   EXPECT_THAT(ListError(std::string("a.png 1\nb\0 2\n", 12)), AllOf(HasSubstr("list.txt:2"), HasSubstr("zero byte")));
+  EXPECT_THAT(ListError("a.png 1\ngr\xfcn.png 2\n"),
+              AllOf(HasSubstr("list.txt:2"), HasSubstr("\"gr\\xfcn.png 2\" is no UTF-8")));
   EXPECT_THAT(ListError("a.png,1\n"), HasSubstr("a blank or a tab parts the two, not a comma"));
   EXPECT_THAT(ListError("a.png 1\nb.png\n"), HasSubstr("list.txt:2"));
   EXPECT_THAT(ListError("a.png 1.5\n"), HasSubstr("with a whole number as label"));
@@ -212,7 +214,7 @@ TEST_F(ExactData, RowsOfOnePictureAreTold) {
               HasSubstr("the first column has the paths, all others numbers"));
   Write("t.csv", "file,x,x\na.png,1,2\n");
   EXPECT_THAT(ErrorOf([&] { Import(StrCat("csv:", At("t.csv").string(), ",", folder_.string()), At("db2"), {}); }),
-              HasSubstr("t.csv:1: columns 2 and 3 are both called \"x\""));
+              HasSubstr("t.csv:1: columns 1 and 2, counted from 0, are both called \"x\""));
 }
 
 TEST_F(ExactData, ColumnsThatAreNotUsedMayHaveAnyNames) {
@@ -220,7 +222,7 @@ TEST_F(ExactData, ColumnsThatAreNotUsedMayHaveAnyNames) {
   EXPECT_EQ(ImportTable(At("t.csv"), At("table"), {.target = "y", .features = {"a"}}).columns,
             std::vector<std::string>{"a"});
   EXPECT_THAT(ErrorOf([&] { ImportTable(At("t.csv"), At("none"), {.target = "b", .features = {"a"}}); }),
-              HasSubstr("t.csv:1: columns 3 and 4 are both called \"b\""));
+              HasSubstr("t.csv:1: columns 2 and 3, counted from 0, are both called \"b\""));
 }
 
 TEST_F(ExactData, ATablesNumbersAreScaledOrKeptOrToldRounded) {

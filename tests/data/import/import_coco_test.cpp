@@ -166,7 +166,14 @@ TEST_F(CocoImports, BadObjectsMakeTheirPictureABadOne) {
 TEST_F(CocoImports, FaultsOfTheFileAreNamed) {
   const std::string json = Text("coco.json") + ": ";
   Write("coco.json", "{\"images\": [");
-  EXPECT_EQ(Fault(), json + "this is no JSON object, or it is cut off");
+  EXPECT_THAT(Fault(), testing::StartsWith(json + "this is no JSON at line 1, column 13: "));
+  Write("coco.json", "{\"images\": [],\n \"categories\": []} }");
+  EXPECT_THAT(Fault(), testing::StartsWith(json + "this is no JSON at line 2, column 19: "));
+  Write("coco.json", "{\"images\": [],\n \"na\xefme\": 1}");
+  EXPECT_THAT(Fault(), testing::AllOf(testing::StartsWith(json + "this is no JSON at line 2, column 6: "),
+                                      testing::HasSubstr("UTF-8")));
+  Write("coco.json", "[]");
+  EXPECT_EQ(Fault(), json + "this is no JSON object");
   Write("coco.json", R"({"images":[],"annotations":[]})");
   EXPECT_EQ(Fault(), json + "has no list \"categories\"");
   Write("coco.json", R"({"images":[],"annotations":[],"categories":[]})");

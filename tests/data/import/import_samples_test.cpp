@@ -266,6 +266,13 @@ TEST_F(SampleImports, YolosFilesBecomeBoxes) {
   const auto records = Records();
   EXPECT_THAT(Boxes(records[0]), ElementsAre("2 0.375 0.25 0.625 0.75", "1 0.800001 0 1 0.5"));
   EXPECT_THAT(Boxes(records[1]), IsEmpty());
+  Write("l/data.yaml", "path: ../set\nnc: 2\nnames:\n  0: cat\n  1: 'dog'\n");
+  Import(StrCat("yolo:", Text("p"), ",", Text("l"), ",", Text("l/data.yaml")), At("by_yaml"), {});
+  EXPECT_THAT(ReadSampleSchema(At("by_yaml")).box_class(), ElementsAre("none", "cat", "dog"));
+  Write("names.json", "[\"cat\", \"dog\"]");
+  EXPECT_THAT(
+      ErrorOf([&] { Import(StrCat("yolo:", Text("p"), ",", Text("l"), ",", Text("names.json")), At("no"), {}); }),
+      testing::HasSubstr("names.json is no list of names by its ending"));
   const auto fault = [&](const std::string& line) {
     Write("l/b.txt", "\n" + line);
     const std::string text = ErrorOf([&] { Import(source, At("none"), {}); });

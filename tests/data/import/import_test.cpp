@@ -456,7 +456,7 @@ TEST_F(Imports, TableColumnsThatAreUsedHaveOneName) {
         At("t.csv"), At("out"),
         {.target = "y", .features = {feature}, .scaling = TableOptions::Scaling::kNone, .test_every = 0});
   };
-  const std::string twice = At("t.csv").string() + ":2: columns 2 and 4 are both called \"a\"";
+  const std::string twice = At("t.csv").string() + ":2: columns 1 and 3, counted from 0, are both called \"a\"";
   EXPECT_EQ(ErrorOf([&] { take("a"); }), twice);
   EXPECT_EQ(ErrorOf([&] { ImportTable(At("t.csv"), At("out"), {.target = "y"}); }), twice);
   EXPECT_EQ(take("b").train_rows, 2);

@@ -133,6 +133,11 @@ TEST(AnnotationFileTest, TextHasLabelsAsNumbers) {
   const Result r = Read(text, AnnotationFormat::kText);
   EXPECT_THAT(Boxes(r.record), ElementsAre("2 0 0.25 0.25 0.5 0.75", "2 1 0 0 0.1 0.1", "7 0 0 0 1 1"));
   EXPECT_THAT(Boxes(Read("", AnnotationFormat::kText).record), IsEmpty());
+  const std::string mark = "\xEF\xBB\xBF";
+  EXPECT_THAT(Boxes(Read(mark + "2 10 5 20 15\r7 0 0 40 20", AnnotationFormat::kText).record),
+              ElementsAre("2 0 0.25 0.25 0.5 0.75", "7 0 0 0 1 1"));
+  EXPECT_EQ(ErrorOf([&] { Read("\xFF\xFE\x32", AnnotationFormat::kText); }),
+            "line 1: the text is UTF-16, expected UTF-8; `iconv -f UTF-16 -t UTF-8 FILE` makes it so");
 }
 
 TEST(AnnotationFileTest, TextHasTheLabelMapsLabelsAndPixels) {

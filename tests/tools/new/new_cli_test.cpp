@@ -312,8 +312,16 @@ TEST_F(NewTableCliTest, ATableBecomesARegressor) {
     EXPECT_NEAR(rows[static_cast<size_t>(i)].at("value").get<double>(), 100 + 3 * size - (i % 3 == 0 ? 20 : 0), 40);
   }
   const Outcome known = Moka("infer runs/prices-0001 houses.csv");
-  EXPECT_EQ(known.code, 65) << "a \"?\" is no kind";
-  EXPECT_THAT(known.err, HasSubstr("houses.csv:302: \"kind\" is \"?\", which the net has not met"));
+  EXPECT_EQ(known.code, 0) << known.err;
+  EXPECT_THAT(known.out, HasSubstr("line 302: price has no answer: a column is unknown there (the table has 100)\n"));
+  PlaceFile(folder_ / "unknown.csv", "kind,size\nold,NA\nnew,4\n,5\n");
+  const Json some = Json::parse(Moka("infer runs/prices-0001 unknown.csv --json").out);
+  ASSERT_EQ(some.size(), 3U);
+  EXPECT_TRUE(some[0].at("value").is_null() && some[1].at("value").is_number() && some[2].at("value").is_null());
+  PlaceFile(folder_ / "unmet.csv", "kind,size\nodl,3\n");
+  const Outcome unmet = Moka("infer runs/prices-0001 unmet.csv");
+  EXPECT_EQ(unmet.code, 65);
+  EXPECT_THAT(unmet.err, HasSubstr("unmet.csv:2: \"kind\" is \"odl\", which the net has not met"));
   PlaceFile(folder_ / "other.csv", "kinds,size\nold,3\n");
   const Outcome other = Moka("infer runs/prices-0001 other.csv");
   EXPECT_EQ(other.code, 65);

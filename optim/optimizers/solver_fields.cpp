@@ -66,15 +66,16 @@ bool IsIn(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
 }
 
+bool IsReadByOptimizer(const std::string& type, const std::string& field) {
+  const Optimizer* optimizer = FindOptimizer(type);
+  return optimizer != nullptr && IsIn(optimizer->fields, field);
+}
+
 // Whether one of a training's optimisers, the turns' too, or its policy of the rate reads the field by itself.
 bool IsReadByRows(const SolverParameter& s, const std::string& field) {
-  const auto reads = [&](const std::string& type) {
-    const Optimizer* optimizer = FindOptimizer(type);
-    return optimizer != nullptr && IsIn(optimizer->fields, field);
-  };
   const LrPolicy* policy = FindLrPolicy(s.lr_policy());
-  return (policy != nullptr && IsIn(policy->reads, field)) || reads(s.type()) ||
-         std::ranges::any_of(s.turn(), [&](const TrainTurn& turn) { return reads(turn.type()); });
+  return (policy != nullptr && IsIn(policy->reads, field)) || IsReadByOptimizer(s.type(), field) ||
+         std::ranges::any_of(s.turn(), [&](const TrainTurn& turn) { return IsReadByOptimizer(turn.type(), field); });
 }
 
 // "Adam, AdamW or LAMB". Requires: some names.
@@ -409,6 +410,15 @@ std::vector<std::string> UnreadSolverFields(const SolverParameter& solver, const
     const Field& field = *SolverParameter::descriptor()->FindFieldByName(name);
     if (!Matters(solver, field) || IsReadByRows(solver, name)) continue;
     say(field.is_repeated() ? name + "[0]" : name, StrCat("is not read by this training; what reads it is ", text));
+  }
+  for (int i = 0; i < solver.turn_size(); ++i) {
+    const TrainTurn& turn = solver.turn(i);
+    for (const auto& [name, text] : RowReaders()) {
+      const Field* field = TrainTurn::descriptor()->FindFieldByName(name);
+      const bool is_given = field != nullptr && turn.GetReflection()->HasField(turn, field);
+      if (!is_given || IsReadByOptimizer(turn.has_type() ? turn.type() : solver.type(), name)) continue;
+      say(StrCat("turn[", i, "].", name), StrCat("is not read by this turn; what reads it is ", text));
+    }
   }
   for (const char* name : kOfWholeTrainings) {
     const Field& field = *SolverParameter::descriptor()->FindFieldByName(name);

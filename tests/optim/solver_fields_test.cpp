@@ -108,6 +108,17 @@ TEST(SolverFields, WhatATrainingDoesNotReadIsSaid) {
               testing::AllOf(testing::HasSubstr("test_offset is"), testing::HasSubstr("richness is")));
 }
 
+TEST(SolverFields, WhatATurnDoesNotReadIsSaidThere) {
+  const auto said = [](const std::string& turns) {
+    return Join(UnreadSolverFields(SolverFromText("type: \"SGD\"\n" + turns, "s.prototxt")), "\n");
+  };
+  EXPECT_EQ(said("turn { name: \"b\" momentum2: 0.5 }"),
+            "s.prototxt:2:18: turn[0].momentum2 is not read by this turn; what reads it is type Adam, AdamW or LAMB");
+  EXPECT_THAT(said("turn { } turn { type: \"Adam\" momentum2: 0.5 rms_decay: 0.5 }"),
+              testing::AllOf(testing::HasSubstr("turn[1].rms_decay is not read by this turn"),
+                             testing::Not(testing::HasSubstr("momentum2"))));
+}
+
 TEST(SolverFields, WhatOneWayOfRanksDoesNotReadIsSaid) {
   const auto said = [](const std::string& text) {
     return Join(UnreadSolverFields(SolverFromText("distributed { " + text + " }", "s.prototxt")), "\n");

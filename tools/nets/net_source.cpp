@@ -92,6 +92,18 @@ std::map<std::string, Shape> ParseShapes(const std::string& list) {
   return shapes;
 }
 
+void AddTops(const NetParameter& net, std::set<std::string>& tops) {
+  for (const LayerParameter& layer : net.layer()) tops.insert(layer.top().begin(), layer.top().end());
+}
+
+void RefuseUnknownTops(const std::map<std::string, Shape>& shapes, const std::set<std::string>& tops) {
+  for (const auto& [top, shape] : shapes) {
+    if (tops.contains(top)) continue;
+    throw Error(ErrorKind::kUsage, {}, StrCat("--shape: no layer has a top \"", Printable(top), "\""),
+                DidYouMean(top, {tops.begin(), tops.end()}));
+  }
+}
+
 DataTypes GuessDataTypes(std::map<std::string, Shape> shapes) {
   return [shapes = std::move(shapes)](const LayerParameter& layer) {
     GuessedTypes guess = GuessTypes(layer);

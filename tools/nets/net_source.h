@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 
 #include "layers/net/net.h"
@@ -23,6 +24,10 @@ DataTypes GuessDataTypes(std::map<std::string, Shape> shapes = {});
 
 // "data=1,3,224,224;label=1" as the option --shape has it; of two shapes of one top the later counts. Errors: kUsage.
 std::map<std::string, Shape> ParseShapes(const std::string& list);
+// Adds the tops of a net's layers.
+void AddTops(const NetParameter& net, std::set<std::string>& tops);
+// Errors: kUsage for a shape of a top that is not among these, with the nearest.
+void RefuseUnknownTops(const std::map<std::string, Shape>& shapes, const std::set<std::string>& tops);
 
 // The net a CONFIG argument means: a .prototxt, or a folder (model or run) that holds `file` (run folders in config/),
 // or a run by its name in `runs`, RUN or RUN@WHICH, or a model of the zoo by its name. A run's net stands for `file`

@@ -92,6 +92,9 @@ Bench Prepare(const Arguments& arguments) {
     if (!then.empty()) nets.push_back(ReadNet(then, read));
   }
   result.parse_ms = static_cast<double>(NowMicros() - begin) * 1e-3;
+  std::set<std::string> tops;
+  for (const NetParameter& net : nets) AddTops(net, tops);
+  RefuseUnknownTops(options.shapes, tops);
   // Before the net takes its memory; a worker's ceilings are measured once by who compares.
   if (!arguments.Has("worker") && !LooksInside(arguments)) {
     result.ceilings = MeasureCeilings();

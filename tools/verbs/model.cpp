@@ -30,6 +30,9 @@ Phase PhaseOf(const Arguments& arguments) {
 
 BuiltNet BuildModel(const Arguments& arguments, const NetParameter& net) {
   const Phase phase = PhaseOf(arguments);
+  std::set<std::string> tops;
+  AddTops(net, tops);
+  RefuseUnknownTops(ParseShapes(arguments.Get("shape")), tops);
   NetOptions options;
   options.state.set_phase(phase);
   options.data_types = ProbeDataTypes(phase, {}, ParseShapes(arguments.Get("shape")));

@@ -95,10 +95,12 @@ void PrintModelCheck(const Json& row, const std::string& file) {
 }
 
 // A phase counts as understood when the net builds in it with some set of stages: many nets are whole only with one.
-bool CheckNetFile(const std::string& file, const std::string& text, const Arguments& arguments, Json& result) {
+bool CheckNetFile(const std::string& file, const std::string& text, const Arguments& arguments, Json& result,
+                  std::set<std::string>& tops) {
   NetReadOptions read;
   read.overrides = NetOverridesOf(arguments, "model check");
   const NetParameter net = NetFromText(text, file, read);
+  AddTops(net, tops);
   std::map<std::string, bool> phases;
   result["kind"] = "net";
   result["states"] = Json::array();
@@ -130,7 +132,8 @@ void CheckSolverFile(const std::string& file, const std::string& text, const Arg
   }
 }
 
-bool CheckFile(const std::string& file, const Arguments& arguments) {
+// Adds the tops of the file's net.
+bool CheckFile(const std::string& file, const Arguments& arguments, std::set<std::string>& tops) {
   Json result = {{"file", file}};
   bool is_ok = true;
   try {
@@ -138,7 +141,7 @@ bool CheckFile(const std::string& file, const Arguments& arguments) {
     if (IsSolver(text)) {
       CheckSolverFile(file, text, arguments, result);
     } else {
-      is_ok = CheckNetFile(file, text, arguments, result);
+      is_ok = CheckNetFile(file, text, arguments, result, tops);
     }
   } catch (const Error& error) {
     is_ok = false;
@@ -153,7 +156,9 @@ bool CheckFile(const std::string& file, const Arguments& arguments) {
 int RunCheck(const Arguments& arguments) {
   if (arguments.positionals.empty()) throw Error(ErrorKind::kUsage, "missing argument: prototxt files");
   size_t understood = 0;
-  for (const std::string& file : arguments.positionals) understood += CheckFile(file, arguments) ? 1 : 0;
+  std::set<std::string> tops;
+  for (const std::string& file : arguments.positionals) understood += CheckFile(file, arguments, tops) ? 1 : 0;
+  if (understood == arguments.positionals.size()) RefuseUnknownTops(ParseShapes(arguments.Get("shape")), tops);
   if (!arguments.Has("json")) Print("{} of {} files understood\n", understood, arguments.positionals.size());
   return understood == arguments.positionals.size() ? 0 : static_cast<int>(ErrorKind::kConfig);
 }

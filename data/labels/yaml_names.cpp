@@ -18,6 +18,14 @@ std::string Unquoted(std::string_view word, const std::string& place) {
   throw Error(ErrorKind::kBadData, StrCat(place, ": the quote in ", Printable(word), " does not end"));
 }
 
+// A "#" begins a comment at the line's begin and behind a blank: "c#" is a name.
+std::string_view WithoutComment(std::string_view line) {
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '#' && (i == 0 || line[i - 1] == ' ' || line[i - 1] == '\t')) return line.substr(0, i);
+  }
+  return line;
+}
+
 }  // namespace
 
 bool IsYamlName(const std::filesystem::path& file) {
@@ -31,7 +39,7 @@ std::vector<std::string> NamesInYaml(const std::filesystem::path& file) {
   int64_t number = 0;
   for (const std::string& text : Split(ReadListText(file), '\n')) {
     ++number;
-    const std::string_view line = Trim(std::string_view(text).substr(0, text.find('#')));
+    const std::string_view line = Trim(WithoutComment(text));
     const std::string place = StrCat(Printable(file.string()), ":", number);
     if (line.empty()) continue;
     if (line.starts_with("names:")) {

@@ -266,9 +266,9 @@ TEST_F(SampleImports, YolosFilesBecomeBoxes) {
   const auto records = Records();
   EXPECT_THAT(Boxes(records[0]), ElementsAre("2 0.375 0.25 0.625 0.75", "1 0.800001 0 1 0.5"));
   EXPECT_THAT(Boxes(records[1]), IsEmpty());
-  Write("l/data.yaml", "path: ../set\nnc: 2\nnames:\n  0: cat\n  1: 'dog'\n");
+  Write("l/data.yaml", "path: ../set\nnc: 2  # two\nnames:\n  0: c#\n  1: 'dog'  # barks\n");
   Import(StrCat("yolo:", Text("p"), ",", Text("l"), ",", Text("l/data.yaml")), At("by_yaml"), {});
-  EXPECT_THAT(ReadSampleSchema(At("by_yaml")).box_class(), ElementsAre("none", "cat", "dog"));
+  EXPECT_THAT(ReadSampleSchema(At("by_yaml")).box_class(), ElementsAre("none", "c#", "dog"));
   Write("names.json", "[\"cat\", \"dog\"]");
   EXPECT_THAT(
       ErrorOf([&] { Import(StrCat("yolo:", Text("p"), ",", Text("l"), ",", Text("names.json")), At("no"), {}); }),

@@ -5,6 +5,7 @@
 #include "data/import/copy_records.h"
 #include "data/import/import.h"
 #include "data/inspect/inspect.h"
+#include "data/records/sample_record.h"
 #include "tests/data/import/tar_fixture.h"
 #include "tests/data/sample_fixture.h"
 

@@ -51,9 +51,9 @@ TEST(LrPolicyTest, WhereNoBaseRateIsGivenAWarmUpRisesToTheFirstStage) {
   EXPECT_NEAR(LearningRate(solver, 10), 0.3, 1e-7) << "min_lr";
   EXPECT_NEAR(LearningRate(Solver(stages + "rampup_interval: 4"), 2), 0.125, 1e-7);
   EXPECT_NEAR(LearningRate(Solver(stages + "warmup_iter: 4 base_lr: 4"), 2), 2, 1e-7) << "as in Intel's Caffe";
-  EXPECT_THAT(ErrorOf([&] { CheckLrPolicy(Solver(stages + "min_lr: 0.6")); }),
+  EXPECT_THAT(ErrorOf([&] { CheckLrPolicy(Solver(stages + "min_lr: 0.6")); }).text,
               testing::HasSubstr("min_lr 0.6 is above the first rate, 0.5"));
-  EXPECT_THAT(ErrorOf([&] { CheckLrPolicy(Solver(stages + "warmup_iter: 4 rampup_interval: 6")); }),
+  EXPECT_THAT(ErrorOf([&] { CheckLrPolicy(Solver(stages + "warmup_iter: 4 rampup_interval: 6")); }).text,
               testing::HasSubstr("warmup_iter and rampup_interval are two ways for the rate to begin"));
 }
 

@@ -57,7 +57,7 @@ const NeverReadFields& NeverRead() {
 
 bool IsOfLayers(const Field& field) { return field.message_type() != nullptr && field.name().ends_with("_param"); }
 
-// What a layer's text gives to be computed with: its own messages, and how its weights learn.
+// A layer's text gives numbers in its own messages, and in how its weights learn.
 bool HasNumbers(const Field& field) { return IsOfLayers(field) || field.message_type() == ParamSpec::descriptor(); }
 
 // The types that read a parameter message, the first few.

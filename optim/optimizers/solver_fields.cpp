@@ -245,17 +245,25 @@ std::string RangeText(const SolverRange& range, double value) {
                 high.empty() ? "" : " and ", high);
 }
 
+// Those of `distributed` whose own checks do not name them.
+const std::vector<SolverRange>& DistributedRanges() {
+  static const std::vector<SolverRange> kRanges = {
+      {"deadline_s", 1e-3, kFloat}, {"delay_compensation", 0, kFloat}, {"micro_batches", 1, kInt}};
+  return kRanges;
+}
+
 void CheckNumbersIn(const google::protobuf::Message& message, const SolverParameter& solver, const std::string& path) {
-  const bool has_ranges = path.empty() || message.GetDescriptor() == TrainTurn::descriptor();
+  const bool is_distributed = message.GetDescriptor() == DistributedParameter::descriptor();
+  const bool has_ranges = path.empty() || is_distributed || message.GetDescriptor() == TrainTurn::descriptor();
+  const std::vector<SolverRange>& ranges = is_distributed ? DistributedRanges() : SolverRanges();
   for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
     const Field& field = *message.GetDescriptor()->field(i);
     const std::string here = path.empty() ? field.name() : StrCat(path, ".", field.name());
-    const auto& ranges = SolverRanges();
-    const auto range = std::ranges::find(ranges, has_ranges ? field.name() : here, &SolverRange::field);
+    const auto range = std::ranges::find(ranges, field.name(), &SolverRange::field);
     const std::vector<double> numbers = NumbersOf(message, field);
     for (size_t k = 0; k < numbers.size(); ++k) {
       const SolverRange any{field.name(), -kInt64 * kInt64, kInt64 * kInt64};
-      const SolverRange& wanted = range != ranges.end() ? *range : any;
+      const SolverRange& wanted = has_ranges && range != ranges.end() ? *range : any;
       if (numbers[k] >= wanted.low && numbers[k] <= wanted.high) continue;
       throw Error(ErrorKind::kConfig, PlaceOf(solver, field.is_repeated() ? StrCat(here, "[", k, "]") : here),
                   StrCat(here, " must be ", RangeText(wanted, numbers[k]), ", and is ", numbers[k]));
@@ -308,9 +316,6 @@ std::vector<SolverRange> MainRanges() {
       {"loss_scale_window", 1, kInt},
       {"noise_scale_interval", 0, kInt},
       {"noise_scale_decay", 0, kBelow1},
-      {"distributed.deadline_s", 1e-3, kFloat},
-      {"distributed.delay_compensation", 0, kFloat},
-      {"distributed.micro_batches", 1, kInt},
   };
 }
 

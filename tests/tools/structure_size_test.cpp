@@ -63,7 +63,7 @@ constexpr int kPublicMethods = 15;
 
 TEST(StructureSizeTest, FunctionsKeepTheirBudget) {
   const Excuses excuses = {// Tables: a line a message and its fields.
-                           {"FieldsLayersDoNotRead", {164, "a table"}},
+                           {"FieldsLayersDoNotRead", {182, "a table"}},
                            {"FieldsNothingReads", {159, "a table"}}};
   Budget budget(kFunctionLines, excuses);
   for (const SourceFile& file : AllSources()) {

@@ -95,7 +95,7 @@ TableColumns ColumnsFor(const Table& table, const InferSource& source, int64_t i
   return columns;
 }
 
-// Which rows have an answer: those of which every column is known. Errors: kBadData at the row for a text that the net
+// The rows that have an answer, as every column of theirs is known. Errors: kBadData at the row for a text that the net
 // has no input for.
 std::vector<bool> KnownRows(const Table& table, const TableColumns& columns) {
   std::map<size_t, std::set<std::string>> texts;  // of each column that is read; none of one of numbers

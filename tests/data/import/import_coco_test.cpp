@@ -168,7 +168,7 @@ TEST_F(CocoImports, FaultsOfTheFileAreNamed) {
   Write("coco.json", "{\"images\": [");
   EXPECT_THAT(Fault(), testing::StartsWith(json + "this is no JSON at line 1, column 13: "));
   Write("coco.json", "{\"images\": [],\n \"categories\": []} }");
-  EXPECT_THAT(Fault(), testing::StartsWith(json + "this is no JSON at line 2, column 19: "));
+  EXPECT_THAT(Fault(), testing::StartsWith(json + "this is no JSON at line 2, column 20: "));
   Write("coco.json", "{\"images\": [],\n \"na\xefme\": 1}");
   EXPECT_THAT(Fault(), testing::AllOf(testing::StartsWith(json + "this is no JSON at line 2, column 6: "),
                                       testing::HasSubstr("UTF-8")));

@@ -178,7 +178,7 @@ TEST_F(KeyPoints, FaultsNameTheirAnnotation) {
   text.replace(text.find("\"NaN\""), 5, "NaN");
   EXPECT_THAT(FaultOf(text),
               testing::AllOf(testing::StartsWith(Text("coco.json") + ": this is no JSON at line 1, column "),
-                             testing::HasSubstr("'N'"), testing::EndsWith(", behind annotation 10")));
+                             testing::HasSubstr("[N'"), testing::EndsWith(", behind annotation 10")));
 }
 
 TEST_F(KeyPoints, FaultsOfCategoriesAreNamed) {

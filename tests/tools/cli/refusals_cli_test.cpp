@@ -308,7 +308,7 @@ TEST_F(RefusalsCli, WordsWithoutUseAreWarnedOfOnce) {
   std::ranges::sort(places);
   EXPECT_EQ(places, std::vector<std::string>({"net.prototxt:24:3", "net.prototxt:31:3", "net.prototxt:33:39",
                                               "solver.prototxt:10:1", "solver.prototxt:13:1", "solver.prototxt:14:1",
-                                              "solver.prototxt:15:1", "solver.prototxt:6:1"}))
+                                              "solver.prototxt:15:1", "solver.prototxt:2:1", "solver.prototxt:6:1"}))
       << trained.err;
 }
 

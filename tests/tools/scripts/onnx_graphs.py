@@ -227,6 +227,8 @@ def graphs():
                 fields = {} if opset == 13 else {"axes": axes}
                 made[f"{op} {axes} {keep}"] = model([node(op, " ".join(["x", *held]), keepdims=keep, **fields)], {"x": IMAGE},
                                                     constants=held, opset=opset), {}
+    made["mean of given axes, none otherwise"] = model([node("ReduceMean", "x a", noop_with_empty_axes=1)], {"x": IMAGE},
+                                                       constants={"a": ints(2, 3)}, opset=18), {}
     made["mean of 18"] = model([node("ReduceMean", "x a")], {"x": IMAGE}, constants={"a": ints(2, 3)}, opset=18), {}
 
     made |= {"reshape chain": chain(), "class token": class_token()}

@@ -15,11 +15,12 @@ namespace {
 Ints AxesOf(const ImportNode& n) {
   const size_t rank = n.x(0).dims.size();
   const std::optional<Ints> given = ListAt(n, 1, "axes");
+  const bool takes_none = n.attributes().Int("noop_with_empty_axes", 0) != 0;
   std::set<int64_t> axes;
   for (const int64_t axis : given.value_or(Ints{})) axes.insert(AxisIn(axis, rank));
   if (!axes.empty()) return {axes.begin(), axes.end()};
   Ints all;
-  if (n.attributes().Int("noop_with_empty_axes", 0) != 0) return all;
+  if (takes_none) return all;
   for (size_t i = 0; i < rank; ++i) all.push_back(static_cast<int64_t>(i));
   return all;
 }

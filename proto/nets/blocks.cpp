@@ -98,15 +98,33 @@ std::string UseNote(const LayerParameter& use, const std::string& block) {
   return StrCat("in block \"", block, "\" used by layer \"", use.name(), "\"", where.empty() ? "" : " at ", where);
 }
 
+// Every parameter is named by a layer of the block, or sets a field. Errors: kConfig at the one that does not.
+void CheckParameters(const BlockParameter& block) {
+  for (int p = 0; p < block.param_size(); ++p) {
+    const BlockArgument& argument = block.param(p);
+    const std::string variable = StrCat("${", argument.name(), "}");
+    const auto names_it = [&](const LayerParameter& layer) {
+      return layer.SerializeAsString().find(variable) != std::string::npos;
+    };
+    if (argument.to_size() > 0 || std::any_of(block.layer().begin(), block.layer().end(), names_it)) continue;
+    throw Error(ErrorKind::kConfig, PlaceOf(block, StrCat("param[", p, "]")),
+                StrCat("no layer of block \"", block.name(), "\" reads its parameter \"", argument.name(), "\""),
+                StrCat("in the block's texts ", variable, " stands for it, or `to` names fields"));
+  }
+}
+
 class Expander {
  public:
   explicit Expander(NetParameter& net) : net_(net) {
     for (const BlockParameter& block : net.block()) {
       const auto [at, is_new] = blocks_.emplace(block.name(), &block);
       if (block.name().empty()) throw Error(ErrorKind::kConfig, PlaceOf(block), "a block has no name");
-      if (is_new) continue;
-      throw Error(ErrorKind::kConfig, PlaceOf(block, "name"),
-                  StrCat("block \"", block.name(), "\" is defined twice, first at ", PlaceOf(*at->second).ToString()));
+      if (!is_new) {
+        throw Error(
+            ErrorKind::kConfig, PlaceOf(block, "name"),
+            StrCat("block \"", block.name(), "\" is defined twice, first at ", PlaceOf(*at->second).ToString()));
+      }
+      CheckParameters(block);
     }
   }
 
@@ -206,21 +224,6 @@ void CheckUse(const LayerParameter& use) {
     throw ErrorAt(use, field->name(),
                   StrCat("layer \"", use.name(), "\" of type \"Block\" cannot have a \"", field->name(), "\""),
                   "give the block a parameter for it");
-  }
-}
-
-// Every parameter is named by a layer of the block, or sets a field. Errors: kConfig at the one that does not.
-void CheckParameters(const BlockParameter& block) {
-  for (int p = 0; p < block.param_size(); ++p) {
-    const BlockArgument& argument = block.param(p);
-    const std::string variable = StrCat("${", argument.name(), "}");
-    const auto names_it = [&](const LayerParameter& layer) {
-      return layer.SerializeAsString().find(variable) != std::string::npos;
-    };
-    if (argument.to_size() > 0 || std::any_of(block.layer().begin(), block.layer().end(), names_it)) continue;
-    throw Error(ErrorKind::kConfig, PlaceOf(block, StrCat("param[", p, "]")),
-                StrCat("no layer of block \"", block.name(), "\" reads its parameter \"", argument.name(), "\""),
-                StrCat("in the block's texts ", variable, " stands for it, or `to` names fields"));
   }
 }
 
@@ -376,7 +379,6 @@ void Expander::Use(const LayerParameter& use, int instance, Layers& out) {
   }
   if (stack_.size() == kBlockDepthLimit)
     throw ErrorAt(use, {}, StrCat("blocks use blocks more than ", kBlockDepthLimit, " deep"));
-  CheckParameters(block);
   const Values values = ValuesOf(use, block);
   std::vector<LayerParameter> layers;
   for (const LayerParameter& inner : block.layer()) layers.push_back(Instantiate(inner, use, block, values));

@@ -33,8 +33,7 @@ DataFields CommonFieldsOf(const LayerParameter& layer) {
   if (layer.has_hdf5_data_param()) ReadSource(layer.hdf5_data_param(), fields);
   if (layer.has_image_data_param()) {
     ReadImages(layer.image_data_param(), fields);
-    // Lists of pictures have no clips, whatever the field says; videos' layers have.
-    if (!layer.type().ends_with("ImageData")) fields.frames = layer.image_data_param().new_length();
+    if (!layer.type().ends_with("ImageData")) fields.frames = layer.image_data_param().new_length();  // of a video
     fields.crop_h = fields.crop_w = layer.image_data_param().crop_size();
     const int64_t shorter = std::max(layer.image_data_param().short_side(), layer.image_data_param().new_dim());
     if (shorter > 0) fields.new_h = fields.new_w = shorter;

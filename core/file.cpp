@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
+#include <optional>
 
 #include "core/checksum.h"
 #include "core/error.h"
@@ -64,6 +66,14 @@ void RefuseHoles(const OpenFile& file, const fs::path& path) {
       "it was cut off while it was copied: copy it again");
 }
 
+// As many bytes as come before the end, at most `bytes`.
+int64_t ReadStandardInput(char* data, int64_t bytes) {
+  const auto got = static_cast<int64_t>(std::fread(data, 1, static_cast<size_t>(bytes), stdin));
+  if (got < bytes && std::ferror(stdin) != 0)
+    throw Error(ErrorKind::kNoInput, StrCat("cannot read the standard input: ", SystemReason()));
+  return got;
+}
+
 }  // namespace
 
 std::string ReadFile(const fs::path& path, int64_t limit_bytes) {
@@ -77,20 +87,27 @@ std::string ReadFile(const fs::path& path, int64_t limit_bytes) {
 
 std::string ReadLinesFile(const fs::path& path, const TextLimits& limits) {
   constexpr int64_t kStep = int64_t{1} << 20;
-  const OpenFile file = OpenFile::ForReading(path);
-  RefuseOver(limits.bytes, file, path);
+  std::optional<OpenFile> file;
+  if (path != kStandardInput) {
+    file = OpenFile::ForReading(path);
+    RefuseOver(limits.bytes, *file, path);
+  }
   std::string text;
   int64_t line_begin = 0;
   for (int64_t got = kStep; got == kStep;) {
     const auto at = std::ssize(text);
     text.resize(static_cast<size_t>(at + kStep));
-    got = file.ReadAt(at, text.data() + at, kStep, path);
+    got = file ? file->ReadAt(at, text.data() + at, kStep, path) : ReadStandardInput(text.data() + at, kStep);
     text.resize(static_cast<size_t>(at + got));
     const std::string_view step = std::string_view(text).substr(static_cast<size_t>(at));
     if (step.find('\0') != std::string_view::npos) {
       const auto lines = std::count(text.begin(), text.begin() + at + static_cast<int64_t>(step.find('\0')), '\n');
       throw Error(ErrorKind::kBadData, SourcePlace{.file = path.string(), .line = static_cast<int>(lines) + 1},
                   "expected lines of text, found a zero byte");
+    }
+    if (std::ssize(text) > limits.bytes) {
+      throw Error(ErrorKind::kBadData,
+                  StrCat(path.string(), " has more than ", BytesText(limits.bytes), ", the limit for lines of text"));
     }
     const size_t last = step.rfind('\n');
     if (last != std::string_view::npos) line_begin = at + static_cast<int64_t>(last) + 1;

@@ -18,12 +18,15 @@ inline constexpr int64_t kFileLimitBytes = int64_t{256} << 20;
 // without permission, kIo when a read fails.
 std::string ReadFile(const std::filesystem::path& path, int64_t limit_bytes = kFileLimitBytes);
 
+// The path that "-" stands for, where a pipe may be as well as a file.
+inline constexpr const char* kStandardInput = "/dev/stdin";
+
 struct TextLimits {
   int64_t bytes = int64_t{1} << 31;
   int64_t line_bytes = int64_t{16} << 20;
 };
 // The same of a file of lines. Besides, kBadData at the first byte of zero, and for a line longer than that: found
-// while it is read, so that what is no text is not read to its end.
+// while it is read, so that what is no text is not read to its end. Of kStandardInput what is still to come is read.
 std::string ReadLinesFile(const std::filesystem::path& path, const TextLimits& limits = {});
 
 // Writes a whole file beside its final name and moves it there on Commit(). Without Commit the temporary file is

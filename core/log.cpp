@@ -10,8 +10,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 
 #include "core/error.h"
@@ -36,6 +38,7 @@ struct LogState {
   int file_error = 0;  // errno of the first write to the file that failed
   void (*clear)() = nullptr;
   void (*redraw)() = nullptr;
+  std::set<std::string, std::less<>> said;  // once
 };
 
 LogState& State() {
@@ -94,6 +97,16 @@ void Log(LogLevel level, std::string_view text, CodePlace where) {
     if (state.redraw != nullptr) state.redraw();
   }
   if (level >= LogLevel::kInfo) WriteToFile(state, level, text, where);
+}
+
+void LogWarningOnce(std::string_view text, CodePlace where) {
+  if (quiet_scopes > 0) return;  // another says it
+  {
+    LogState& state = State();
+    const std::scoped_lock lock(state.mutex);
+    if (!state.said.emplace(text).second) return;
+  }
+  LogWarning(text, where);
 }
 
 void LogToTerminal(std::string_view text) {

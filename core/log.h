@@ -26,6 +26,8 @@ inline void LogInfo(std::string_view text, CodePlace where = CodePlace::Here()) 
 inline void LogWarning(std::string_view text, CodePlace where = CodePlace::Here()) {
   Log(LogLevel::kWarning, text, where);
 }
+// As LogWarning, the first time in a process: what is wrong with a file that is read several times is said once.
+void LogWarningOnce(std::string_view text, CodePlace where = CodePlace::Here());
 // To stderr only, as LogInfo does: what a person watches and no file needs.
 void LogToTerminal(std::string_view text);
 // To the file only: the Caffe-style lines that programs read.

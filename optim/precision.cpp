@@ -73,6 +73,11 @@ std::vector<std::string> UnreadTypes(const NetParameter& net, Compute compute) {
                                name(net.default_forward_type()), " is no type that a net is computed in here: it is ",
                                ComputeName(compute)));
   }
+  if (net.global_grad_scale_adaptive() && compute != Compute::kFloat16) {
+    sentences.push_back(StrCat(PlaceOf(net, "global_grad_scale_adaptive").ToString(),
+                               ": global_grad_scale_adaptive is not read in ", ComputeName(compute),
+                               ": only float16 looks for the scale of the loss while it trains"));
+  }
   int64_t more = 0;
   for (const LayerParameter& layer : net.layer()) {
     for (const auto& [field, has, type] : {std::tuple("forward_type", layer.has_forward_type(), layer.forward_type()),

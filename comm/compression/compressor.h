@@ -56,6 +56,12 @@ class GradientCompressor {
   virtual std::vector<CompressorState> States() { return {}; }
 };
 
+// An option that a method does not take, and why; no option where nothing is wrong.
+struct CompressionFault {
+  std::string_view option;  // as CompressionOptions calls it
+  std::string text;
+};
+
 struct CompressionMethod {
   std::string_view name;
   std::string_view doc;
@@ -64,14 +70,15 @@ struct CompressionMethod {
   bool sums = false;
   // Requires: check said nothing. Floats of all rounds' payloads once the warm-up is over.
   int64_t (*payload)(const CompressionOptions&, const Shape&) = nullptr;
-  // The options that are wrong for this method; empty: none.
-  std::string (*check)(const CompressionOptions&) = nullptr;
+  CompressionFault (*check)(const CompressionOptions&) = nullptr;
   std::unique_ptr<GradientCompressor> (*make)(const CompressionOptions&, const Shape&,
                                               const CompressorPlace&) = nullptr;
 };
 
 // All, by name.
 std::span<const CompressionMethod> CompressionMethods();
+// The first option of a method that is out of range. Requires: the method is known.
+CompressionFault FaultOf(const CompressionOptions& options);
 // Errors: kConfig for an unknown method, with the nearest, and for options out of range.
 const CompressionMethod& FindCompression(const CompressionOptions& options);
 

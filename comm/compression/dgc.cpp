@@ -105,14 +105,14 @@ CompressionMethod Dgc() {
           .doc = "the largest elements, 8 bytes each; the others and their momentum add up until they are (DGC)",
           .payload = [](const CompressionOptions& options,
                         const Shape& shape) { return 2 * Sent(options.density, shape.Count()); },
-          .check =
-              [](const CompressionOptions& options) {
-                if (!(options.density > 0 && options.density <= kFirstDensity)) {
-                  return StrCat("density is ", options.density, ", and must be above 0 and at most ", kFirstDensity);
-                }
-                return options.warmup_iter < 0 ? StrCat("warmup_iter is ", options.warmup_iter, ", below 0")
-                                               : std::string();
-              },
+          .check = [](const CompressionOptions& options) -> CompressionFault {
+            if (!(options.density > 0 && options.density <= kFirstDensity)) {
+              return {"density",
+                      StrCat("density is ", options.density, ", and must be above 0 and at most ", kFirstDensity)};
+            }
+            if (options.warmup_iter >= 0) return {};
+            return {"warmup_iter", StrCat("warmup_iter is ", options.warmup_iter, ", below 0")};
+          },
           .make = [](const CompressionOptions& options, const Shape& shape,
                      const CompressorPlace&) -> std::unique_ptr<GradientCompressor> {
             return std::make_unique<DgcCompressor>(options, shape.Count());

@@ -27,21 +27,36 @@ std::span<const CompressionMethod> CompressionMethods() {
   return kTable;
 }
 
-const CompressionMethod& FindCompression(const CompressionOptions& options) {
-  const auto it = std::ranges::find(CompressionMethods(), options.method, &CompressionMethod::name);
+namespace {
+
+const CompressionMethod& MethodNamed(const std::string& name) {
+  const auto it = std::ranges::find(CompressionMethods(), name, &CompressionMethod::name);
   if (it == CompressionMethods().end()) {
     std::vector<std::string> known = {"none"};
     for (const CompressionMethod& method : CompressionMethods()) known.emplace_back(method.name);
-    const std::string near = DidYouMean(options.method, known);
-    throw Error(ErrorKind::kConfig, SourcePlace{},
-                StrCat("unknown compression method \"", Printable(options.method), "\""),
+    const std::string near = DidYouMean(name, known);
+    throw Error(ErrorKind::kConfig, SourcePlace{}, StrCat("unknown compression method \"", Printable(name), "\""),
                 near.empty() ? StrCat("known are ", Join(known, ", ")) : near);
   }
-  std::string wrong = it->check(options);
-  if (wrong.empty() && options.start_iter < 0) wrong = StrCat("start_iter is ", options.start_iter, ", below 0");
-  if (wrong.empty() && options.min_elements < 1) wrong = StrCat("min_elements is ", options.min_elements, ", below 1");
-  if (!wrong.empty()) throw Error(ErrorKind::kConfig, SourcePlace{}, StrCat("compression \"", it->name, "\": ", wrong));
   return *it;
+}
+
+}  // namespace
+
+CompressionFault FaultOf(const CompressionOptions& options) {
+  CompressionFault fault = MethodNamed(options.method).check(options);
+  if (fault.option.empty() && options.start_iter < 0)
+    fault = {"start_iter", StrCat("start_iter is ", options.start_iter, ", below 0")};
+  if (fault.option.empty() && options.min_elements < 1)
+    fault = {"min_elements", StrCat("min_elements is ", options.min_elements, ", below 1")};
+  if (!fault.option.empty()) fault.text = StrCat("compression \"", options.method, "\": ", fault.text);
+  return fault;
+}
+
+const CompressionMethod& FindCompression(const CompressionOptions& options) {
+  const CompressionFault fault = FaultOf(options);
+  if (!fault.option.empty()) throw Error(ErrorKind::kConfig, SourcePlace{}, fault.text);
+  return MethodNamed(options.method);
 }
 
 }  // namespace moka

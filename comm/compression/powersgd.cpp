@@ -164,12 +164,10 @@ CompressionMethod PowerSgd() {
                 const Matrix matrix(shape);
                 return options.rank * (matrix.rows + matrix.columns);
               },
-          .check =
-              [](const CompressionOptions& options) {
-                return options.rank < 1 || options.rank > 256
-                           ? StrCat("rank is ", options.rank, ", and must be 1 to 256")
-                           : std::string();
-              },
+          .check = [](const CompressionOptions& options) -> CompressionFault {
+            if (options.rank >= 1 && options.rank <= 256) return {};
+            return {"rank", StrCat("rank is ", options.rank, ", and must be 1 to 256")};
+          },
           .make = [](const CompressionOptions& options, const Shape& shape,
                      const CompressorPlace& place) -> std::unique_ptr<GradientCompressor> {
             return std::make_unique<PowerSgdCompressor>(options, shape, place);

@@ -118,12 +118,10 @@ CompressionMethod Qsgd() {
           .doc = "one of `levels` steps of the norm of 512 elements, drawn so that the mean is the gradient",
           .payload = [](const CompressionOptions& options,
                         const Shape& shape) { return Payload(options.levels, shape.Count()); },
-          .check =
-              [](const CompressionOptions& options) {
-                return options.levels < 1 || options.levels > 32767
-                           ? StrCat("levels is ", options.levels, ", and must be 1 to 32767")
-                           : std::string();
-              },
+          .check = [](const CompressionOptions& options) -> CompressionFault {
+            if (options.levels >= 1 && options.levels <= 32767) return {};
+            return {"levels", StrCat("levels is ", options.levels, ", and must be 1 to 32767")};
+          },
           .make = [](const CompressionOptions& options, const Shape& shape,
                      const CompressorPlace& place) -> std::unique_ptr<GradientCompressor> {
             return std::make_unique<QsgdCompressor>(options, shape.Count(), place);

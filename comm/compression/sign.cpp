@@ -90,7 +90,7 @@ CompressionMethod SignSgd() {
           .doc = "signs times the mean magnitude, with error feedback: 1 bit an element",
           .payload = [](const CompressionOptions&,
                         const Shape& shape) { return 1 + CeilDiv(shape.Count(), kBits).value(); },
-          .check = [](const CompressionOptions&) { return std::string(); },
+          .check = [](const CompressionOptions&) { return CompressionFault{}; },
           .make = [](const CompressionOptions&, const Shape& shape, const CompressorPlace&)
               -> std::unique_ptr<GradientCompressor> { return std::make_unique<SignCompressor>(shape.Count()); }};
 }

@@ -85,10 +85,10 @@ CompressionMethod TernGrad() {
           .doc = "-1, 0 or 1 times the largest magnitude, drawn so that the mean is the gradient: 2 bits an element",
           .payload = [](const CompressionOptions&,
                         const Shape& shape) { return 1 + CeilDiv(shape.Count(), kPerWord).value(); },
-          .check =
-              [](const CompressionOptions& options) {
-                return options.clip < 0 ? StrCat("clip is ", options.clip, ", below 0") : std::string();
-              },
+          .check = [](const CompressionOptions& options) -> CompressionFault {
+            if (options.clip >= 0) return {};
+            return {"clip", StrCat("clip is ", options.clip, ", below 0")};
+          },
           .make = [](const CompressionOptions& options, const Shape& shape,
                      const CompressorPlace& place) -> std::unique_ptr<GradientCompressor> {
             return std::make_unique<TernGradCompressor>(options, shape.Count(), place);

@@ -5,6 +5,7 @@
 #include "core/text.h"
 #include "data/check/source_findings.h"
 #include "data/check/source_summary.h"
+#include "data/labels/mask_folders.h"
 
 namespace moka {
 namespace {
@@ -112,7 +113,16 @@ void FindInClasses(const SourceLooks& looks, bool are_given, std::vector<Finding
     const std::vector<std::string> box_names = BoxNames(*look);
     Balance(*look, "boxes", look->boxes(), box_names, 1, findings).Find();
     if (look->mask_pixels().empty()) continue;
-    FindMissing(*look, "pixels", look->mask_pixels(), MaskNames(*look), 0, findings);
+    const std::vector<std::string> mask_names = MaskNames(*look);
+    FindMissing(*look, "pixels", look->mask_pixels(), mask_names, 0, findings);
+    if (!mask_names.empty()) continue;
+    const std::string fault = SmoothedMaskFault(look->mask_pixels());
+    if (fault.empty()) continue;
+    findings.push_back({.kind = "smoothed_masks",
+                        .severity = Severity::kError,
+                        .title = StrCat(look->source(), ": ", fault),
+                        .help = kSmoothedMaskHelp,
+                        .examples = {}});
   }
   for (size_t i = 1; i < looks.size(); ++i) {
     const SourceLook& first = *looks.front();

@@ -76,9 +76,11 @@ std::string ListText(std::string bytes, const std::string& name) {
 }
 
 std::string ReadListText(const std::filesystem::path& path) {
-  std::array<char, 4> begin{};
-  const int64_t got = OpenFile::ForReading(path).ReadAt(0, begin.data(), std::ssize(begin), path);
-  RefuseWideText({begin.data(), static_cast<size_t>(got)}, path.string());
+  if (path != kStandardInput) {  // which is read once
+    std::array<char, 4> begin{};
+    const int64_t got = OpenFile::ForReading(path).ReadAt(0, begin.data(), std::ssize(begin), path);
+    RefuseWideText({begin.data(), static_cast<size_t>(got)}, path.string());
+  }
   return ListText(ReadLinesFile(path), path.string());
 }
 

@@ -79,7 +79,7 @@ std::string_view Terminated(std::string_view field) { return field.substr(0, fie
 void PackedFile::Close::operator()(void* file) const { gzclose_r(static_cast<gzFile>(file)); }
 
 PackedFile::PackedFile(fs::path path) : path_(std::move(path)) {
-  if (path_ == "/dev/stdin") {  // which may be a pipe
+  if (path_ == kStandardInput) {
     file_.reset(gzopen(path_.c_str(), "rbe"));
   } else if (const std::string_view packer = PackedStream::PackerOf(BeginOf(path_)); !packer.empty()) {
     packed_ = std::make_unique<PackedStream>(path_, packer);

@@ -15,6 +15,7 @@
 #include "data/import/source_kind.h"
 #include "data/labels/annotated_layout.h"
 #include "data/labels/class_folders.h"
+#include "data/labels/mask_folders.h"
 #include "data/records/record_source.h"
 
 namespace moka {
@@ -93,11 +94,27 @@ std::string_view ClassOf(std::string_view name, std::string_view split) {
   return name.substr(0, slash);
 }
 
+// Pictures and masks of the same names are no classes either. Errors: kBadData.
+void RefuseMasks(const fs::path& folder) {
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored)) return;
+  const std::vector<MaskFolders> parts = MaskFoldersOf(folder);
+  if (parts.empty() || !HaveEqualNames(parts.front())) return;
+  std::vector<std::string> sources;
+  const char* kind = parts.front().masks.filename() == kNumbersFolder ? "instances:" : "masks:";
+  for (const MaskFolders& part : parts)
+    sources.push_back(StrCat(kind, part.pictures.string(), ",", part.masks.string()));
+  throw Error(ErrorKind::kBadData, {},
+              StrCat(Printable(folder.string()), ": its folders hold pictures and masks of the same names, and are no ",
+                     "classes"),
+              StrCat("as such they are ", Printable(Join(sources, " or ")), "; ", kAreClasses));
+}
+
 // Folders of annotated pictures are no classes, even where each of them holds pictures. Errors: kBadData.
 void RefuseAnnotated(const fs::path& path, const ImportOptions& options) {
   if (!options.classes.empty()) return;
   const AnnotatedLayout layout = AnnotatedLayoutOf(path);
-  if (layout.name.empty()) return;
+  if (layout.name.empty()) return RefuseMasks(path);
   std::vector<std::string> sources;
   for (const PartSource& part : layout.parts) sources.push_back(part.source);
   if (sources.empty()) sources.push_back(StrCat("voc:", layout.root.string(), ",SPLIT"));

@@ -161,15 +161,20 @@ bool BoxTransform::Jitters() const {
   return is_yolo && sampling_.yolo_data_jitter() > 0 && sampling_.batch_sampler().empty();
 }
 
+std::string BoxTransform::CropFault(int64_t height, int64_t width, int64_t of_height, int64_t of_width) const {
+  return StrCat("transform_param.", param_.crop_size() > 0 ? "crop_size" : "crop_h", ": a crop of ", height, "x", width,
+                " does not fit an image of ", of_height, "x", of_width, " (height x width)");
+}
+
 float BoxTransform::Mean(int64_t channel) const { return ValueOf(param_.mean_value(), channel, 0); }
 float BoxTransform::Std(int64_t channel) const { return ValueOf(param_.std_value(), channel, 1); }
 
 Shape BoxTransform::OutputShape(const Image& image) const {
-  for (const int count : {param_.mean_value_size(), param_.std_value_size(), ResizeOf(param_).pad_value_size()}) {
+  for (const auto& [field, count] :
+       {std::pair("mean_value", param_.mean_value_size()), std::pair("std_value", param_.std_value_size()),
+        std::pair("resize_param[0].pad_value", ResizeOf(param_).pad_value_size())}) {
     if (count <= 1 || count == image.channels) continue;
-    throw Error(ErrorKind::kBadData, StrCat("transform_param has ", count,
-                                            " mean_value, std_value or pad_value, the "
-                                            "record has ",
+    throw Error(ErrorKind::kBadData, StrCat("transform_param.", field, " has ", count, " values, the record has ",
                                             image.channels, " channels; give one, or one a channel",
                                             count == 3 && image.channels == 1 ? ", or set force_color" : ""));
   }
@@ -177,8 +182,7 @@ Shape BoxTransform::OutputShape(const Image& image) const {
   const int64_t height = resizes ? ResizeOf(param_).height() : image.height;
   const int64_t width = resizes ? ResizeOf(param_).width() : image.width;
   if (crop_height_ > height || crop_width_ > width) {
-    throw Error(ErrorKind::kBadData, StrCat("a crop of ", crop_height_, "x", crop_width_, " does not fit an image of ",
-                                            height, "x", width, " (height x width)"));
+    throw Error(ErrorKind::kBadData, CropFault(crop_height_, crop_width_, height, width));
   }
   return {image.channels, crop_height_ > 0 ? crop_height_ : height, crop_width_ > 0 ? crop_width_ : width};
 }
@@ -331,8 +335,7 @@ PictureCut BoxTransform::Crop(RandomStream& random, BoxScratch& scratch) const {
   const int64_t height = crop_height_ > 0 ? crop_height_ : image.height;
   const int64_t width = crop_width_ > 0 ? crop_width_ : image.width;
   if (height > image.height || width > image.width) {
-    throw Error(ErrorKind::kBadData, StrCat("a crop of ", height, "x", width, " does not fit an image of ",
-                                            image.height, "x", image.width, " (height x width); set resize_param"));
+    throw Error(ErrorKind::kBadData, StrCat(CropFault(height, width, image.height, image.width), "; set resize_param"));
   }
   scratch.is_mirrored = param_.mirror() && (random.Bits() & 1U) != 0;
   int64_t top = (image.height - height) / 2;

@@ -167,17 +167,20 @@ Shape Transform::OutputShape(const ImageSize& size) const {
   if (resizes_at_random()) return {size.channels, crop_height_, crop_width_};
   auto [channels, height, width] = ResizedShort(size);
   if (param_.resize_short() > 0 && !IsPictureSize(height, width)) {
-    throw Error(ErrorKind::kBadData, StrCat("resize_short would make the image ", SizeText(height, width)));
+    throw Error(ErrorKind::kBadData,
+                StrCat("transform_param.resize_short would make the image ", SizeText(height, width)));
   }
   if (mean_shape_.rank() > 0 && mean_shape_ != Shape{channels, height, width}) {
-    throw Error(ErrorKind::kBadData, StrCat("the mean image has shape ", mean_shape_.ToString(), ", the record ",
-                                            Shape{channels, height, width}.ToString()));
+    throw Error(ErrorKind::kBadData,
+                StrCat("transform_param.mean_file: the mean image has shape ", mean_shape_.ToString(), ", the record ",
+                       Shape{channels, height, width}.ToString()));
   }
   height += 2 * pad_;
   width += 2 * pad_;
   if (crop_height_ > height || crop_width_ > width) {
-    throw Error(ErrorKind::kBadData, StrCat("a crop of ", SizeText(crop_height_, crop_width_),
-                                            " does not fit an image of ", SizeText(height, width)));
+    throw Error(ErrorKind::kBadData,
+                StrCat("transform_param.", param_.crop_size() > 0 ? "crop_size" : "crop_h", ": a crop of ",
+                       SizeText(crop_height_, crop_width_), " does not fit an image of ", SizeText(height, width)));
   }
   return {channels, crop_height_ > 0 ? crop_height_ : height, crop_width_ > 0 ? crop_width_ : width};
 }

@@ -1,9 +1,6 @@
 // Sentences about fields that a net gives and that change nothing.
 #pragma once
 
-#include <google/protobuf/descriptor.h>
-#include <google/protobuf/message.h>
-
 #include <map>
 #include <string>
 #include <vector>
@@ -11,9 +8,6 @@
 #include "proto/moka.pb.h"
 
 namespace moka {
-
-// Fields that are given a value other than the default, which says what is so without them.
-std::vector<const google::protobuf::FieldDescriptor*> GivenFields(const google::protobuf::Message& message);
 
 // Sentences by kind, so that a hundred convolutions with an engine are one.
 class Sentences {

@@ -59,6 +59,13 @@ struct BlobUse {
   std::string_view filler_field;  // the filler's place
 };
 
+void CheckDecay(const LayerBuilder& l, const BlobUse& use) {
+  l.Check(use.spec.decay_proto().empty(), StrCat(use.field, ".decay_proto"), "decay_proto is not part of Moka");
+  const std::string& kind = use.spec.regularization_type();
+  l.Check(kind.empty() || kind == "L1" || kind == "L2", StrCat(use.field, ".regularization_type"),
+          StrCat("unknown regularization_type \"", kind, "\"; known are L1, L2"));
+}
+
 // Makes the state of a parameter that no layer so far has, and returns it.
 ValueId AddFirstUse(const LayerBuilder& l, LayerBuilder::Context& context, const BlobUse& use, NetBlob blob) {
   const auto& [spec, field, filler_field] = use;
@@ -198,6 +205,8 @@ ValueId LayerBuilder::AddBlob(int index, const Shape& shape, const FillerParamet
   // Caffe keeps the names of parameters and of data apart; the graph does not.
   if (context_.inputs.contains(key)) key = StrCat("@", key);
   CheckValueType(StrCat("parameter ", index, " of layer \"", param_.name(), "\""), {DType::kFloat32, shape, {}});
+
+  CheckDecay(*this, use);
 
   NetBlob blob{.name = key, .layer = param_.name(), .index = index, .shape = shape, .filler = filler, .role = role};
   if (spec.has_share_mode() && !is_named) {

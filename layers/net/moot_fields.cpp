@@ -19,6 +19,7 @@
 #include "graph/graph.h"
 #include "layers/net/field_sentences.h"
 #include "layers/net/field_variants.h"
+#include "layers/net/given_fields.h"
 #include "layers/net/layer.h"
 #include "layers/net/net.h"
 #include "layers/net/unread_fields.h"
@@ -278,13 +279,21 @@ std::vector<Shape> Larger(std::span<const Shape> shapes) {
   return larger;
 }
 
-// The layer without its names and numbers, with the ranks of its bottoms: what decides which fields are read.
+// Says of a number whether it is 0, 1 or below 0, where fields beside it come to nothing at times: a ratio, a factor.
+std::string KindOfNumber(const std::string& value) {
+  if (value == "0" || value == "1") return value;
+  return value.starts_with("-") ? "-" : "";
+}
+
+// The layer without its names and sizes, with the ranks of its bottoms: what decides which fields are read.
 std::string KindOf(const LayerParameter& layer, std::span<const Shape> bottoms) {
   std::string kind = layer.type();
   for (const Leaf& leaf : LeavesOf(layer)) {
     LayerParameter copy = layer;
     kind += StrCat(" ", NameOf(leaf.path, *leaf.field));
-    if (IsSwitch(*leaf.field)) kind += StrCat("=", ValueText(Below(copy, leaf.path), *leaf.field));
+    if (leaf.field->is_repeated() || leaf.field->message_type() != nullptr) continue;
+    const std::string value = ValueText(Below(copy, leaf.path), *leaf.field);
+    kind += StrCat("=", IsSwitch(*leaf.field) ? value : KindOfNumber(value));
   }
   for (const Shape& shape : bottoms) kind += StrCat(" ", shape.rank());
   return StrCat(kind, " ", layer.top_size());

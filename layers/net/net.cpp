@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <mutex>
 #include <optional>
 #include <set>
 
@@ -29,13 +28,7 @@ namespace {
 
 // Nets of several phases, lengths and ranks have the same layers: what is wrong with them is said once a process.
 void SayOnce(const std::vector<std::string>& sentences) {
-  static std::mutex mutex;
-  static std::set<std::string> said;
-  if (IsQuiet()) return;  // another says it
-  const std::lock_guard lock(mutex);
-  for (const std::string& sentence : sentences) {
-    if (said.insert(sentence).second) LogWarning(sentence);
-  }
+  for (const std::string& sentence : sentences) LogWarningOnce(sentence);
 }
 
 class NetBuilder {

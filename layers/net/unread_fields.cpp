@@ -14,6 +14,7 @@
 #include "core/text.h"
 #include "core/text_table.h"
 #include "layers/net/field_sentences.h"
+#include "layers/net/given_fields.h"
 #include "layers/net/layer.h"
 #include "proto/nets/filler.h"
 #include "proto/text/places.h"

@@ -13,6 +13,7 @@
 #include "layers/net/catalog.h"
 #include "optim/checkpoint/caffe_state.h"
 #include "optim/layerwise/net_files.h"
+#include "optim/optimizers/groups.h"
 #include "optim/optimizers/solver_fields.h"
 #include "optim/step/step_program.h"
 #include "proto/text/places.h"
@@ -58,6 +59,7 @@ LayerwiseSolver::LayerwiseSolver(SolverParameter solver, const SolverNets& nets,
   options.record_checks = solver_.record_checks();
   if (!options.state.has_phase()) options.state.set_phase(TRAIN);
   net_ = std::make_shared<LayerwiseNet>(nets.train, options);
+  for (const std::string& sentence : UnreadGroupFields(solver_, nets.train, net_->net_blobs())) LogWarning(sentence);
   options.parameters = net_->parameters();
   for (const NetParameter& test : nets.tests) {
     options.state = test.state();

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "graph/term.h"
+#include "layers/net/field_sentences.h"
 #include "layers/net/layer.h"
 #include "proto/text/places.h"
 
@@ -34,10 +35,6 @@ ValueId ColumnSquares(const GraphBuilder& b, ValueId w, int64_t rows, int64_t gr
   return Squares(b, w, {groups, rows / groups, b.shape(w).Count() / rows}, {1});
 }
 
-Error GroupsAt(const LayerParameter& layer, int index, const std::string& field, const std::string& text) {
-  return ErrorAt(layer, StrCat("param[", index, "].", field), StrCat("layer \"", layer.name(), "\": ", text));
-}
-
 ValueId BlockSquares(const GraphBuilder& b, const LayerParameter& layer, const NetBlob& blob, int i) {
   const BlockGroupLassoSpec& block = layer.param(blob.index).block_group_lasso(i);
   const int64_t rows = blob.shape[0];
@@ -45,8 +42,9 @@ ValueId BlockSquares(const GraphBuilder& b, const LayerParameter& layer, const N
   const int64_t x = block.xdimen();
   const int64_t y = block.ydimen();
   if (x < 1 || y < 1 || columns % x != 0 || rows % y != 0) {
-    throw GroupsAt(layer, blob.index, StrCat("block_group_lasso[", i, "]"),
-                   StrCat("blocks of ", y, " x ", x, " do not divide the parameter's ", rows, " x ", columns));
+    throw ErrorAt(layer, StrCat("param[", blob.index, "].block_group_lasso[", i, "]"),
+                  StrCat("layer \"", layer.name(), "\": blocks of ", y, " x ", x, " do not divide the parameter's ",
+                         rows, " x ", columns));
   }
   return Squares(b, blob.state, {rows / y, y, columns / x, x}, {1, 3});
 }
@@ -81,12 +79,6 @@ GroupRules GroupRulesOf(const GraphBuilder& b, const SolverParameter& solver, co
   if (blob.index < layer->param_size()) {
     const ParamSpec& spec = layer->param(blob.index);
     const std::string& kind = spec.regularization_type();
-    if (!spec.decay_proto().empty())
-      throw GroupsAt(*layer, blob.index, "decay_proto", "decay_proto is not part of Moka");
-    if (!kind.empty() && kind != "L1" && kind != "L2") {
-      throw GroupsAt(*layer, blob.index, "regularization_type",
-                     StrCat("unknown regularization_type \"", kind, "\"; known are L1, L2"));
-    }
     if (!kind.empty()) rules.is_l1 = kind == "L1";
     if (blob.shape.rank() > 0) AddGroups(b, solver, *layer, blob, rules);
   }
@@ -97,6 +89,32 @@ GroupRules GroupRulesOf(const GraphBuilder& b, const SolverParameter& solver, co
     rules.alive = {RowSquares(b, blob.state, rows), ColumnSquares(b, blob.state, rows, GroupsOf(*layer, rows))};
   }
   return rules;
+}
+
+std::vector<std::string> UnreadGroupFields(const SolverParameter& solver, const NetParameter& net,
+                                           std::span<const NetBlob> blobs) {
+  Sentences sentences;
+  for (const LayerParameter& layer : net.layer()) {
+    const auto say = [&](int i, std::string_view field, std::string_view strength) {
+      sentences.Add(layer, StrCat("param[", i, "].", field),
+                    StrCat("changes nothing while the solver's ", strength, " is 0"));
+    };
+    for (int i = 0; i < layer.param_size(); ++i) {
+      const ParamSpec& spec = layer.param(i);
+      if (spec.breadth_decay_mult() != 0 && solver.breadth_decay() == 0) say(i, "breadth_decay_mult", "breadth_decay");
+      if (spec.kernel_shape_decay_mult() != 0 && solver.kernel_shape_decay() == 0)
+        say(i, "kernel_shape_decay_mult", "kernel_shape_decay");
+      if (spec.block_group_lasso_size() > 0 && solver.block_group_decay() == 0)
+        say(i, "block_group_lasso[0]", "block_group_decay");
+    }
+    if (layer.connectivity_mode() == LayerParameter::CONNECTED) continue;
+    const auto is_matrix = [&](const NetBlob& blob) {
+      return blob.layer == layer.name() && blob.index == 0 && blob.shape.rank() >= 2;
+    };
+    if (std::ranges::none_of(blobs, is_matrix))
+      sentences.Add(layer, "connectivity_mode", "changes nothing: the layer has no weights of two axes or more");
+  }
+  return sentences.Take();
 }
 
 }  // namespace moka

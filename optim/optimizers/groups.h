@@ -3,6 +3,7 @@
 // (first axis x the rest), a kind of decay of its own, and weights that stay at zero.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,13 @@ struct GroupRules {
 };
 
 // The rules of a parameter, with the nodes that they need. `net` may be null: the solver's alone then.
-// Errors: kConfig at the field: blocks that do not divide the parameter, unknown kinds of decay, decay_proto.
+// Errors: kConfig at the field where blocks do not divide the parameter.
 GroupRules GroupRulesOf(const GraphBuilder& b, const SolverParameter& solver, const NetParameter* net,
                         const NetBlob& blob);
+
+// A sentence, with its first place, for each kind of a param's multiplier whose strength the solver leaves at 0, and
+// for a connectivity_mode of layers that have no weights of two axes or more. blobs: the net's.
+std::vector<std::string> UnreadGroupFields(const SolverParameter& solver, const NetParameter& net,
+                                           std::span<const NetBlob> blobs);
 
 }  // namespace moka

@@ -24,7 +24,7 @@ namespace {
 using Field = google::protobuf::FieldDescriptor;
 
 constexpr double kInt = std::numeric_limits<int32_t>::max();
-constexpr double kInt64 = 9e18;
+constexpr double kInt64 = 0x1p63;
 constexpr double kFloat = std::numeric_limits<float>::max();
 constexpr double kBelow1 = 1 - 1e-7;
 
@@ -45,6 +45,7 @@ bool HasDecay(const SolverParameter& s) {
   return s.weight_decay() != 0 || s.weight_decay_policy() != "fixed" || s.turn_size() > 0;
 }
 bool HasMomentumCurve(const SolverParameter& s) { return s.momentum_policy() != "fixed"; }
+bool MomentumIsGiven(const SolverParameter& s) { return s.momentum_policy() != "opt"; }
 bool HasMomentumPoly(const SolverParameter& s) { return s.momentum_policy() == "poly"; }
 bool HasDecayCurve(const SolverParameter& s) { return s.weight_decay_policy() != "fixed"; }
 bool WarmsUp(const SolverParameter& s) { return s.warmup_iter() > 0; }
@@ -114,11 +115,13 @@ const std::vector<Reader>& Readers() {
       {"larc_eta", HasLarc, "larc: true"},
       {"local_gw_ratio", HasLocalRates, "local_lr_auto: true"},
       {"max_momentum", HasMomentumCurve, "momentum_policy poly or opt"},
+      {"momentum", MomentumIsGiven, "a momentum_policy other than opt, which takes it from the rate"},
       {"momentum_power", HasMomentumPoly, "momentum_policy poly"},
       {"base_lr", RateStartsAtBase, "an lr_policy other than multifixed, or a warm-up or ramp that leads to it"},
       {"weight_decay_power", HasDecayCurve, "weight_decay_policy poly"},
       {"max_weight_decay", HasDecayCurve, "weight_decay_policy poly"},
       {"regularization_type", HasDecay, "a weight_decay above 0"},
+      {"keep_best", HasFirstTest, "the first test net, which test_iter counts"},
       {"noise_scale_decay", HasNoiseScale, "a noise_scale_interval above 0"},
       {"breadth_decay", AlwaysReads, "a layer's param with breadth_decay_mult", &SolverContext::has_breadth_decay},
       {"kernel_shape_decay", AlwaysReads, "a layer's param with kernel_shape_decay_mult",
@@ -404,6 +407,9 @@ std::vector<std::string> UnreadSolverFields(const SolverParameter& solver, const
   VisitUnreadOfDistributed(solver.distributed(), [&](const std::string& path, const std::string& text) {
     say(path, StrCat("is not read by this training; what reads it is ", text));
   });
+  const DistributedParameter& distributed = solver.distributed();
+  if (!solver.layer_wise_reduce() && distributed.has_fusion() && distributed.fusion() != "single")
+    say("distributed.fusion", "is not read by this training; what reads it is layer_wise_reduce: true");
   for (const Reader& reader : Readers()) {
     const Field& field = *SolverParameter::descriptor()->FindFieldByName(reader.field);
     const bool is_there = reader.is_there == nullptr || context.*reader.is_there;

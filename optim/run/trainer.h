@@ -102,7 +102,6 @@ class Trainer {
   int64_t processes() const { return options_.world == nullptr ? 1 : options_.world->size(); }
   // Where layers are on several ranks: micro-batches are what iter_size are elsewhere.
   void StartPipeline(const NetParameter& net);
-  void TellUnread(const SolverNets& nets, Compute compute) const;
   // As it was given, without that.
   SolverParameter GivenSolver() const;
   bool is_first() const { return options_.world == nullptr || options_.world->is_first(); }

@@ -21,6 +21,7 @@
 #include "optim/run/sample_grid.h"
 #include "optim/run/target.h"
 #include "optim/run/trainer.h"
+#include "optim/run/unread_settings.h"
 #include "optim/signals.h"
 #include "optim/step/compression_policy.h"
 #include "optim/step/turn_scope.h"
@@ -141,6 +142,7 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
     FailToStart(solver_, "precision", "precision auto is chosen by moka train; a program names float32 or bfloat16");
   }
   CheckDistributedWords(solver_);
+  CheckCompressionNumbers(solver_);
   cold_ = StartCold(solver_, nets, options_);
   (void)EvaluationOf(solver_);
   (void)RuleOf(solver_);
@@ -169,8 +171,9 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
     const QuietScope quiet;  // its warnings come with the turns' length
     CheckLrPolicy(solver_);
   }
-  if (is_first()) TellUnread(nets, compute);
+  if (is_first()) WarnOfUnread(solver_, nets, compute);
   BuildNets(nets);
+  if (is_first()) WarnOfUnread(solver_, nets, *turns_, options_.compile.recompute);
   ChooseMetrics();
   accuracy_ = AccuracyOf(solver_, best_metric_, *train_, tests_);
   const bool is_resumed = options_.resume.has_value();
@@ -185,19 +188,6 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
   report_ = std::make_unique<TrainReport>(nullptr, resumed_at_);
   JoinRanks();
   if (options_.run != nullptr) SetRun(*options_.run);
-}
-
-// Warns of fields in the solver, and of types in the train net, that have no effect.
-void Trainer::TellUnread(const SolverNets& nets, Compute compute) const {
-  const auto evaluates = [](const NetParameter& net) {
-    return std::ranges::any_of(net.layer(), [](const LayerParameter& layer) { return HasEvaluator(layer.type()); });
-  };
-  SolverContext context;
-  context.finds_loss_scale = ScalingOf(solver_, nets.train, compute).is_dynamic;
-  context.has_classes = std::ranges::any_of(nets.tests, evaluates);
-  TellGroups(WholeTrainNet(solver_, nets), context);
-  for (const std::string& sentence : UnreadSolverFields(solver_, context)) LogWarning(sentence);
-  for (const std::string& sentence : UnreadTypes(nets.train, compute)) LogWarning(sentence);
 }
 
 void Trainer::SetRun(RunFolder& run) {

@@ -13,8 +13,24 @@
 namespace moka {
 namespace {
 
+constexpr std::string_view kField = "distributed.compression";
+
 [[noreturn]] void Refuse(const SolverParameter& solver, std::string text, std::string hint) {
-  throw Error(ErrorKind::kConfig, PlaceOf(solver, "distributed"), std::move(text), std::move(hint));
+  throw Error(ErrorKind::kConfig, PlaceOf(solver, StrCat(kField, ".method")), std::move(text), std::move(hint));
+}
+
+CompressionOptions OptionsOf(const SolverParameter& solver, const CompressionParameter& param) {
+  CompressionOptions options;
+  options.method = param.method();
+  options.density = double{param.density()};
+  options.warmup_iter = param.warmup_iter();
+  options.momentum = double{solver.momentum()};
+  options.rank = param.rank();
+  options.levels = param.levels();
+  options.clip = double{param.clip()};
+  options.start_iter = param.start_iter();
+  options.min_elements = param.min_elements();
+  return options;
 }
 
 void CheckSolver(const SolverParameter& solver, const LossScaling& scaling) {
@@ -43,29 +59,23 @@ std::string StateName(std::string_view state, int rank, std::string_view blob) {
 
 }  // namespace
 
+void CheckCompressionNumbers(const SolverParameter& solver) {
+  const CompressionParameter& param = solver.distributed().compression();
+  if (param.method() == "none") return;
+  CompressionFault fault = FaultOf(OptionsOf(solver, param));
+  if (fault.option.empty()) return;
+  throw Error(ErrorKind::kConfig, PlaceOf(solver, StrCat(kField, ".", fault.option)), std::move(fault.text));
+}
+
 std::unique_ptr<GradientCompression> CompressionOf(const SolverParameter& solver, const LossScaling& scaling,
                                                    uint64_t seed, const Communicator& world) {
   const CompressionParameter& param = solver.distributed().compression();
   if (param.method() == "none") return nullptr;
-  CompressionOptions options;
-  options.method = param.method();
-  options.density = double{param.density()};
-  options.warmup_iter = param.warmup_iter();
-  options.momentum = double{solver.momentum()};
-  options.rank = param.rank();
-  options.levels = param.levels();
-  options.clip = double{param.clip()};
-  options.start_iter = param.start_iter();
-  options.min_elements = param.min_elements();
-  options.seed = seed;
-  std::unique_ptr<GradientCompression> compression;
-  try {
-    compression = std::make_unique<GradientCompression>(options, world.rank(), world.size());
-  } catch (const Error& error) {
-    Refuse(solver, error.text(), error.hint());
-  }
+  CheckCompressionNumbers(solver);
   CheckSolver(solver, scaling);
-  return compression;
+  CompressionOptions options = OptionsOf(solver, param);
+  options.seed = seed;
+  return std::make_unique<GradientCompression>(options, world.rank(), world.size());
 }
 
 void AllowWeights(const Graph& graph, std::span<const NetBlob> blobs, std::span<const ValueId> gradients,

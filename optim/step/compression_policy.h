@@ -17,9 +17,14 @@
 
 namespace moka {
 
-// Null: none is asked for. Errors: kConfig at "distributed": options out of range, and what compression does not work
-// with: gradients exchanged other than synchronously, a loss scale that changes (what is kept back would be of another
-// scale), and for "dgc" solvers other than SGD or with clip_gradients, rates from norms or a momentum that changes.
+// Errors: kConfig at the first number of distributed.compression that its method does not take. Requires: the method is
+// known.
+void CheckCompressionNumbers(const SolverParameter& solver);
+
+// Null: none is asked for. Errors: those of CheckCompressionNumbers, and kConfig at the method: what compression does
+// not work with: gradients exchanged other than synchronously, a loss scale that changes (what is kept back would be of
+// another scale), and for "dgc" solvers other than SGD or with clip_gradients, rates from norms or a momentum that
+// changes.
 std::unique_ptr<GradientCompression> CompressionOf(const SolverParameter& solver, const LossScaling& scaling,
                                                    uint64_t seed, const Communicator& world);
 

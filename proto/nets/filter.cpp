@@ -173,7 +173,7 @@ void WarnOfUnknownStages(const NetParameter& net, const NetState& given, const s
     const std::string rules = known.empty()  ? "the net has no rules of stages"
                               : near.empty() ? StrCat("they name ", Join({known.begin(), known.end()}, ", "))
                                              : near;
-    LogWarning(
+    LogWarningOnce(
         StrCat(place, ": no rule of the net names stage \"", Printable(stage), "\", which changes nothing; ", rules));
   }
 }
@@ -187,7 +187,7 @@ void WarnOfUselessLevel(const NetParameter& net, const NetState& given, const st
       }
     }
   }
-  LogWarning(
+  LogWarningOnce(
       StrCat(place, ": level ", given.level(), " changes nothing: no rule of the net has min_level or max_level"));
 }
 

@@ -13,6 +13,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "proto/nets/blocks.h"
+#include "proto/nets/filter.h"
 #include "proto/text/origins.h"
 #include "proto/text/places.h"
 #include "proto/text/text_format.h"
@@ -87,6 +88,10 @@ NetParameter FinishNet(NetParameter net, const std::string& file, const NetReadO
   }
   // Overrides may have written an old spelling, and blocks may hold one.
   if (has_blocks || !options.overrides.empty()) UpgradeNet(net, file);
+  if (options.expand_blocks) {
+    WarnOfUnknownStages(net, net.state(), PlaceOf(net, "state.stage").ToString());
+    WarnOfUselessLevel(net, net.state(), PlaceOf(net, "state.level").ToString());
+  }
   return net;
 }
 

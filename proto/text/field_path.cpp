@@ -13,6 +13,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "proto/text/lost_numbers.h"
 #include "proto/text/origins.h"
 #include "proto/text/schema_names.h"
 #include "proto/text/text_format.h"
@@ -288,7 +289,12 @@ void ParseValue(Message& message, const FieldDescriptor& field, std::string_view
   parser.RecordErrorsTo(&quiet);
   parser.SetRecursionLimit(kTextDepthLimit);
   const bool has_comment = HasComment(text);
-  if (!has_comment && parser.ParseFieldValueFromString(text, &field, &message)) return;
+  if (!has_comment && parser.ParseFieldValueFromString(text, &field, &message)) {
+    const std::string whole = StrCat(field.name(), field.message_type() == nullptr ? ": " : " ", text);
+    for (const LostNumber& lost : LostNumbers(whole, message.GetDescriptor()))
+      ThrowUsage(LostNumberText(lost.word), LostNumberHint());
+    return;
+  }
   std::string hint;
   if (field.enum_type() != nullptr) hint = DidYouMean(value, ValueNames(*field.enum_type()));
   if (field.message_type() != nullptr) hint = quiet.text;

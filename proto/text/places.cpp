@@ -38,6 +38,20 @@ SourcePlace PlaceOf(const BlockParameter& block, std::string_view field_path) {
   return PlaceOf(block.origin(), field_path);
 }
 
+SourcePlace PlaceNamedIn(const LayerParameter& layer, std::string_view sentence) {
+  constexpr std::string_view kPathChars = "abcdefghijklmnopqrstuvwxyz0123456789_.[]";
+  const SourcePlace whole = PlaceOf(layer);
+  for (size_t at = sentence.find("_param."); at != std::string_view::npos; at = sentence.find("_param.", at + 1)) {
+    const size_t before = sentence.find_last_not_of(kPathChars, at);
+    const size_t begin = before == std::string_view::npos ? 0 : before + 1;
+    std::string_view path = sentence.substr(begin, sentence.find_first_not_of(kPathChars, at) - begin);
+    while (path.ends_with('.')) path.remove_suffix(1);  // of the sentence
+    const SourcePlace place = PlaceOf(layer, path);
+    if (place.line != whole.line || place.column != whole.column || place.file != whole.file) return place;
+  }
+  return whole;
+}
+
 std::string Located(const LayerParameter& layer) {
   const SourcePlace place = PlaceOf(layer);
   return StrCat("layer \"", layer.name(), "\"", place.line == 0 ? std::string() : StrCat(" at ", place.ToString()));

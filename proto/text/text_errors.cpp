@@ -183,7 +183,7 @@ Error Translator::BadValue(const std::string& word, size_t offset) const {
   // The field's name stands before the value's ":" (or before "[", in a list).
   const size_t colon = parsed_.text.rfind(':', at);
   const FieldDescriptor* field = nullptr;
-  const Descriptor* type = BlockTypeAt(parsed_, at);
+  const Descriptor* type = BlockTypeAt(parsed_.text, at, parsed_.root);
   if (type != nullptr && colon != kNone) {
     field = type->FindFieldByName(std::string(NameBefore(parsed_.text, colon)));
   }

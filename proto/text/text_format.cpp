@@ -19,6 +19,7 @@
 #include "core/text.h"
 #include "proto/content.h"
 #include "proto/text/foreign_types.h"
+#include "proto/text/lost_numbers.h"
 #include "proto/text/origins.h"
 #include "proto/text/places.h"
 #include "proto/text/schema_names.h"
@@ -199,6 +200,15 @@ std::optional<std::string> WithoutLoneReturns(std::string_view text) {
   return plain;
 }
 
+void RefuseLostNumbers(const ParsedText& parsed) {
+  std::vector<Error> errors;
+  for (const LostNumber& lost : LostNumbers(parsed.text, parsed.root)) {
+    errors.emplace_back(ErrorKind::kConfig, parsed.lines.PlaceOf(parsed.file, lost.offset, lost.word.size()),
+                        LostNumberText(lost.word), LostNumberHint());
+  }
+  if (!errors.empty()) throw ErrorList(std::move(errors));
+}
+
 }  // namespace
 
 void ParseText(std::string_view text, const std::string& file, Message& message) {
@@ -219,6 +229,7 @@ void ParseText(std::string_view text, const std::string& file, Message& message)
   if (Parse(text, false, strict, &tree, message)) {
     FillOrigins(tree, lines, file, message);
     CheckRequired(message);
+    RefuseLostNumbers(parsed);
     return;
   }
   // A tolerant parse passes over unknown fields; a V1 type that the enum does not have still ends it, so such types are
@@ -235,6 +246,7 @@ void ParseText(std::string_view text, const std::string& file, Message& message)
         auto* net = google::protobuf::DynamicCastToGenerated<NetParameter>(scratch.get());
         if (net != nullptr) NoteForeignTypes(parsed, foreign, *net);
         CheckRequired(*scratch);
+        RefuseLostNumbers(parsed);
         message.GetReflection()->Swap(&message, scratch.get());
         return;
       }

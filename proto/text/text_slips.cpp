@@ -131,7 +131,7 @@ std::vector<std::string> NumbersFrom(std::string_view text, size_t begin) {
 
 // A block for a field that takes one value ("net { }" in a solver).
 std::optional<Error> BlockForValue(const ParsedText& parsed, size_t offset) {
-  const Descriptor* type = BlockTypeAt(parsed, offset);
+  const Descriptor* type = BlockTypeAt(parsed.text, offset, parsed.root);
   const std::string name(NameBefore(parsed.text, offset));
   const FieldDescriptor* field = type == nullptr ? nullptr : type->FindFieldByName(name);
   if (field == nullptr || field->message_type() != nullptr) return std::nullopt;
@@ -157,9 +157,9 @@ std::string_view NameBefore(std::string_view text, size_t colon) {
   return text.substr(begin, last + 1 - begin);
 }
 
-const Descriptor* BlockTypeAt(const ParsedText& parsed, size_t offset) {
-  const Descriptor* type = parsed.root;
-  for (const OpenBlock& block : ScanText(parsed.text, offset).open) {
+const Descriptor* BlockTypeAt(std::string_view text, size_t offset, const Descriptor* root) {
+  const Descriptor* type = root;
+  for (const OpenBlock& block : ScanText(text, offset).open) {
     const FieldDescriptor* field = type->FindFieldByName(std::string(block.field));
     type = field == nullptr ? nullptr : field->message_type();
     if (type == nullptr) return nullptr;
@@ -188,7 +188,7 @@ std::optional<Error> FurtherValue(const ParsedText& parsed, size_t offset) {
   const std::vector<std::string> numbers = NumbersFrom(text, colon + 1);
   if (numbers.size() < 2 || text.substr(colon, offset - colon).find_first_of("\n#") != kSlipsNone) return std::nullopt;
   const std::string name(NameBefore(text, colon));
-  const Descriptor* type = BlockTypeAt(parsed, offset);
+  const Descriptor* type = BlockTypeAt(parsed.text, offset, parsed.root);
   const FieldDescriptor* field = type == nullptr ? nullptr : type->FindFieldByName(name);
   if (field == nullptr) return std::nullopt;
   const bool takes_more = field->is_repeated();

@@ -27,7 +27,9 @@ bool IsNumber(std::string_view word);
 // The name of the field whose ":" stands at `colon`.
 std::string_view NameBefore(std::string_view text, size_t colon);
 
-// The message type of the blocks that are open at `offset`; null where one of their names is unknown.
-const google::protobuf::Descriptor* BlockTypeAt(const ParsedText& parsed, size_t offset);
+// The message type of the blocks that are open at `offset` of a text of the type `root`; null where one of their names
+// is unknown.
+const google::protobuf::Descriptor* BlockTypeAt(std::string_view text, size_t offset,
+                                                const google::protobuf::Descriptor* root);
 
 }  // namespace moka

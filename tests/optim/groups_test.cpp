@@ -8,6 +8,7 @@
 
 #include "graph/interpreter.h"
 #include "layers/net/catalog.h"
+#include "optim/optimizers/groups.h"
 #include "optim/optimizers/update.h"
 #include "optim_fixture.h"
 
@@ -113,12 +114,22 @@ TEST(GroupsTest, WhatIsNotTrainedHereIsRefused) {
   EXPECT_THAT(StepError("force_decay: 0.1"), HasSubstr("force_decay"));
   EXPECT_THAT(StepError("prune_method: \"Reg_Col\""), HasSubstr("prune_method"));
   EXPECT_THAT(StepError("type: \"AdamW\" momentum: 0.9 breadth_decay: 0.1"), HasSubstr("does not work with type"));
-  const NetParameter file = NetText("decay_proto: \"w.binaryproto\"");
-  EXPECT_THAT(StepError("", &file), HasSubstr("decay_proto"));
-  const NetParameter kind = NetText("regularization_type: \"L3\"");
-  EXPECT_THAT(StepError("", &kind), HasSubstr("known are L1, L2"));
   const NetParameter block = NetText("block_group_lasso { xdimen: 3 ydimen: 1 }");
   EXPECT_THAT(StepError("block_group_decay: 0.1", &block), HasSubstr("do not divide the parameter's 4 x 4"));
+}
+
+TEST(GroupsTest, MultipliersWithoutTheirStrengthAreSaid) {
+  const std::string spec = "breadth_decay_mult: 2 kernel_shape_decay_mult: 1 block_group_lasso { xdimen: 2 ydimen: 2 }";
+  const NetParameter net = NetText(spec, "connectivity_mode: DISCONNECTED_ELTWISE");
+  const std::vector<NetBlob> blobs = {Blob("w", 0, {4, 2, 1, 2})};
+  const auto said = [&](const std::string& solver) { return UnreadGroupFields(Solver(solver), net, blobs); };
+  EXPECT_THAT(said("breadth_decay: 1 kernel_shape_decay: 1 block_group_decay: 1"), testing::IsEmpty());
+  EXPECT_THAT(said("kernel_shape_decay: 1"),
+              testing::ElementsAre(HasSubstr("param[0].breadth_decay_mult of layer \"w\" (Convolution) changes nothing "
+                                             "while the solver's breadth_decay is 0"),
+                                   HasSubstr("block_group_lasso[0]")));
+  EXPECT_THAT(UnreadGroupFields(Solver("breadth_decay: 1 kernel_shape_decay: 1 block_group_decay: 1"), net, {}),
+              testing::ElementsAre(HasSubstr("connectivity_mode of layer \"w\" (Convolution) changes nothing")));
 }
 
 }  // namespace

@@ -102,6 +102,8 @@ TEST(SolverFields, WhatATrainingDoesNotReadIsSaid) {
   EXPECT_THAT(said(stages), testing::HasSubstr("base_lr is not read by this training; what reads it is an lr_policy"));
   EXPECT_EQ(said(stages + " warmup_iter: 2"), "");
   EXPECT_THAT(said("momentum_policy: \"opt\" momentum_power: 2"), testing::HasSubstr("momentum_power is not read"));
+  EXPECT_THAT(said("momentum_policy: \"opt\" momentum: 0.9"), testing::HasSubstr("momentum is not read"));
+  EXPECT_THAT(said("keep_best: false"), testing::HasSubstr("keep_best is not read"));
   EXPECT_THAT(said("base_lr: 0"), testing::HasSubstr("base_lr is 0: no weight learns"));
   EXPECT_THAT(said("base_lr: 1 clip_gradients: 0"), testing::HasSubstr("every gradient 0"));
   EXPECT_THAT(said("base_lr: 1 test_offset: 4 richness: 3"),
@@ -135,6 +137,9 @@ TEST(SolverFields, WhatOneWayOfRanksDoesNotReadIsSaid) {
         << field;
     EXPECT_EQ(said(StrCat(field, " ", way)), "") << field;
   }
+  EXPECT_EQ(
+      Join(UnreadSolverFields(SolverFromText("layer_wise_reduce: false distributed { fusion: \"fixed\" }", "s")), "\n"),
+      "s:1:41: distributed.fusion is not read by this training; what reads it is layer_wise_reduce: true");
   EXPECT_THAT(said("compression { method: \"dgc\" density: 0.1 rank: 2 }"),
               testing::HasSubstr("distributed.compression.rank is not read by this training; what reads it is method "
                                  "\"powersgd\""));

@@ -114,6 +114,20 @@ TEST(Overrides, MakeAMissingMessageOfANamedLayer) {
   EXPECT_FLOAT_EQ(With({"layer[relu1].relu_param.negative_slope=0.1"}).layer(3).relu_param().negative_slope(), 0.1F);
 }
 
+TEST(Overrides, RefuseNumbersThatFloatsWouldMakeZero) {
+  for (const char* text : {"layer[relu1].relu_param.negative_slope=1e-60", "+layer[relu1].loss_weight=1e-60",
+                           "layer[relu1].relu_param={ negative_slope: 1e-60 }"}) {
+    try {
+      (void)With({text});
+      ADD_FAILURE() << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+      EXPECT_THAT(error.what(), testing::HasSubstr("1e-60 is nearer to 0 than any float32")) << text;
+    }
+  }
+  EXPECT_GT(With({"layer[relu1].relu_param.negative_slope=1e-40"}).layer(3).relu_param().negative_slope(), 0);
+}
+
 TEST(Overrides, AppendToLists) {
   const NetParameter net = With({"+layer[relu1].param={lr_mult: 3}", "+layer[data].transform_param.mirror=true",
                                  "+layer={name: 'new' type: 'Silence'}", "+layer[conv1].bottom=extra"});

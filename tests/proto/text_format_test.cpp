@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "core/file.h"
+#include "core/text.h"
 #include "proto/nets/net_file.h"
 #include "proto/nets/solver_file.h"
 #include "proto/text/places.h"
@@ -70,6 +71,19 @@ TEST(TextFormat, FallsBackToTheNearestKnownPlace) {
   EXPECT_EQ(PlaceOf(net.layer(0), "convolution_param.group").ToString(), "net.prototxt:8:3");
   EXPECT_EQ(PlaceOf(net.layer(0), "pooling_param.kernel_size").ToString(), "net.prototxt:2:1");
   EXPECT_EQ(PlaceOf(LayerParameter()).ToString(), "");
+}
+
+TEST(TextFormat, FindsThePlaceOfAFieldThatASentenceNames) {
+  NetParameter net;
+  ParseText("layer {\n  name: 'a'\n  transform_param {\n    crop_size: 4\n    mean_value: 1\n    mean_value: 2\n  }\n}",
+            "net.prototxt", net);
+  const auto line = [&](std::string_view sentence) { return PlaceNamedIn(net.layer(0), sentence).line; };
+  EXPECT_EQ(line("record 3: transform_param.mean_value has 2 values"), 5);
+  EXPECT_EQ(line("transform_param.mean_value[1] is 2"), 6);
+  EXPECT_EQ(line("it needs hdf5_data_param.source, or transform_param.crop_size."), 4) << "the first that is there";
+  EXPECT_EQ(line("transform_param.scale is 0"), 3) << "where it would stand";
+  EXPECT_EQ(line("no field is named"), 1);
+  EXPECT_EQ(line(""), 1);
 }
 
 TEST(TextFormat, CountsCharactersNotBytes) {
@@ -204,6 +218,23 @@ TEST(TextErrors, SayWhatAFieldTakes) {
               HasSubstr("field \"bias_term\" takes true or false, found ture"));
   EXPECT_THAT(SolverError("base_lr: fast"),
               HasSubstr("solver.prototxt:1:10: field \"base_lr\" takes a number, found fast"));
+}
+
+TEST(TextErrors, NumbersThatFloatsWouldMakeZero) {
+  EXPECT_THAT(
+      SolverError("base_lr: 0.1\nweight_decay: 1e-60 # 1e-70"),
+      HasSubstr("solver.prototxt:2:15: 1e-60 is nearer to 0 than any float32, which would make it 0; write 0, "));
+  EXPECT_THAT(NetError("layer { transform_param { mean_value: [1, -2.5E-99f] scale: 0.1 } }"),
+              HasSubstr("1:44: 2.5E-99f is"));
+  EXPECT_THAT(NetError("layer { transform_param { mean_value: [1, 1e-400] } }"), HasSubstr("1:43: 1e-400 is"));
+  EXPECT_THAT(NetError(StrCat("layer { power_param { shift: 0.", std::string(60, '0'), "7 } }")), HasSubstr("1:30: "));
+  // The least that float32 has beside 0, 0 itself, texts and comments are taken.
+  for (const std::string& text : {std::string("layer { power_param { shift: 1e-45 scale: 0e-99 power: -0.0 } }"),
+                                  std::string("layer { name: \"1e-60\" type: 'a: 1e-60' } # a: 1e-60"),
+                                  std::string("layer { power_param { shift: 1e60 } }")}) {
+    NetParameter net;
+    EXPECT_NO_THROW(ParseText(text, "net.prototxt", net)) << text;
+  }
 }
 
 TEST(TextErrors, NameRepeatedAndMissingFields) {

@@ -156,7 +156,7 @@ fs::path VocabularyFile(const InferSource& source, const LayerParameter& layer, 
   return file;
 }
 
-fs::path TextFileOf(const std::string& name) { return name == "-" ? "/dev/stdin" : name; }
+fs::path TextFileOf(const std::string& name) { return name == "-" ? kStandardInput : name; }
 
 std::string NameOf(const InferSource& source, int64_t label) {
   const bool is_named = label >= 0 && label < static_cast<int64_t>(source.names.size());

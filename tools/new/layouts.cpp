@@ -10,14 +10,13 @@
 #include "data/files/file_tree.h"
 #include "data/files/list_text.h"
 #include "data/labels/annotated_layout.h"
+#include "data/labels/mask_folders.h"
 #include "data/labels/yaml_names.h"
 
 namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kNumbers = "instances";  // a folder of masks with a number an object
 
 // "kind:parts" of an import, and not a path.
 bool IsImportWord(const std::string& source) {
@@ -28,14 +27,6 @@ bool IsImportWord(const std::string& source) {
 bool IsFolder(const fs::path& path) {
   std::error_code ignored;
   return fs::is_directory(path, ignored);
-}
-
-// The first of these folders that is there; empty: none.
-fs::path FolderOf(const fs::path& folder, std::initializer_list<const char*> names) {
-  for (const char* name : names) {
-    if (IsFolder(folder / name)) return folder / name;
-  }
-  return {};
 }
 
 // "a, b, c, ..": what a folder holds.
@@ -80,17 +71,6 @@ void NameYoloClasses(const fs::path& root, const fs::path& made, std::vector<Par
   }
 }
 
-bool IsAnyPart(const fs::path& /*folder*/) { return true; }
-
-// The folder of the masks that belong to a folder of pictures beside it, by its name; empty: none.
-fs::path MasksBeside(const fs::path& folder) {
-  return FolderOf(folder, {"masks", "mask", "labels", "label", "annotations", "annots", "SegmentationClass", kNumbers});
-}
-fs::path PicturesBeside(const fs::path& folder) {
-  return FolderOf(folder, {"images", "image", "pictures", "img", "imgs", "JPEGImages"});
-}
-bool HoldsMasks(const fs::path& folder) { return !MasksBeside(folder).empty() && !PicturesBeside(folder).empty(); }
-
 fs::path MaskNames(const fs::path& folder) {
   std::error_code ignored;
   for (const char* name : {"classes.txt", "labels.txt", "class_names.txt"}) {
@@ -106,27 +86,9 @@ std::vector<PartSource> MaskParts(const fs::path& folder, std::string_view kind)
     return StrCat(kind, ":", pictures.string(), ",", masks.string(), names.empty() ? "" : ",,", names);
   };
   std::vector<PartSource> parts;
-  for (const PartSource& part : PartFolders(folder, HoldsMasks)) {
-    parts.push_back({part.part, source(PicturesBeside(part.source), MasksBeside(part.source))});
-  }
-  if (!parts.empty()) return parts;
-  // train and trainannot, val and valannot: CamVid's.
-  for (const PartSource& part : PartFolders(folder, IsAnyPart)) {
-    const fs::path masks = FolderOf(folder, {(fs::path(part.source).filename().string() + "annot").c_str(),
-                                             (fs::path(part.source).filename().string() + "_masks").c_str(),
-                                             (fs::path(part.source).filename().string() + "_labels").c_str()});
-    if (!masks.empty()) parts.push_back({part.part, source(part.source, masks)});
-  }
-  if (!parts.empty() && parts.front().part == "train") return parts;
-  if (!HoldsMasks(folder)) return {};
-  parts.clear();
-  const fs::path pictures = PicturesBeside(folder);
-  for (const PartSource& part : PartFolders(pictures, IsAnyPart)) {
-    const fs::path masks = MasksBeside(folder) / fs::path(part.source).filename();
-    if (IsFolder(masks)) parts.push_back({part.part, source(part.source, masks)});
-  }
-  if (!parts.empty() && parts.front().part == "train") return parts;
-  return {{"train", source(pictures, MasksBeside(folder))}};
+  for (const MaskFolders& found : MaskFoldersOf(folder))
+    parts.push_back({found.part, source(found.pictures, found.masks)});
+  return parts;
 }
 
 }  // namespace
@@ -169,10 +131,10 @@ std::vector<PartSource> FindMasks(const std::string& source, const fs::path& /*f
   std::vector<PartSource> parts = MaskParts(source, "masks");
   if (parts.empty()) throw NoLayout(source, expected);
   const fs::path masks = Split(parts.front().source, ',').at(1);
-  if (masks.filename() == kNumbers || masks.parent_path().filename() == kNumbers) {
+  if (masks.filename() == kNumbersFolder || masks.parent_path().filename() == kNumbersFolder) {
     throw Error(
         ErrorKind::kBadData, {},
-        StrCat(Printable(source), ": a folder \"", kNumbers, "\" has numbers of objects, not classes of pixels"),
+        StrCat(Printable(source), ": a folder \"", kNumbersFolder, "\" has numbers of objects, not classes of pixels"),
         "moka new instances takes them");
   }
   return parts;
@@ -195,6 +157,8 @@ fs::path NumberMaskValues(const PictureFacts& first, const fs::path& folder, std
   constexpr int64_t kIgnored = 255;
   const std::map<int64_t, int64_t>& pixels = first.mask_pixels();
   if (pixels.empty() || first.schema().mask_class_size() > 0) return {};
+  if (std::string fault = SmoothedMaskFault(pixels); !fault.empty())
+    throw Error(ErrorKind::kBadData, {}, std::move(fault), kSmoothedMaskHelp);
   const bool is_two = pixels.size() == 2 && pixels.contains(0) && pixels.contains(kIgnored);
   const int64_t highest =
       pixels.contains(kIgnored) && pixels.size() > 1 ? std::prev(pixels.end(), 2)->first : pixels.rbegin()->first;

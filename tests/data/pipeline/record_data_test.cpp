@@ -140,7 +140,7 @@ TEST_F(RecordLayers, EveryRecordIsHeldAgainstTheCrop) {
   WriteRecords({RecordOf(20, 24, {6, 4, 12, 8}), RecordOf(10, 12, {2, 3, 6, 4})});
   const std::string expected =
       StrCat("record \"00000001_r\" (index 1) of ", At("db").string(),
-             ": a crop of 16x16 (height x width) does not fit an image of 10x12 (height x width)");
+             ": transform_param.crop_size: a crop of 16x16 (height x width) does not fit an image of 10x12 (height x width)");
   for (const Phase phase : {TRAIN, TEST}) {
     const auto pipeline =
         Open("RecordData", Fields({"PICTURE", "MASK"}, "transform_param { crop_size: 16 }", 2), phase);

@@ -230,7 +230,7 @@ TEST_F(Transforms, ContradictionsAreRefused) {
 TEST_F(Transforms, RecordsThatDoNotFitAreNamed) {
   const auto bytes = Ramp(3 * 4 * 4);
   EXPECT_EQ(ErrorOf([&] { Applied(Transform(Param("crop_size: 5"), TEST, 1, {}), Planar(bytes, 3, 4, 4)); }),
-            "a crop of 5x5 (height x width) does not fit an image of 4x4 (height x width)");
+            "transform_param.crop_size: a crop of 5x5 (height x width) does not fit an image of 4x4 (height x width)");
   EXPECT_THAT(
       ErrorOf([&] { Applied(Transform(Param("mean_value: 1 mean_value: 2"), TEST, 1, {}), Planar(bytes, 3, 4, 4)); }),
       testing::HasSubstr("mean_value has 2 values, the record has 3 channels"));

@@ -105,6 +105,17 @@ TEST(MootFields, LayersOfOneKindAreOneSentence) {
   EXPECT_THAT(MootNetFields(layers), ElementsAre(HasSubstr(", as in 1 more")));
 }
 
+TEST(MootFields, ANumberThatMakesOthersMootIsAKindOfItsOwn) {
+  const auto dropout = [](const std::string& name, const std::string& ratio) {
+    return StrCat("layer { name: \"", name, "\" type: \"Dropout\" bottom: \"x\" top: \"", name,
+                  "\" dropout_param { dropout_ratio: ", ratio, " scale_train: false } }\n");
+  };
+  const NetParameter net = NetFromText(dropout("a", "0.3") + dropout("b", "0") + dropout("c", "0.4"), "n.prototxt");
+  std::vector<ShapedLayer> layers;
+  for (const LayerParameter& layer : net.layer()) layers.push_back({&layer, {Shape{2, 4}}});
+  EXPECT_THAT(MootNetFields(layers), ElementsAre(HasSubstr("n.prototxt:2:")));
+}
+
 // Returns the sentences of building about fields that change nothing, but for those that no layer reads.
 std::vector<std::string> SaidOf(const NetParameter& net) {
   testing::internal::CaptureStderr();

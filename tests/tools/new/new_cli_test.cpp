@@ -311,6 +311,10 @@ TEST_F(NewTableCliTest, ATableBecomesARegressor) {
     EXPECT_EQ(rows[static_cast<size_t>(i)].at("line"), i + 2);
     EXPECT_NEAR(rows[static_cast<size_t>(i)].at("value").get<double>(), 100 + 3 * size - (i % 3 == 0 ? 20 : 0), 40);
   }
+  const Outcome piped = RunShell(StrCat("cd '", folder_.string(), "' && cat asked.csv | '", MOKA_BINARY,
+                                        "' infer runs/prices-0001 - --json --batch 4"),
+                                 folder_, "/dev/stdin");
+  EXPECT_EQ(piped.out, asked.out) << piped.err;
   const Outcome known = Moka("infer runs/prices-0001 houses.csv");
   EXPECT_EQ(known.code, 0) << known.err;
   EXPECT_THAT(known.out, HasSubstr("line 302: price has no answer: a column is unknown there (the table has 100)\n"));
@@ -329,6 +333,17 @@ TEST_F(NewTableCliTest, ATableBecomesARegressor) {
   EXPECT_THAT(other.err, HasSubstr("did you mean \"kinds\"?"));
   const Outcome deployed = Moka("infer prices --weights runs/prices-0001/checkpoints/best asked.csv --json");
   EXPECT_EQ(deployed.code, 0) << deployed.err;
+}
+
+TEST_F(NewTableCliTest, AFolderThatWasMovedIsToldFromOneThatIsNotThere) {
+  PlaceFile(folder_ / "houses.csv", Rows(60, true));
+  ASSERT_EQ(Moka("new regress houses.csv --out homes --size small").code, 0);
+  fs::rename(folder_ / "homes", folder_ / "moved");
+  const Outcome trained = Moka("train moved");
+  EXPECT_EQ(trained.code, 66);
+  EXPECT_THAT(trained.err, HasSubstr("data/train is there: if it was moved, write that path"));
+  fs::remove_all(folder_ / "moved/data");
+  EXPECT_THAT(Moka("train moved").err, HasSubstr("`moka data import` makes one"));
 }
 
 TEST_F(NewTableCliTest, TablesOfPartsStayApart) {

@@ -118,7 +118,12 @@ void CollectCardAndNames(const fs::path& folder, TrainSetup& setup) {
   }
   std::vector<std::string> names;
   for (const LayerParameter& layer : setup.nets.train.layer()) {
-    if (names.empty() && layer.bottom_size() == 0) names = ClassNamesOf(layer, {});
+    if (!names.empty() || layer.bottom_size() > 0) continue;
+    names = ClassNamesOf(layer, {});
+    // The class of pixels that count nowhere is none of the net's.
+    const RecordDataParameter& records = layer.record_data_param();
+    if (!names.empty() && records.has_ignore_label() && int64_t{records.ignore_label()} == std::ssize(names) - 1)
+      names.pop_back();
   }
   const fs::path labels = folder / "labels.txt";
   if (fs::exists(fs::symlink_status(labels, code))) {

@@ -1,6 +1,8 @@
 // Weights that the zoo carries: packed from a run, checked whenever they are taken, and found by every verb that takes
 // a model's folder or zoo:NAME.
 #include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -95,6 +97,58 @@ TEST_F(ZooWeightsTest, EveryVerbFindsThem) {
   fs::rename(folder_ / "gone", folder_ / "data");
   EXPECT_EQ(fresh.code, 0) << fresh.err;
   EXPECT_EQ(fresh.err.find("warning"), std::string::npos) << fresh.err;
+}
+
+// Returns words for `moka` that have a model of the zoo do what its card's task says, on inputs that are made up here.
+std::string UseOf(const fs::path& model, const ModelCard& card, const fs::path& made) {
+  const auto made_file = [&](const char* name, const std::string& text) {
+    WriteFileAtomically(made / name, text);
+    return StrCat("'", (made / name).string(), "'");
+  };
+  const std::string infer = StrCat("infer '", model.string(), "' ");
+  const auto picture = [&] {
+    std::string pixels;
+    for (int i = 0; i < 3 * 120 * 160; ++i) pixels += static_cast<char>(i * 7 % 251);
+    return made_file("picture.ppm", StrCat("P6 160 120 255\n", pixels));
+  };
+  const std::string out = StrCat(" --out 'found_", model.filename().string(), "'");
+  switch (card.task()) {
+    case ModelCard::CLASSIFY: return infer + picture();
+    case ModelCard::DETECT:
+    case ModelCard::INSTANCES:
+    case ModelCard::SEGMENT: return infer + picture() + out;
+    case ModelCard::TRANSLATE: return StrCat(infer, "--text ", made_file("line.de", "Ein Mann schläft .\n"));
+    case ModelCard::ANSWER:
+      return StrCat(infer, "--story ", made_file("story.txt", "Mary moved to the bathroom.\nWhere is Mary?\n"));
+    case ModelCard::GENERATE: return StrCat("generate '", model.string(), "' --count 4 --out four.png");
+    case ModelCard::EMBED:
+      return infer + (fs::exists(model / "words.txt") ? std::string("man two --top 2") : picture());
+    case ModelCard::REGRESS: {
+      const std::string input = Json::parse(ReadFile(model / "expected.json")).at("input");  // "features [11]"
+      std::string row = "1";
+      for (int i = std::stoi(input.substr(input.find('[') + 1)); i > 1; --i) row += ",1";
+      return infer + made_file("row.csv", row + "\n");
+    }
+  }
+  return {};
+}
+
+TEST_F(ZooWeightsTest, EveryEntryThatHasThemIsOfUseInAFreshClone) {
+  int entries = 0;
+  std::set<ModelCard::Task> tasks;
+  for (const auto& entry : fs::directory_iterator(fs::path(MOKA_SOURCE_DIR) / "models")) {
+    if (!fs::exists(entry.path() / "weights.safetensors")) continue;
+    const ModelCard card = ReadModelCard(entry.path() / "model.prototxt");
+    const std::string use = UseOf(entry.path(), card, folder_);
+    const Outcome outcome = Moka(use);
+    EXPECT_EQ(outcome.code, 0) << use << "\n" << outcome.err;
+    EXPECT_EQ(outcome.err.find("warning"), std::string::npos) << use << "\n" << outcome.err;
+    EXPECT_FALSE(outcome.out.empty() && outcome.err.find("wrote") == std::string::npos) << use;
+    ++entries;
+    tasks.insert(card.task());
+  }
+  EXPECT_GE(entries, 18);
+  EXPECT_GE(tasks.size(), 9U) << "each task of infer and generate has an entry";
 }
 
 TEST_F(ZooWeightsTest, TrainingsStartFromThemWithFreshHeads) {

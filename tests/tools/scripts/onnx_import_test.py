@@ -47,7 +47,7 @@ SECONDS = 10
 # Of torchvision: side of the picture. Those of the first list are quick.
 QUICK = {"resnet18": 64, "squeezenet1_1": 64, "mobilenet_v3_small": 64, "shufflenet_v2_x1_0": 64, "densenet121": 64,
          "lraspp_mobilenet_v3_large": 65, "vit_b_16": 224}
-OTHERS = {"resnet34": 64, "resnet50": 64, "resnext50_32x4d": 64, "wide_resnet50_2": 64, "vgg11_bn": 64, "vgg16": 64,
+OTHERS = {"resnet34": 64, "resnet50": 64, "resnext50_32x4d": 64, "wide_resnet50_2": 64, "vgg11_bn": 224, "vgg16": 224,
           "alexnet": 224, "googlenet": 224, "inception_v3": 299, "squeezenet1_0": 224, "mobilenet_v2": 224,
           "mobilenet_v3_large": 224, "mnasnet1_0": 224, "efficientnet_b0": 224, "efficientnet_v2_s": 224,
           "regnet_y_400mf": 224, "regnet_x_400mf": 224, "convnext_tiny": 224, "swin_t": 224, "swin_v2_t": 224,

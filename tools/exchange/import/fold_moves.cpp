@@ -213,20 +213,11 @@ Tensors FoldScatterNd(const Folded& f) {
   if (index.dims.empty() || updates.is_whole != y.is_whole) RefuseFold("its inputs do not go together");
   f.budget.Take(CountOf(y.dims));
   const int64_t axes = index.dims.back();
-  if (axes < 0 || axes > std::ssize(y.dims)) RefuseFold("its indices have more numbers than there are axes");
+  const Ints rows = RowsAt(y.dims, index.ints, axes);
   const int64_t part = CountOf(Ints(y.dims.begin() + axes, y.dims.end()));
-  const int64_t rows = axes == 0 ? 0 : std::ssize(index.ints) / axes;
-  if (CountOf(updates.dims) != rows * part) RefuseFold("its inputs do not go together");
-  const Ints steps = StepsOf(y.dims);
-  for (int64_t row = 0; row < rows; ++row) {
-    int64_t at = 0;
-    for (int64_t i = 0; i < axes; ++i) {
-      const auto axis = static_cast<size_t>(i);
-      int64_t place = index.ints[static_cast<size_t>(row * axes + i)];
-      if (place < 0) place += y.dims[axis];
-      if (place < 0 || place >= y.dims[axis]) RefuseFold("an index lies outside its tensor");
-      at += place * steps[axis];
-    }
+  if (CountOf(updates.dims) != std::ssize(rows) * part) RefuseFold("its inputs do not go together");
+  for (int64_t row = 0; row < std::ssize(rows); ++row) {
+    const int64_t at = rows[static_cast<size_t>(row)] * part;
     const auto write = [&](const auto& from, auto& to) {
       std::copy(from.begin() + row * part, from.begin() + (row + 1) * part, to.begin() + at);
     };
@@ -236,6 +227,25 @@ Tensors FoldScatterNd(const Folded& f) {
   return {std::move(y)};
 }
 
+// Parts of x by indices of as many numbers as there are axes before the part.
+Tensors FoldGatherNd(const Folded& f) {
+  OnnxTensor flat = f.x(0);
+  const OnnxTensor& index = f.x(1);
+  WholeAt(f, 1);
+  if (f.attributes().Int("batch_dims", 0) != 0) RefuseFold("its indices begin behind an axis of both");
+  if (index.dims.empty()) RefuseFold("its indices are no list");
+  const int64_t axes = index.dims.back();
+  OnnxTensor rows{.name = index.name,
+                  .dims = Ints(index.dims.begin(), index.dims.end() - 1),
+                  .ints = RowsAt(flat.dims, index.ints, axes),
+                  .is_whole = true};
+  const Ints part(flat.dims.begin() + axes, flat.dims.end());
+  const int64_t first = CountOf(Ints(flat.dims.begin(), flat.dims.begin() + axes));
+  flat.dims = part;
+  flat.dims.insert(flat.dims.begin(), first);
+  return {Gathered(flat, rows, 0, f.budget)};
+}
+
 constexpr FoldRow kMoves[] = {{"Reshape", FoldReshape},     {"Flatten", FoldFlatten},
                               {"Squeeze", FoldSqueeze},     {"Unsqueeze", FoldUnsqueeze},
                               {"Transpose", FoldTranspose}, {"Expand", FoldExpand},
@@ -243,7 +253,8 @@ constexpr FoldRow kMoves[] = {{"Reshape", FoldReshape},     {"Flatten", FoldFlat
                               {"Concat", FoldConcat},       {"Shape", FoldShape},
                               {"Size", FoldSize},           {"Constant", FoldConstant},
                               {"Split", FoldSplit},         {"ConstantOfShape", FoldConstantOfShape},
-                              {"Tile", FoldTile},           {"ScatterND", FoldScatterNd}};
+                              {"Tile", FoldTile},           {"ScatterND", FoldScatterNd},
+                              {"GatherND", FoldGatherNd}};
 
 }  // namespace
 

@@ -102,6 +102,22 @@ Ints SplitSizes(int64_t size, const std::optional<Ints>& sizes, int64_t count) {
   return out;
 }
 
+Ints RowsAt(const Ints& dims, const Ints& index, int64_t axes) {
+  if (axes < 1 || axes > std::ssize(dims)) RefuseFold(StrCat("its indices have ", axes, " numbers each"));
+  Ints rows;
+  for (size_t first = 0; first < index.size(); first += static_cast<size_t>(axes)) {
+    int64_t row = 0;
+    for (size_t axis = 0; axis < static_cast<size_t>(axes); ++axis) {
+      const int64_t given = index[first + axis];
+      if (given < -dims[axis] || given >= dims[axis])
+        RefuseFold(StrCat("index ", given, " lies outside an axis of ", dims[axis]));
+      row = row * dims[axis] + (given < 0 ? given + dims[axis] : given);
+    }
+    rows.push_back(row);
+  }
+  return rows;
+}
+
 std::vector<SliceAxis> SlicesOf(const Ints& dims, const Ints& begins, const Ints& ends, Ints axes, Ints steps) {
   if (axes.empty()) {
     for (size_t i = 0; i < begins.size(); ++i) axes.push_back(static_cast<int64_t>(i));

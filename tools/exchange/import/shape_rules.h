@@ -22,6 +22,9 @@ Ints ShapeSlice(const Ints& dims, const NodeAttributes& attributes);
 // The parts of an axis of `size`: the sizes given, or equal parts with the last one smaller.
 Ints SplitSizes(int64_t size, const std::optional<Ints>& sizes, int64_t count);
 
+// Rows of a tensor whose first `axes` axes are seen as one, by indices of as many numbers each ("GatherND").
+Ints RowsAt(const Ints& dims, const Ints& index, int64_t axes);
+
 struct SliceAxis {
   int64_t axis;
   int64_t begin;  // inside the axis, if count is not 0

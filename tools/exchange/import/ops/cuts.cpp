@@ -42,6 +42,14 @@ std::string Picked(ImportNode& n, const std::string& blob, int64_t axis, const I
   return n.Add(ConcatLayer(axis), parts);
 }
 
+// Rows that follow each other are one part.
+std::string PickedOrCut(ImportNode& n, const std::string& blob, int64_t axis, const Ints& rows) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i] != rows[0] + static_cast<int64_t>(i)) return Picked(n, blob, axis, rows);
+  }
+  return n.net().Cut(blob, axis, rows.front(), std::ssize(rows));
+}
+
 // Every step-th row: [.., d, ..] seen as [.., d/step, step, ..], of which one column is taken.
 std::string Strided(ImportNode& n, const std::string& blob, const SliceAxis& s) {
   const Ints x = n.net().DimsOf(blob);
@@ -262,21 +270,29 @@ void ReadGather(ImportNode& n) {
     return n.Give(layer, {n.In(1)}, {{Shape(x), table->floats}});
   }
   if (!index->is_whole || index->ints.empty()) n.Refuse("its indices are no whole numbers");
-  Ints rows = index->ints;
-  bool is_run = true;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const int64_t given = rows[i];
-    if (given < -x[a] || given >= x[a]) n.Refuse(StrCat("index ", given, " lies outside an axis of ", x[a]));
-    if (given < 0) rows[i] += x[a];
-    is_run = is_run && rows[i] == rows[0] + static_cast<int64_t>(i);
-  }
-  const std::string blob = n.In(0);
-  const std::string picked =
-      is_run ? n.net().Cut(blob, axis, rows.front(), std::ssize(rows)) : Picked(n, blob, axis, rows);
+  const Ints rows = RowsAt({x[a]}, index->ints, 1);
+  const std::string picked = PickedOrCut(n, n.In(0), axis, rows);
   Ints dims(x.begin(), x.begin() + axis);
   dims.insert(dims.end(), index->dims.begin(), index->dims.end());
   dims.insert(dims.end(), x.begin() + axis + 1, x.end());
   GiveReshaped(n, picked, dims);
+  Inherit(n);
+}
+
+// Parts of a value by constants of as many numbers as there are axes before the part.
+void ReadGatherNd(ImportNode& n) {
+  const OnnxConstant index = n.Constant(1);
+  const Ints x = n.x(0).dims;
+  if (n.attributes().Int("batch_dims", 0) != 0) n.Refuse("its indices begin behind an axis of both");
+  if (index == nullptr) n.Refuse("its indices are computed");
+  if (!index->is_whole || index->ints.empty()) n.Refuse("its indices are no whole numbers");
+  const int64_t axes = index->dims.back();
+  const Ints rows = RowsAt(x, index->ints, axes);
+  Ints flat(x.begin() + axes, x.end());
+  flat.insert(flat.begin(), CountOf(Ints(x.begin(), x.begin() + axes)));
+  Ints dims(index->dims.begin(), index->dims.end() - 1);
+  dims.insert(dims.end(), x.begin() + axes, x.end());
+  GiveReshaped(n, PickedOrCut(n, Reshaped(n, n.In(0), flat), 0, rows), dims);
   Inherit(n);
 }
 
@@ -306,6 +322,7 @@ OnnxImportOp ImportSplit() { return {.types = {"Split"}, .read = ReadSplit, .tak
 OnnxImportOp ImportConcat() { return {.types = {"Concat"}, .read = ReadConcat, .takes_whole = true}; }
 OnnxImportOp ImportPad() { return {.types = {"Pad"}, .read = ReadPad}; }
 OnnxImportOp ImportGather() { return {.types = {"Gather"}, .read = ReadGather, .takes_whole = true}; }
+OnnxImportOp ImportGatherNd() { return {.types = {"GatherND"}, .read = ReadGatherNd, .takes_whole = true}; }
 OnnxImportOp ImportArgMax() { return {.types = {"ArgMax", "ArgMin"}, .read = ReadArgMax}; }
 
 }  // namespace moka

@@ -29,11 +29,11 @@ constexpr size_t kMostIdBytes = 128;
 // A server that ends gives so long to who has connected and not asked yet.
 constexpr std::chrono::milliseconds kForFirstBytes{500};
 
-// The characters of a name that a client gave its request which are safe in a header and in a log.
+// A name that a client gave its request, whole, where it is safe in a header and in a log; else nothing.
 std::string SafeName(std::string_view text) {
-  std::string name(text.substr(0, kMostIdBytes));
-  std::erase_if(name, [](char c) { return c < 0x21 || c > 0x7e; });
-  return name;
+  const bool is_safe =
+      text.size() <= kMostIdBytes && std::ranges::all_of(text, [](char c) { return c > 0x20 && c < 0x7f; });
+  return is_safe ? std::string(text) : std::string();
 }
 
 bool IsOfParser(const beast::error_code& error) {

@@ -72,6 +72,14 @@ class HttpRespond {
 using HttpHandler = std::function<void(HttpRequest request, HttpRespond respond)>;
 
 // {"error": text, "hint": hint}; the hint is left out where it is empty.
+// The word of a header Accept on a media type, in small letters: by the entry that names it most nearly, 0 where none
+// does (RFC 9110, section 12.5.1).
+struct AcceptedMedia {
+  double quality = 0;
+  bool is_named = false;  // itself or its kind ("image/*"), not by */* alone
+};
+AcceptedMedia AcceptedOf(std::string_view accept, std::string_view media);
+
 HttpAnswer HttpErrorAnswer(int status, const std::string& error, const std::string& hint = {});
 // Likewise, with when to come again.
 HttpAnswer HttpBusyAnswer(int status, const std::string& error, const std::string& hint = {}, int64_t seconds = 1);

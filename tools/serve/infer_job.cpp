@@ -80,6 +80,9 @@ void CheckOutputs(const InferRequest& request, const ServedModel& model, int64_t
     if (std::ranges::find(seen, wanted.name) != seen.end())
       RefuseCall(StrCat("output \"", Printable(wanted.name.substr(0, 200)), "\" is asked for twice"));
     seen.push_back(wanted.name);
+    if (wanted.shared && wanted.is_binary.value_or(false))
+      RefuseCall(StrCat("output \"", Printable(wanted.name.substr(0, 200)), "\" is asked for in two places"),
+                 "binary_data and shared_memory_region exclude each other");
     const auto output = std::ranges::find(model.outputs(), wanted.name, &ServedTensor::name);
     if (output != model.outputs().end()) {
       const int64_t bytes = rows * output->Count() * static_cast<int64_t>(sizeof(float));
@@ -222,8 +225,7 @@ std::shared_ptr<QueuedRequest> InferJobOf(const std::shared_ptr<ServedModel>& mo
   job->priority = infer->priority;
   job->is_gone = std::move(is_gone);
   const std::chrono::microseconds own(std::min<int64_t>(infer->timeout_us, 86'400'000'000));
-  const std::chrono::microseconds most = settings.QueueOf(infer->priority).WaitOf(own);
-  if (most.count() > 0) job->due = job->arrived + most;
+  job->most_wait = settings.QueueOf(infer->priority).WaitOf(own);
   job->outputs.resize(model->outputs().size());
   if (infer->inputs[0].datatype == "BYTES") {
     constexpr int64_t kMostPictures = 256;

@@ -157,7 +157,9 @@ bool CheckIndexCall(const std::string& body) {
   const Json json = CallJsonOf(body);
   bool wants_ready = false;
   for (const auto& [name, value] : json.items()) {
-    if (name != "ready" || !value.is_boolean())
+    if (name == "ready" && !value.is_boolean())
+      throw Error(ErrorKind::kBadData, "field \"ready\" is neither true nor false");
+    if (name != "ready")
       throw Error(ErrorKind::kBadData, {}, StrCat("unknown field \"", Printable(name), "\""),
                   "{\"ready\": true} is known");
     wants_ready = value.get<bool>();

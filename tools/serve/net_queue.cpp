@@ -140,7 +140,8 @@ NetQueue::Wait NetQueue::WaitOf(int64_t level, double own_ms) const {
   constexpr double kRuns = 2;
   constexpr double kLeastMs = 100;
   std::map<const ServedModel*, int64_t> rows;
-  Wait wait{.ms = std::max(0.0, MsBetween(ServeClock::now(), running_until_))};
+  // A run may end before it was thought to.
+  Wait wait{.ms = is_running_ ? std::max(0.0, MsBetween(ServeClock::now(), running_until_)) : 0};
   double longest_ms = is_running_ ? std::max(own_ms, running_longest_ms_) : own_ms;
   for (const auto& request : waiting_) {
     if (LevelOf(*request) > level) continue;  // it would be overtaken
@@ -177,14 +178,16 @@ Submission NetQueue::Submit(std::shared_ptr<QueuedRequest> request) {
   Submission submission;
   Queue here;
   request->queued = ServeClock::now();
+  if (request->most_wait.count() > 0) request->due = request->queued + request->most_wait;
   {
     const std::lock_guard lock(mutex_);
     submission.is_closing = is_stopping_;
     const Wait wait = WaitOf(LevelOf(*request), std::max(LongestMs(*request), CostMs(*request, request->rows)));
     submission.wait_ms = wait.ms;
-    const bool is_late =
+    submission.is_late =
         request->due != ServeClock::time_point::max() && MsBetween(ServeClock::now(), request->due) < wait.ms;
-    if (is_stopping_ || IsFull(*request->model, request->priority) || wait.IsTooLong() || is_late) return submission;
+    if (is_stopping_ || IsFull(*request->model, request->priority) || wait.IsTooLong() || submission.is_late)
+      return submission;
     submission.is_taken = true;
     if (RunsHere(*request)) {
       here.push_back(std::move(request));

@@ -34,7 +34,8 @@ struct QueuedRequest {
   int64_t priority = 0;  // 1: the highest; 0: the model's usual one
   ServeClock::time_point arrived = ServeClock::now();
   ServeClock::time_point queued = arrived;  // later for a picture, which was decoded first; the queue's
-  ServeClock::time_point due = ServeClock::time_point::max();  // to be begun by then
+  std::chrono::microseconds most_wait{0};   // in the queue alone; 0: any
+  ServeClock::time_point due = ServeClock::time_point::max();  // to be begun by then, of that; the queue's
   std::shared_ptr<const std::atomic<bool>> is_gone = {};
   SequencePart sequence = {};  // of models that keep states
 
@@ -67,6 +68,7 @@ struct NetQueueLimits {
 struct Submission {
   bool is_taken = false;
   bool is_closing = false;  // nothing is taken any more
+  bool is_late = false;     // it would wait longer than its own `most_wait`
   double wait_ms = 0;       // predicted
 };
 

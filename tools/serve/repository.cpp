@@ -46,10 +46,10 @@ ModelRepository::ModelRepository(ModelPlaces places, ModelLoader loader)
 void ModelRepository::FindNew(const std::string& name) {
   if (entries_.contains(name) || name != ServedName(name)) return;
   for (const std::string& folder : folders_) {
-    const std::filesystem::path model = std::filesystem::path(folder) / name;
-    if (!HoldsModel(model)) continue;
+    const std::optional<std::string> model = ModelServedAs(name, folder);
+    if (!model) continue;
     Entry& entry = entries_[name];
-    entry.home = {model.string(), true};
+    entry.home = {*model, true};
     entry.is_wanted = false;  // until it is loaded
     return;
   }

@@ -32,7 +32,7 @@ RepositoryWatch::RepositoryWatch(const std::vector<std::string>& folders, std::f
     Watch({folder});
     for (const fs::path& entry : SortedEntries(folder)) {
       std::error_code failed;
-      if (fs::is_directory(entry, failed)) Watch({entry.string(), entry.filename().string()});
+      if (fs::is_directory(entry, failed)) Watch({entry.string(), ServedName(entry.filename().string())});
     }
   }
   thread_ = std::thread([this] { Run(); });
@@ -57,11 +57,15 @@ RepositoryWatch::Moved RepositoryWatch::MovedIn(int watch, const std::string& na
   const std::string path = StrCat(watched.folder, "/", name);
   if (watched.model.empty()) {
     if (name.starts_with('.')) return {};
-    Watch({path, name});  // versions come into it later
-    return was_moved ? Moved{name} : Moved{};
+    Watch({path, ServedName(name)});  // versions come into it later
+    return was_moved ? Moved{ServedName(name)} : Moved{};
   }
   const int64_t version = VersionNamed(name);
-  if (version == 0) return {};
+  if (version == 0) {
+    if (was_moved && !name.starts_with('.'))
+      LogWarning(StrCat(Printable(path), " is called by no number from 1 on, as versions are: it is not loaded"));
+    return {};
+  }
   if (was_moved) return {watched.model, version};
   LogWarning(StrCat(Printable(path),
                     " was made where it is and may be half written: it is not loaded; move (mv) a whole",

@@ -103,9 +103,15 @@ std::string FirstBytes(std::string_view bytes) {
 
 std::optional<CallFailure> Service::Submit(std::shared_ptr<QueuedRequest> job) {
   const std::shared_ptr<ServedModel> model = job->model;
+  const std::chrono::microseconds most_wait = job->most_wait;
   const Submission submission = queue_.Submit(std::move(job));
   if (submission.is_taken) return std::nullopt;
   model->counts().Update([](CountedModel& counted) { ++counted.rejected; });
+  if (submission.is_late && !submission.is_closing) {
+    return CallFailure{CallStatus::kLate, "the request would wait longer than its timeout",
+                       fmt::format("those before it take about {:.3g} ms, and it may wait {:.3g}", submission.wait_ms,
+                                   1e-3 * static_cast<double>(most_wait.count()))};
+  }
   return NotTaken(submission);
 }
 
@@ -246,8 +252,7 @@ std::shared_ptr<QueuedRequest> JobOf(const std::shared_ptr<Predicted>& predicted
   auto job = std::make_shared<QueuedRequest>();
   const ServedModel& model = *predicted->model;
   job->model = predicted->model;
-  const std::chrono::microseconds most_wait = model.settings().QueueOf(0).timeout;
-  if (most_wait.count() > 0) job->due = job->arrived + most_wait;
+  job->most_wait = model.settings().QueueOf(0).timeout;
   const DurationCount before = model.counts().Now().infer;
   const double rung_ms = model.rungs().empty() ? 1 : model.rungs()[0].ms;
   job->work_ms = before.count == 0
@@ -301,7 +306,11 @@ void Service::Predict(HttpRequest& request, const std::shared_ptr<ServedModel>& 
   const auto predicted = std::make_shared<Predicted>();
   predicted->model = model;
   predicted->file = SentFileOf(request, name);
-  predicted->draws = request.Header("accept").find("image/png") != std::string_view::npos;
+  const std::string_view accept = request.Header("accept");
+  const AcceptedMedia png = AcceptedOf(accept, "image/png");
+  const double json = accept.empty() ? 1 : AcceptedOf(accept, "application/json").quality;
+  const bool wants_drawing = png.is_named && png.quality > 0 && png.quality >= json;
+  predicted->draws = wants_drawing && (answers->draws() || json <= 0);
   std::optional<HttpAnswer> refusal = RefusalOf(*predicted);
   if (refusal) return respond(std::move(*refusal));
   const std::shared_ptr<QueuedRequest> job = JobOf(predicted, respond);

@@ -56,6 +56,9 @@ HttpAnswer Service::RegionsAnswer(const HttpRequest& request, const std::vector<
     return {.body = DumpJson(list)};
   }
   if (request.method != "POST") return WrongMethod("POST");
+  if (verb == "unregister" && !Trim(request.body).empty() && !CallJsonOf(request.body).empty())
+    throw Error(ErrorKind::kBadData, {}, "unregister takes no fields: its address names the region",
+                "POST /v2/systemsharedmemory/region/NAME/unregister; without a name all of them go");
   const std::optional<CallFailure> failure = verb == "register"
                                                  ? regions_->Register(RegionIn(name, request.body), request.peer)
                                                  : regions_->Unregister(name, request.peer);

@@ -43,6 +43,14 @@ Tokens::Tokens(const fs::path& file) {
           ErrorKind::kBadData, {.file = file.string(), .line = number}, "this is no token",
           "expected NAME:DIGEST:ROLE, the digest as `printf %s TOKEN | sha256sum` gives it, the role user or admin");
     }
+    if (Trim(parts[0]).empty())
+      throw Error(ErrorKind::kBadData, {.file = file.string(), .line = number}, "this token is of nobody",
+                  "a name stands before the first colon: NAME:DIGEST:ROLE");
+    const auto before = std::ranges::find(tokens_, parts[1], &Token::digest);
+    if (before != tokens_.end())
+      throw Error(ErrorKind::kBadData, {.file = file.string(), .line = number},
+                  StrCat("this is the token of ", Printable(before->owner.name), " again"),
+                  "one line says whose it is and what it may do");
     tokens_.push_back({parts[1], {parts[0], parts[2] == "admin" ? Role::kAdmin : Role::kUser}});
   }
   if (tokens_.empty()) throw Error(ErrorKind::kBadData, StrCat(Printable(file.string()), " has no token"));

@@ -74,26 +74,75 @@ std::vector<int64_t> ShapeIn(od::value value, const std::string& where) {
   return shape;
 }
 
+// How long the lists of each depth are in which a tensor's elements lie.
+class Nesting {
+ public:
+  // Calls `element` with each value that is no list. Errors: kBadData for lists of one depth that have several lengths,
+  // and for elements of several depths.
+  template <class Element>
+  void Read(od::array list, const std::string& where, const Element& element, size_t depth = 0) {
+    if (depth == kMostAxes) Refuse(StrCat(where, " is nested deeper than ", kMostAxes, " lists"));
+    int64_t count = 0;
+    for (auto each : list) {
+      od::value value = Take(std::move(each), where);
+      ++count;
+      if (Take(value.type(), where) == od::json_type::array) {
+        Read(Take(value.get_array(), where), where, element, depth + 1);
+        continue;
+      }
+      if (depth_ == 0) depth_ = depth + 1;
+      if (depth_ != depth + 1) Refuse(StrCat(where, " has elements and lists of them beside each other"));
+      element(value);
+    }
+    if (lengths_.size() <= depth) lengths_.resize(depth + 1, -1);
+    if (lengths_[depth] == -1) lengths_[depth] = count;
+    if (lengths_[depth] != count)
+      Refuse(StrCat(where, " has lists of ", lengths_[depth], " and of ", count, " beside each other"));
+  }
+
+  // Errors: kBadData for lists in lists that are not the shape's axes, of which neighbours may be one and those of
+  // length 1 left out.
+  void CheckIsOf(const std::vector<int64_t>& shape, const std::string& where) const {
+    if (lengths_.size() < 2) return;
+    size_t axis = 0;
+    for (const int64_t length : lengths_) {
+      int64_t product = 1;
+      while (axis < shape.size() && (product < length || (product == length && shape[axis] == 1)))
+        product *= shape[axis++];
+      if (product != length) return RefuseShape(shape, where);
+    }
+    if (axis != shape.size()) RefuseShape(shape, where);
+  }
+
+ private:
+  void RefuseShape(const std::vector<int64_t>& shape, const std::string& where) const {
+    const auto text = [](const std::vector<int64_t>& sides) {
+      std::vector<std::string> words;
+      for (const int64_t side : sides) words.push_back(std::to_string(side));
+      return StrCat("[", Join(words, ","), "]");
+    };
+    Refuse(StrCat(where, ".data has lists of ", text(lengths_), ", and its shape is ", text(shape)),
+           "nest them as the shape's axes are, or send one flat list, row by row");
+  }
+
+  std::vector<int64_t> lengths_;  // by depth; -1: not known yet
+  size_t depth_ = 0;              // of the elements, from 1
+};
+
 // Adds the numbers of nested lists or a flat one, row by row.
 class NumbersReader {
  public:
   NumbersReader(std::string where, std::vector<float>& values) : where_(std::move(where)), values_(values) {}
 
-  void Read(od::array list, int depth) {
-    if (depth > kMostAxes) Refuse(StrCat(where_, " is nested deeper than ", kMostAxes, " lists"));
-    for (auto each : list) {
-      od::value value = Take(std::move(each), where_);
-      if (Take(value.type(), where_) == od::json_type::array) {
-        Read(Take(value.get_array(), where_), depth + 1);
-        continue;
-      }
+  void Read(od::array list, Nesting& nesting) {
+    nesting.Read(list, where_, [&](od::value value) {
       double number = 0;
       if (value.get_double().get(number) != simdjson::SUCCESS) RefuseNumber("is no number");
       const auto rounded = static_cast<float>(number);
       if (!std::isfinite(rounded)) RefuseNumber("is beyond FP32");
       if (std::ssize(values_) == kMostElements) Refuse(StrCat(where_, " has more than ", kMostElements, " numbers"));
       values_.push_back(rounded);
-    }
+    });
   }
 
  private:
@@ -105,17 +154,11 @@ class NumbersReader {
   std::vector<float>& values_;
 };
 
-void ReadTexts(od::array list, const std::string& where, int depth, std::vector<std::string>& texts) {
-  if (depth > kMostAxes) Refuse(StrCat(where, " is nested deeper than ", kMostAxes, " lists"));
-  for (auto each : list) {
-    od::value value = Take(std::move(each), where);
-    if (Take(value.type(), where) == od::json_type::array) {
-      ReadTexts(Take(value.get_array(), where), where, depth + 1, texts);
-    } else {
-      if (std::ssize(texts) == kMostTexts) Refuse(StrCat(where, " has more than ", kMostTexts, " elements"));
-      texts.push_back(TextIn(value, where));
-    }
-  }
+void ReadTexts(od::array list, const std::string& where, std::vector<std::string>& texts, Nesting& nesting) {
+  nesting.Read(list, where, [&](od::value value) {
+    if (std::ssize(texts) == kMostTexts) Refuse(StrCat(where, " has more than ", kMostTexts, " elements"));
+    texts.push_back(TextIn(value, where));
+  });
 }
 
 // The parameters by which a tensor lies in shared memory, in any order.
@@ -189,6 +232,7 @@ ReadTensor InputIn(od::object object, size_t index) {
   (void)Take(object.reset(), where);
   bool has_shape = false;
   bool has_data = false;
+  Nesting nesting;
   SharedFields shared;
   ForFields(object, where, {"name", "shape", "datatype", "parameters", "data"},
             [&](const std::string& name, od::value value) {
@@ -212,12 +256,12 @@ ReadTensor InputIn(od::object object, size_t index) {
                 has_data = true;
                 od::array list = Take(value.get_array(), StrCat(where, ".data, a list,"));
                 if (tensor.datatype == "BYTES") {
-                  ReadTexts(list, StrCat(where, ".data"), 1, tensor.texts);
+                  ReadTexts(list, StrCat(where, ".data"), tensor.texts, nesting);
                 } else {
                   // A shape is believed so far: of many inputs none may come.
                   if (has_shape)
                     tensor.values.reserve(static_cast<size_t>(std::min(ElementsOf(tensor.shape), int64_t{1} << 18)));
-                  NumbersReader(where, tensor.values).Read(list, 1);
+                  NumbersReader(where, tensor.values).Read(list, nesting);
                 }
               }
               return true;
@@ -226,6 +270,7 @@ ReadTensor InputIn(od::object object, size_t index) {
   if (!has_shape) Refuse(StrCat(where, " has no shape"));
   tensor.shared = shared.Place(where);
   CheckInput(read, has_data, where);
+  if (has_data) nesting.CheckIsOf(tensor.shape, where);
   return read;
 }
 

@@ -387,6 +387,12 @@ int RunClient(const Arguments& arguments) {
   const std::vector<const char*> calls = {"status", "load", "unload"};
   if (std::ranges::count_if(calls, [&](const char* call) { return arguments.Has(call); }) > 1)
     throw Error(ErrorKind::kUsage, "--status, --load and --unload are calls of their own");
+  for (const char* flag : {"status", "load", "unload", "model"}) {
+    if (!arguments.Has(flag) || place.model.empty()) continue;
+    throw Error(ErrorKind::kUsage, {},
+                StrCat("--", flag, " stands beside an address that names a model, ", Printable(place.model)),
+                "give the server's address alone: http://HOST:PORT");
+  }
   ModelClient client(settings);
   const bool as_json = arguments.Has("json");
   const bool loads = arguments.Has("load");

@@ -283,6 +283,8 @@ TEST_F(ClientCliTest, AddressesThatAreNoneAreRefused) {
                                           {"http://", "expected http://HOST:PORT"},
                                           {"http://user:word@127.0.0.1", "expected http://HOST:PORT"},
                                           {"http://127.0.0.1/x?y", "expected http://HOST:PORT"},
+                                          {"http://127.0.0.1/v2/models/a/versions/1", "names more than a model"},
+                                          {"http://127.0.0.1/v2/models/a", "--status stands beside an address that"},
                                           {"http://[::1", "expected http://HOST:PORT"},
                                           {"'http://127.0.0.1/a b'", "expected http://HOST:PORT"},
                                           {"127.0.0.1:8000", "expected http://HOST:PORT"}}) {

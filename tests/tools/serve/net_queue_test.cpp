@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <thread>
 
 #include "core/text.h"
@@ -141,6 +142,52 @@ TEST_F(NetQueueTest, TheMostWaitGoesWithTheNets) {
   EXPECT_TRUE(given.Submit(work(20, ended[1])).is_taken);
   EXPECT_FALSE(given.Submit(work(20, ended[2])).is_taken);
   given.Stop(true);
+}
+
+TEST_F(NetQueueTest, WhatWouldWaitLongerThanItMayIsTold) {
+  const auto work = [&](double ms, int64_t most_us, Ended& ended) {
+    const std::shared_ptr<QueuedRequest> request = RequestOf(1, ended);
+    request->arrived = ServeClock::now() - std::chrono::seconds(9);  // decoding is not waiting
+    request->work = [] {};
+    request->work_ms = ms;
+    request->most_wait = std::chrono::microseconds(most_us);
+    return request;
+  };
+  std::vector<Ended> ended(4);
+  EXPECT_TRUE(queue_.Submit(work(50, 40000, ended[0])).is_taken) << "nothing is before it";
+  const Submission late = queue_.Submit(work(1, 40000, ended[1]));
+  EXPECT_FALSE(late.is_taken);
+  EXPECT_TRUE(late.is_late);
+  EXPECT_NEAR(late.wait_ms, 50, 1);
+  const Submission early = queue_.Submit(work(1, 90000, ended[2]));
+  EXPECT_TRUE(early.is_taken);
+  EXPECT_FALSE(early.is_late);
+  queue_.Stop(true);
+}
+
+// A run that ends before it was thought to leaves an idle queue.
+TEST_F(NetQueueTest, WhatHasRunKeepsNobodyWaiting) {
+  std::thread engine([&] { queue_.Run(); });
+  std::atomic<bool> is_done = false;
+  const std::shared_ptr<QueuedRequest> request = [&] {
+    auto made = std::make_shared<QueuedRequest>();
+    made->model = model_;
+    made->work = [] {};
+    made->work_ms = 60000;
+    made->ended = [&](const QueuedRequest&, RequestEnd, const std::string&) { is_done = true; };
+    return made;
+  }();
+  EXPECT_TRUE(queue_.Submit(request).is_taken);
+  while (!is_done) std::this_thread::yield();
+  Submission after = queue_.Look(*model_, 0, 0);
+  for (int i = 0; i < 1000 && after.wait_ms > 0; ++i) {  // until the engine has seen the end, too
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    after = queue_.Look(*model_, 0, 0);
+  }
+  EXPECT_TRUE(after.is_taken);
+  EXPECT_EQ(after.wait_ms, 0);
+  queue_.Stop(false);
+  engine.join();
 }
 
 TEST_F(NetQueueTest, LongWorkIsTheEnginesOwn) {

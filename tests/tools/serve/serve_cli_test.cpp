@@ -268,6 +268,13 @@ TEST_F(ServeCliTest, TokensSayWhoMayAsk) {
   const Outcome bad = Moka("serve runs/lenet-0001 --token-file tokens");
   EXPECT_EQ(bad.code, 65);
   EXPECT_THAT(bad.err, HasSubstr("tokens:1: this is no token"));
+  const std::string boss = StrCat("boss:", Sha256("two"), ":admin\n");
+  for (const auto& [line, told] :
+       {std::pair(StrCat("user:", Sha256("two"), ":user\n"), "this is the token of boss again"),
+        std::pair(StrCat(":", Sha256("one"), ":user\n"), "this token is of nobody")}) {
+    WriteFileAtomically(folder_ / "tokens", boss + line);
+    EXPECT_THAT(Moka("serve runs/lenet-0001 --token-file tokens").err, HasSubstr(StrCat("tokens:2: ", told)));
+  }
 }
 
 // Many clients at once each get their own answers.

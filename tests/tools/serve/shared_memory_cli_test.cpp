@@ -119,6 +119,20 @@ TEST_F(ModelsCliTest, NothingBeyondARegionIsTouched) {
   refused(Register(client, "last", memory.key(), 1), 503, "there are 64 regions");
 }
 
+TEST_F(ModelsCliTest, OneRegionGoesByItsAddress) {
+  const ServerProcess server(folder_, {"runs/lenet-0001", "--shared-memory"});
+  HttpClient client(server.port());
+  const OwnMemory memory("two", 4096);
+  for (const char* name : {"a", "b"}) EXPECT_EQ(Register(client, name, memory.key(), 4096).status, 200);
+  const Reply all = client.Ask("POST", "/v2/systemsharedmemory/unregister", R"({"name":"a"})");
+  EXPECT_EQ(all.status, 400);
+  EXPECT_THAT(all.body, HasSubstr("region/NAME/unregister"));
+  EXPECT_EQ(client.Ask("POST", "/v2/systemsharedmemory/region/a/unregister", "{}").status, 200);
+  const Json left = Json::parse(client.Ask("GET", "/v2/systemsharedmemory/status").body);
+  ASSERT_EQ(left.size(), 1U);
+  EXPECT_EQ(left[0]["name"], "b");
+}
+
 TEST_F(ModelsCliTest, ItIsOffUnlessAskedFor) {
   const ServerProcess server(folder_, {"runs/lenet-0001"});
   HttpClient client(server.port());

@@ -118,6 +118,24 @@ TEST_F(ModelsCliTest, VersionsThatAreMovedInFollowThePolicy) {
   EXPECT_EQ(client.Ask("GET", "/v2/health/ready").status, 200);
 }
 
+TEST_F(ModelsCliTest, FoldersThatAreLeftOutOrRenamedAreTold) {
+  Copy("odd/my digits/1");
+  Copy("odd/my digits/03");
+  fs::create_directories(folder_ / "odd/my digits/2");
+  ServerProcess server(folder_, {"odd", "--allow-load", "--watch"});
+  HttpClient client(server.port());
+  EXPECT_THAT(server.Log(), HasSubstr("my digits is served as model my-digits"));
+  EXPECT_THAT(server.Log(), HasSubstr("my digits/2 is left out: it holds no model"));
+  EXPECT_THAT(server.Log(), HasSubstr("my digits/03 is left out: versions are called by numbers from 1 on"));
+  fs::rename(folder_ / "odd/my digits/03", folder_ / "odd/my digits/3");
+  for (int i = 0; i < 200 && client.Ask("GET", "/v2/models/my-digits/versions/3/ready").status != 200; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(client.Ask("GET", "/v2/models/my-digits/versions/3/ready").status, 200) << server.Log();
+  Copy("new one/1");
+  fs::rename(folder_ / "new one", folder_ / "odd/new one");
+  EXPECT_EQ(client.Ask("POST", "/v2/repository/models/new-one/load").status, 200) << server.Log();
+}
+
 TEST_F(ModelsCliTest, AVersionThatFailsAtTheStartLeavesOthers) {
   for (const char* version : {"1", "2"}) Copy(fs::path("half/digits") / version);
   SetDigits("half", "version_policy { all {} }\n");

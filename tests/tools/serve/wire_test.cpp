@@ -69,6 +69,47 @@ TEST(WireTest, NumbersAreReadFlatAndNested) {
   EXPECT_THAT(texts.inputs[0].texts, ElementsAre("a\n", "b"));
 }
 
+TEST(WireTest, ListsLieAsTheShapeDoes) {
+  const auto with = [](const std::string& shape, const std::string& data) {
+    return StrCat(R"({"inputs":[{"name":"x","shape":)", shape, R"(,"datatype":"FP32","data":)", data, "}]}");
+  };
+  for (const auto& [shape, data] : {std::pair("[2,1,2]", "[[1,2],[3,4]]"),
+                                    {"[2,1,2]", "[[[1,2]],[[3,4]]]"},
+                                    {"[1,4]", "[[1,2,3,4]]"},
+                                    {"[4]", "[1,2,3,4]"},
+                                    {"[2,2,1]", "[[1,2],[3,4]]"},
+                                    {"[1,2,2]", "[[1,2],[3,4]]"},
+                                    {"[1,2,2]", "[[1,2,3,4]]"},
+                                    {"[2,2,1]", "[[[1],[2]],[[3],[4]]]"},
+                                    {"[1,1,4,1]", "[[[[1],[2],[3],[4]]]]"}}) {
+    EXPECT_THAT(Read(with(shape, data)).inputs[0].values, ElementsAre(1.0F, 2.0F, 3.0F, 4.0F)) << shape << data;
+  }
+  EXPECT_THAT(Fault(with("[2,3]", "[[1,2],[3,4],[5,6]]")),
+              HasSubstr("input \"x\".data has lists of [3,2], and its shape is [2,3]; nest them as the shape's"));
+  EXPECT_THAT(Fault(with("[4,1]", "[[1,2],[3,4]]")), HasSubstr("lists of [2,2]"));
+  EXPECT_THAT(Fault(with("[2,2]", "[[1],[2,3,4]]")), HasSubstr("has lists of 1 and of 3 beside each other"));
+  EXPECT_THAT(Fault(with("[3]", "[1,[2,3]]")), HasSubstr("elements and lists of them beside each other"));
+  EXPECT_THAT(
+      Fault(R"({"inputs":[{"name":"x","shape":[2,3],"datatype":"BYTES","data":[["a","b"],["c","d"],["e","f"]]}]})"),
+      HasSubstr("lists of [3,2]"));
+}
+
+TEST(WireTest, WhatIsAcceptedIsReadEntryByEntry) {
+  const auto quality = [](std::string_view accept, std::string_view media) {
+    return AcceptedOf(accept, media).quality;
+  };
+  EXPECT_EQ(quality("image/png", "image/png"), 1);
+  EXPECT_EQ(quality("IMAGE/PNG;Q=0.5", "image/png"), 0.5);
+  EXPECT_EQ(quality("image/png;q=0, application/json", "image/png"), 0);
+  EXPECT_EQ(quality("application/json, image/png;q=0.25", "image/png"), 0.25);
+  EXPECT_EQ(quality("image/pngs", "image/png"), 0);
+  EXPECT_EQ(quality("*/*;q=0.1, image/*;q=0.2", "image/png"), 0.2);
+  EXPECT_EQ(quality("*/*;q=0.1, image/*", "application/json"), 0.1);
+  EXPECT_EQ(quality("", "application/json"), 0);
+  EXPECT_TRUE(AcceptedOf("image/*", "image/png").is_named);
+  EXPECT_FALSE(AcceptedOf("*/*", "image/png").is_named);
+}
+
 TEST(WireTest, BytesFollowTheJson) {
   const std::string json =
       R"({"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","parameters":{"binary_data_size":8}},)"

@@ -110,7 +110,10 @@ ServerPlace ServerPlaceOf(const std::string& url) {
   while (path.ends_with('/')) path.pop_back();
   constexpr std::string_view kModels = "/v2/models/";
   const size_t at = path.rfind(kModels);
-  if (at != std::string::npos && path.find('/', at + kModels.size()) == std::string::npos) {
+  if (at != std::string::npos) {
+    if (path.find('/', at + kModels.size()) != std::string::npos)
+      throw Error(ErrorKind::kUsage, {}, StrCat(Printable(url), " names more than a model"),
+                  "expected http://HOST:PORT or http://HOST:PORT/v2/models/NAME");
     place.model = path.substr(at + kModels.size());
     path.resize(at);
   } else if (path.ends_with("/v2")) {

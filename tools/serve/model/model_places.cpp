@@ -38,8 +38,15 @@ std::vector<fs::path> FoldersIn(const fs::path& folder) {
 std::vector<int64_t> VersionsIn(const fs::path& folder) {
   std::vector<int64_t> versions;
   for (const fs::path& entry : FoldersIn(folder)) {
-    const int64_t version = VersionNamed(entry.filename().string());
-    if (version > 0 && IsModelFolder(entry)) versions.push_back(version);
+    const std::string name = entry.filename().string();
+    const int64_t version = VersionNamed(name);
+    const bool is_number = name.find_first_not_of("0123456789") == std::string::npos;
+    if (version > 0 && IsModelFolder(entry)) {
+      versions.push_back(version);
+    } else if (is_number) {
+      LogWarningOnce(StrCat(Printable(entry.string()), " is left out: ",
+                            version > 0 ? "it holds no model" : "versions are called by numbers from 1 on, as 3"));
+    }
   }
   std::ranges::sort(versions);
   return versions;
@@ -61,7 +68,9 @@ int64_t AddFolder(const std::string& word, std::map<std::string, ModelHome>& hom
       LogWarning(StrCat(Printable(folder.string()), " holds no model and is left out"));
       continue;
     }
-    AddHome(ServedName(folder.filename().string()), {folder.string(), true}, homes);
+    const std::string name = ServedName(folder.filename().string());
+    if (name != folder.filename().string()) LogInfo(StrCat(Printable(folder.string()), " is served as model ", name));
+    AddHome(name, {folder.string(), true}, homes);
     ++found;
   }
   return found;
@@ -118,6 +127,13 @@ ModelPlaces PlacesOf(const std::vector<std::string>& words, const std::vector<st
                 "expected a run, a model's folder, or folders MODEL/VERSION of such, VERSION a number");
   }
   return places;
+}
+
+std::optional<std::string> ModelServedAs(const std::string& name, const fs::path& folder) {
+  for (const fs::path& model : FoldersIn(folder)) {
+    if (ServedName(model.filename().string()) == name && HoldsModel(model)) return model.string();
+  }
+  return std::nullopt;
 }
 
 bool HoldsModel(const fs::path& folder) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,8 @@ int64_t VersionNamed(const std::string& name);
 // models.
 ModelPlaces PlacesOf(const std::vector<std::string>& words, const std::vector<std::string>& names);
 
+// The model in a folder of models that is served by that name; nothing: there is none.
+std::optional<std::string> ModelServedAs(const std::string& name, const std::filesystem::path& folder);
 // Whether a folder is a model, or holds versions of one.
 bool HoldsModel(const std::filesystem::path& folder);
 // The versions of a model that the policy chooses of those that are there now, ascending; where it names versions, all

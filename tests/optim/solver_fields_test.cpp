@@ -139,7 +139,7 @@ TEST(SolverFields, WhatOneWayOfRanksDoesNotReadIsSaid) {
   }
   EXPECT_EQ(
       Join(UnreadSolverFields(SolverFromText("layer_wise_reduce: false distributed { fusion: \"fixed\" }", "s")), "\n"),
-      "s:1:41: distributed.fusion is not read by this training; what reads it is layer_wise_reduce: true");
+      "s:1:40: distributed.fusion is not read by this training; what reads it is layer_wise_reduce: true");
   EXPECT_THAT(said("compression { method: \"dgc\" density: 0.1 rank: 2 }"),
               testing::HasSubstr("distributed.compression.rank is not read by this training; what reads it is method "
                                  "\"powersgd\""));
@@ -217,8 +217,8 @@ TEST(SolverFields, EveryFieldHasARowOrIsReadByEveryTraining) {
       "base_lr", "display", "average_loss", "max_iter", "iter_size", "lr_policy", "momentum", "weight_decay",
       "snapshot", "snapshot_prefix", "snapshot_diff", "snapshot_after_train", "solver_mode", "device_id", "random_seed",
       "type", "solver_type", "weights", "max_epochs", "max_time", "threads", "deterministic", "recompute", "precision",
-      "loss_scale", "record_checks", "first_solver", "on_nan", "keep_last", "keep_best", "ema_decay",
-      "layer_wise_reduce", "distributed", "turn", "noise_scale_interval", "mlperf",
+      "loss_scale", "record_checks", "first_solver", "on_nan", "keep_last", "ema_decay", "layer_wise_reduce",
+      "distributed", "turn", "noise_scale_interval", "mlperf",
       // These change the rate, a gradient or a weight wherever they stand, or are refused where they cannot.
       "clip_gradients", "warmup_iter", "decay_skip_bias_and_norm", "policy_after_warmup", "rampup_interval",
       "momentum_policy", "larc", "weight_decay_policy", "local_lr_auto", "clip_weights", "clamp_weights_lower",

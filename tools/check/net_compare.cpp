@@ -108,7 +108,7 @@ void FeedInputs(const Program& program, const BuiltNet& net, const Arrays& array
       const Tensor input = program.input(top);
       const NumpyArray* array = FindArray(arrays, "blob", top);
       if (array == nullptr) throw Error(ErrorKind::kBadData, StrCat("the input \"", top, "\" has no values"));
-      if (static_cast<int64_t>(array->values.size()) != input.type().shape.Count()) {
+      if (!IsSameCaffeShape(input.type().shape, array->shape)) {
         throw Error(ErrorKind::kBadData, StrCat("the input \"", top, "\" is ", input.type().shape.ToString(),
                                                 " and its values are ", array->shape.ToString()));
       }
@@ -127,7 +127,7 @@ void SetParameters(const BuiltNet& net, const CompareOptions& options, const Arr
                   StrCat("parameter ", blob.index, " of layer \"", blob.layer, "\" has no values"),
                   "give --weights, or arrays named param/LAYER/INDEX");
     }
-    if (static_cast<int64_t>(array->values.size()) != blob.shape.Count()) {
+    if (!IsSameCaffeShape(blob.shape, array->shape)) {
       throw Error(ErrorKind::kBadData, StrCat("parameter ", blob.index, " of layer \"", blob.layer, "\" is ",
                                               blob.shape.ToString(), " and its values are ", array->shape.ToString()));
     }
@@ -224,6 +224,13 @@ class Comparison {
     }
   }
 
+  // Weights come from a file then, and those of the arrays are of no use.
+  void TellUnusedParameters() {
+    for (const auto& [name, array] : arrays_) {
+      if (name.starts_with("param/")) LeaveOut(StrCat("array \"", Printable(name), "\""), "--weights was given");
+    }
+  }
+
   NetComparison Read(const Program& program) const {
     NetComparison comparison{.differences = {}, .not_compared = not_compared_};
     for (const Watched& watched : watched_) {
@@ -311,6 +318,7 @@ NetComparison CompareNet(const NetParameter& net, const CompareOptions& options,
   comparison.WatchBlobs();
   if (options.gradients) comparison.WatchGradients();
   comparison.TellStrangers(options.gradients);
+  if (!options.weights.empty()) comparison.TellUnusedParameters();
   built.graph.assignments().clear();  // running statistics stay as they are
   CompileOptions compile;
   compile.name = "compare";

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <filesystem>
 #include <limits>
 #include <mutex>
 
@@ -279,6 +278,12 @@ std::string Arguments::Get(const std::string& name, std::string fallback) const 
 
 double Arguments::Number(const std::string& name, double fallback, double low, double high) const {
   return Has(name) ? NumberOfFlag(name, Get(name), low, high) : fallback;
+}
+
+void CheckFileEnding(const std::string& what, const std::filesystem::path& file, std::string_view ending) {
+  if (file.extension() == ending) return;
+  throw Error(ErrorKind::kUsage, {}, StrCat(what, " wants a ", ending, " to write, found ", Printable(file.string())),
+              StrCat("name it ", Printable(std::filesystem::path(file).replace_extension(ending).string())));
 }
 
 double NumberOfFlag(const std::string& flag, std::string_view text, double low, double high) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -92,6 +93,8 @@ class Arguments {
 // Errors: kUsage naming the flag when the text is not a number in [low, high].
 double NumberOfFlag(const std::string& flag, std::string_view text, double low, double high);
 
+// Errors: kUsage where a file that is to be written does not end as what it will be (".png"). what: "--out".
+void CheckFileEnding(const std::string& what, const std::filesystem::path& file, std::string_view ending);
 // "HxW" as {H, W}, the size of a picture (data/image/picture_limits.h). Errors: kUsage naming the flag for any other
 // text; for one number, which may mean both sides or one, it names `one_side`, the flag that sets one.
 std::pair<int64_t, int64_t> SizeOfFlag(const std::string& flag, std::string_view text, std::string_view one_side);

@@ -12,6 +12,7 @@
 #include "core/text.h"
 #include "data/image/picture_limits.h"
 #include "proto/content.h"
+#include "proto/text/lost_numbers.h"
 #include "proto/weights/weights.h"
 
 namespace moka {
@@ -21,7 +22,10 @@ namespace fs = std::filesystem;
 
 float FloatOfFlag(const std::string& flag, const std::string& text) {
   constexpr double kMost = std::numeric_limits<float>::max();
-  return static_cast<float>(NumberOfFlag(flag, Trim(text), -kMost, kMost));
+  const double number = NumberOfFlag(flag, Trim(text), -kMost, kMost);
+  if (number != 0 && static_cast<float>(number) == 0)
+    throw Error(ErrorKind::kUsage, {}, StrCat("--", flag, ": ", LostNumberText(Trim(text))), LostNumberHint());
+  return static_cast<float>(number);
 }
 
 // Whether a text that is no number and names nothing was meant to name a file: "mean.binaryproto", "means/a".

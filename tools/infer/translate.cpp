@@ -60,9 +60,7 @@ Settings SettingsOf(const InferSource& source, const Arguments& arguments) {
                 "translation { attention: \"TOP\" } in model.prototxt does");
   }
   const fs::path picture = arguments.Get("attention");
-  if (!picture.empty() && picture.extension() != ".png") {
-    throw Error(ErrorKind::kUsage, StrCat("--attention wants a .png to write, found ", Printable(picture.string())));
-  }
+  if (!picture.empty()) CheckFileEnding("--attention", picture, ".png");
   return settings;
 }
 

@@ -87,7 +87,8 @@ std::map<std::string, Shape> ParseShapes(const std::string& list) {
   for (const std::string& text : Split(list, ';')) {
     if (Trim(text).empty()) continue;
     auto [top, shape] = ParseShape(std::string(Trim(text)));
-    shapes.insert_or_assign(std::move(top), shape);
+    if (!shapes.emplace(top, shape).second)
+      throw Error(ErrorKind::kUsage, StrCat("--shape gives ", Printable(top), " twice"));
   }
   return shapes;
 }

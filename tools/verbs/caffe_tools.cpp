@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
+#include <set>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -90,19 +92,25 @@ int RunConvertAnnoset(const Arguments& arguments) {
   ImportOptions options = ConvertOptions(arguments);
   options.min_dim = arguments.Int("min_dim", 0, 0, INT32_MAX);
   options.max_dim = arguments.Int("max_dim", 0, 0, INT32_MAX);
-  // Caffe resizes only when both are given, and by the dims when any is.
-  if (options.height == 0 || options.width == 0 || options.min_dim > 0 || options.max_dim > 0) {
-    options.height = options.width = 0;
+  const bool has_dims = options.min_dim > 0 || options.max_dim > 0;
+  if ((options.height == 0) != (options.width == 0) || (options.height > 0 && has_dims)) {
+    throw Error(ErrorKind::kUsage, {},
+                StrCat("cannot resize to height ", options.height, " and width ", options.width,
+                       has_dims ? " and to --min_dim or --max_dim at once" : ""),
+                "give --resize_height and --resize_width, or the dims");
   }
   const std::string type = arguments.Get("anno_type", "classification");
+  const bool has_one_size = IsOn(arguments, "check_size");
   ImportReport report;
   if (type == "classification") {
+    arguments.RefuseUnread();
     report = ImportAnnotatedClasses(list, root, out, options);
   } else if (type == "detection") {
     AnnotationOptions annotations;
     annotations.format = arguments.Get("label_type", "xml");
     annotations.label_map = arguments.Get("label_map_file");
     annotations.check_label = IsOn(arguments, "check_label");
+    arguments.RefuseUnread();
     report = ImportAnnotated(list, root, annotations, out, options);
   } else {
     throw Error(ErrorKind::kUsage,
@@ -110,7 +118,7 @@ int RunConvertAnnoset(const Arguments& arguments) {
   }
   for (const std::string& warning : report.warnings) LogWarning(warning);
   for (const std::string& skipped : report.skipped) LogWarning(StrCat("skipped ", skipped));
-  if (IsOn(arguments, "check_size")) CheckOneSize(report, out);
+  if (has_one_size) CheckOneSize(report, out);
   Print("Processed {} files.\n", report.records);
   return 0;
 }
@@ -175,9 +183,16 @@ int RunExtractFeatures(const Arguments& arguments) {
   if (names.size() != databases.size()) {
     throw Error(ErrorKind::kUsage, StrCat("there are ", names.size(), " blobs and ", databases.size(), " databases"));
   }
-  char* end = nullptr;
-  const int64_t batches = std::strtoll(batches_text.c_str(), &end, 10);
-  if (*end != '\0' || batches < 1) {
+  for (const std::vector<std::string>& list : {names, databases}) {
+    const std::set<std::string> different(list.begin(), list.end());
+    if (different.size() < list.size())
+      throw Error(ErrorKind::kUsage, StrCat(Printable(Join(list, ",")), " names one of them twice"));
+  }
+  constexpr int64_t kMostBatches = int64_t{1} << 40;
+  int64_t batches = 0;
+  const auto [end, fault] = std::from_chars(batches_text.data(), batches_text.data() + batches_text.size(), batches);
+  const bool is_whole = fault == std::errc() && end == batches_text.data() + batches_text.size();
+  if (!is_whole || batches < 1 || batches > kMostBatches) {
     throw Error(ErrorKind::kUsage, StrCat("the number of batches is \"", Printable(batches_text), "\""));
   }
   ParameterStore store;

@@ -41,7 +41,7 @@ int RunCompare(const Arguments& arguments) {
   if (arguments.Has("weights")) options.weights = ResolveWeights(arguments.Get("weights"), runs);
   options.gradients = arguments.Has("gradients");
   const double tolerance = Tolerance(arguments, "tolerance", 1e-4);
-  const double gradient_tolerance = Tolerance(arguments, "gradient-tolerance", 1e-3);
+  const double gradient_tolerance = options.gradients ? Tolerance(arguments, "gradient-tolerance", 1e-3) : 0;
   const NetParameter net =
       ReadNetInState(FindConfig(arguments.positionals[0], "deploy.prototxt", runs), {}, options.state);
   const std::map<std::string, NumpyArray> arrays = ReadNpz(arguments.positionals[1]);

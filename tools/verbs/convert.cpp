@@ -164,12 +164,14 @@ int RunConvert(const Arguments& arguments) {
   if (!is_state) WeightsFormatOf(to, ", .solverstate or .solverstate.h5");
   const std::string from = fs::path(arguments.positionals[0]).filename().string();
   if (is_state && IsStateName(from)) {
+    arguments.RefuseUnread();
     const CaffeState state = ReadCaffeState(arguments.positionals[0]);
     WriteCaffeState(to, state);
     Print("wrote {}: iteration {}, {} history blobs\n", to.string(), state.iteration, state.history.size());
     return 0;
   }
   Source source = ReadSource(arguments);
+  arguments.RefuseUnread();
   if (is_state) {
     WriteState(std::move(source), to);
   } else {

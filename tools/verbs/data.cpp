@@ -16,6 +16,7 @@
 #include "data/import/import.h"
 #include "data/inspect/contact_sheet.h"
 #include "data/inspect/inspect.h"
+#include "data/records/lmdb_file.h"
 #include "data/records/record_database.h"
 #include "optim/signals.h"
 #include "tools/cli/command_line.h"
@@ -58,7 +59,7 @@ ImportOptions OptionsOf(const Arguments& arguments) {
                 StrCat("--storage wants source, raw, jpeg or png, found \"", Printable(storage), "\""));
   if (arguments.Has("gray")) options.channels = ImageChannels::kGray;
   if (arguments.Has("shuffle")) options.shuffle_seed = static_cast<uint64_t>(arguments.Int("shuffle", 0, 0, INT64_MAX));
-  options.limit = arguments.Int("limit", 0, 0, INT64_MAX);
+  options.limit = arguments.Int("limit", 0, 1, INT64_MAX);
   if (arguments.Has("classes")) {
     options.classes = arguments.Get("classes");
     if (options.classes.empty()) throw Error(ErrorKind::kUsage, "--classes is empty, expected a file or a database");
@@ -164,6 +165,7 @@ void PrintHistogram(const char* what, const std::map<int64_t, int64_t>& counts, 
 }
 
 void WriteSheet(const Arguments& arguments, const std::string& path) {
+  CheckFileEnding("--sheet", arguments.Get("sheet"), ".png");
   SheetOptions options;
   constexpr int64_t kMost = 10000;
   options.per_class = arguments.Int("per-class", options.per_class, 1, kMost);
@@ -176,7 +178,11 @@ void WriteSheet(const Arguments& arguments, const std::string& path) {
 
 int RunInspect(const Arguments& arguments) {
   const std::string& path = arguments.Word(0, "the database");
-  if (arguments.Has("sheet")) WriteSheet(arguments, path);
+  if (arguments.Has("sheet")) {
+    WriteSheet(arguments, path);
+  } else {
+    arguments.RefuseUnread({"json"});
+  }
   const LmdbSummary summary = InspectLmdb(path);
   if (arguments.Has("json")) {
     OrderedJson json = {
@@ -228,6 +234,9 @@ int RunExport(const Arguments& arguments) {
   const RecordDatabase database(path);
   const int64_t first = arguments.Int("first", 0, 0, INT64_MAX);
   const int64_t last = std::min(database.size(), first + arguments.Int("limit", 10, 1, INT64_MAX / 2));
+  if (first >= database.size())
+    throw Error(ErrorKind::kUsage, StrCat("--first is ", first, ", and ", Printable(path), " has ",
+                                          Counted(database.size(), "record", "records")));
   CreateFolders(out);
   RecordDatabase::Scratch scratch;
   for (int64_t i = first; i < last; ++i) {
@@ -278,7 +287,10 @@ int RunSplit(const Arguments& arguments) {
   if (!arguments.Has("parts")) throw Error(ErrorKind::kUsage, "--parts is missing, for example train=0.9,val=0.1");
   const std::vector<SplitPart> parts = ParseParts(arguments.Get("parts"));
   const std::string out = arguments.Has("out") ? arguments.Get("out") + "/" : path.string() + "_";
-  if (arguments.Has("out")) CreateFolders(arguments.Get("out"));
+  if (arguments.Has("out")) {
+    const LmdbReader there(path);  // what is not leaves no folder
+    CreateFolders(arguments.Get("out"));
+  }
   SplitReport report;
   RunCopy(arguments, [&](const CopyOptions& options) {
     report = SplitLmdb(path, out, parts, arguments.Has("by-class"), options);
@@ -291,6 +303,7 @@ int RunSplit(const Arguments& arguments) {
 int RunMean(const Arguments& arguments) {
   const std::string& path = arguments.Word(0, "the database");
   const std::string& out = arguments.Word(1, "the .binaryproto to write");
+  if (out.ends_with(".npy") || out.ends_with(".npz")) CheckFileEnding("the mean", out, ".binaryproto");
   SaveBlob(ComputeMean(path), out);
   Print("wrote {}\n", out);
   return 0;

@@ -26,6 +26,7 @@ namespace {
 int RunPreview(const Arguments& arguments) {
   const std::string& config = arguments.Word(0, "the net, or the model's folder");
   const std::filesystem::path out = arguments.Get("out", "preview.png");
+  CheckFileEnding("--out", out, ".png");
   const std::string wanted = arguments.Get("layer");
   PreviewOptions options;
   options.phase = arguments.Has("test") ? TEST : TRAIN;

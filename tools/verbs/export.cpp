@@ -252,11 +252,15 @@ const ExportFormat& FormatOf(const std::string& name) {
               DidYouMean(name, names));
 }
 
+bool IsCalledAsWeights(std::string_view name) {
+  constexpr std::array<std::string_view, 4> kOfWeights = {".safetensors", ".caffemodel", ".h5", ".npz"};
+  return std::ranges::any_of(kOfWeights, [&](std::string_view ending) { return name.ends_with(ending); });
+}
+
 // Weights have an ending of their own; a net may be called otherwise, but not as weights are.
 bool MayBeCalled(const ExportFormat& format, std::string_view name) {
-  constexpr std::array<std::string_view, 4> kOfWeights = {".safetensors", ".caffemodel", ".h5", ".npz"};
   const auto ends = [&](std::string_view ending) { return name.ends_with(ending); };
-  if (format.write == ToOnnx) return std::ranges::none_of(kOfWeights, ends);
+  if (format.write == ToOnnx) return !IsCalledAsWeights(name);
   if (format.write == ToTorchNames) return ends(".safetensors");
   return ends(format.ending) || (format.name == "caffe" && ends(".h5"));
 }
@@ -268,10 +272,27 @@ void CheckEnding(const ExportFormat& format, const fs::path& file) {
               StrCat("--to ", format.name, " writes a ", format.ending, ", and --out says ", Printable(file.string())));
 }
 
+// The net's text beside the weights, and not over them.
+void CheckDeploy(const fs::path& file) {
+  if (IsCalledAsWeights(file.string()))
+    throw Error(ErrorKind::kUsage, StrCat("--deploy writes a .prototxt, and says ", Printable(file.string())));
+  CheckPlaceOfFile(file);
+}
+
 // Before anything is read that takes long.
 void CheckOut(const ExportFormat& format, const fs::path& file) {
   CheckEnding(format, file);
   format.write == ToWeights ? CheckWeightsFile(file) : CheckPlaceOfFile(file);
+}
+
+// Files of weights alone have no place for how pictures go in and for names of classes.
+void RefuseUnwritten(const ExportFormat& format, const Arguments& arguments) {
+  if (format.name != "npz" && format.name != "caffe") return;
+  for (const char* flag : {"labels", "mean", "scale", "resize", "resize-short"}) {
+    if (!arguments.Has(flag)) continue;
+    throw Error(ErrorKind::kUsage, {}, StrCat("--", flag, " has no place in a ", format.ending),
+                "--to onnx and --to safetensors write it into the file");
+  }
 }
 
 int RunExport(const Arguments& arguments) {
@@ -286,9 +307,13 @@ int RunExport(const Arguments& arguments) {
                 "leave it out: the ranges of moka quantise are a file of their own");
   }
   if (arguments.Has("out")) CheckOut(format, arguments.Get("out"));
-  if (format.name == "caffe" && arguments.Has("deploy")) CheckPlaceOfFile(arguments.Get("deploy"));
+  if (format.name == "caffe" && arguments.Has("deploy")) CheckDeploy(arguments.Get("deploy"));
   const InferSource source = InferSourceOf(arguments);
-  arguments.WillRead({"labels"});  // they are in every file that has some
+  if (!source.inputs.empty())
+    throw Error(ErrorKind::kUsage, {}, StrCat("nothing reads ", Printable(source.inputs[0])),
+                "weights are given by --weights, the file to write by --out");
+  RefuseUnwritten(format, arguments);
+  arguments.WillRead({"labels"});  // they are in every other file that has some
   const fs::path file = arguments.Get("out", StrCat(DefaultName(arguments, source), format.ending));
   CheckOut(format, file);
   return format.write(arguments, source, file);

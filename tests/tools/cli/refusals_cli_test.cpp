@@ -355,6 +355,41 @@ TEST_F(RefusalsCli, WordsThatNothingReadsAreRefused) {
   }
 }
 
+// What cannot be as it was written is refused before anything is made of it.
+TEST_F(RefusalsCli, WordsThatWouldComeToNothingLeaveNothing) {
+  const std::string& run = Run();
+  const std::string weights = run + "/checkpoints/best.safetensors";
+  const std::string net = run + "/config/net.prototxt";
+  for (const auto& [line, named] : std::vector<std::pair<std::string, std::string>>{
+           {StrCat("export ", run, " ", weights, " --to onnx --out made.onnx"), "nothing reads"},
+           {StrCat("export ", run, " --to npz --mean 7 --out made.npz"), "--mean has no place in a .npz"},
+           {StrCat("export ", run, " --to caffe --labels x.txt --out made.caffemodel"), "--labels has no place"},
+           {StrCat("export ", run, " --to caffe --out made.caffemodel --deploy made.caffemodel"), "--deploy writes"},
+           {StrCat("export ", run, " --to onnx --scale 1e-60 --out made.onnx"), "1e-60 is nearer to 0"},
+           {StrCat("extract_features ", weights, " ", net, " ip1 made 99999999999999999999999 lmdb"), "batches"},
+           {StrCat("extract_features ", weights, " ", net, " ip1 made ' 1' lmdb"), "batches"},
+           {StrCat("extract_features ", weights, " ", net, " ip1,ip2 made,made 1 lmdb"), "twice"},
+           {"convert_annoset . x.txt made --resize_height 4", "resize to height 4 and width 0"},
+           {"convert_annoset . x.txt made --resize_height 4 --resize_width 4 --min_dim 16", "at once"},
+           {"convert_annoset . x.txt made --check_label", "--check_label"},
+           {"data inspect data/test --per-class 3", "--per-class"},
+           {"data inspect data/test --sheet made.jpg", "name it made.png"},
+           {StrCat("data preview ", net, " --out made.jpg"), "name it made.png"},
+           {"data mean data/test made.npy", "name it made.binaryproto"},
+           {"data export data/test made --first 1000000", "--first is 1000000"},
+           {"data import glyphs:8:1 made --limit 0", "--limit"},
+           {"data split nothing --parts a=0.5 --out made", "nothing"},
+           {StrCat("model show ", net, " --shape 'data=2,1,28,28;data=64,1,28,28'"), "twice"},
+           {StrCat("compare ", net, " x.npz --gradient-tolerance 0.1"), "x.npz"}}) {
+    const Outcome outcome = Moka(line);
+    EXPECT_GT(outcome.code, 0) << line;
+    EXPECT_NE(outcome.err.find(named), std::string::npos) << line << "\n" << outcome.err;
+    EXPECT_EQ(outcome.out, "") << line;
+    for (const auto& entry : fs::directory_iterator(folder_))
+      EXPECT_FALSE(entry.path().filename().string().starts_with("made")) << line << ": " << entry.path();
+  }
+}
+
 // A flag that no source asks for by name cannot do anything.
 TEST(Flags, EveryFlagOfEveryVerbIsAskedForByName) {
   std::string sources;

@@ -71,14 +71,21 @@ class PreprocessingReader {
   void Read() {
     ReadChannels();
     if (IsNumbers("mean")) AddTo(*input_.mutable_mean(), "mean");
-    if (IsNumbers("std")) AddTo(*input_.mutable_std(), "std");
+    if (IsNumbers("std") && AreDeviations()) AddTo(*input_.mutable_std(), "std");
+    // These say what no card of a model says otherwise.
+    if (json_.contains("pixels") && json_["pixels"] != "0..255") Warn("pixels", "and not \"0..255\"");
     if (json_.contains("scale")) ReadScale();
     if (json_.contains("resize_short")) ReadShort();
     if (json_.contains("resize")) ReadSize();
   }
 
  private:
-  static bool IsFloat(const nlohmann::json& value) { return value.is_number() && std::isfinite(value.get<float>()); }
+  // A number that float32 holds, as far as it holds numbers.
+  static bool IsFloat(const nlohmann::json& value) {
+    return value.is_number() && std::isfinite(value.get<float>()) &&
+           (value.get<float>() != 0 || value.get<double>() == 0);
+  }
+  static bool IsDeviation(const nlohmann::json& value) { return IsFloat(value) && value.get<float>() > 0; }
   // 0 for what is no side of a picture.
   static uint32_t SideOf(const nlohmann::json& value) {
     constexpr uint64_t kMostSide = 1 << 20;
@@ -102,6 +109,11 @@ class PreprocessingReader {
     const nlohmann::json& list = json_[field];
     if (list.is_array() && std::ranges::all_of(list, IsFloat)) return true;
     Warn(field, "and no list of numbers; model.prototxt, or --mean, says it");
+    return false;
+  }
+  bool AreDeviations() const {
+    if (std::ranges::all_of(json_["std"], IsDeviation)) return true;
+    Warn("std", "and no list of numbers above 0");
     return false;
   }
   void AddTo(google::protobuf::RepeatedField<float>& numbers, const char* field) const {

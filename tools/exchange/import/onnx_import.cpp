@@ -378,6 +378,9 @@ void CheckShapes(const OnnxFile& file, const OnnxImportOptions& options) {
 
 ImportedNet ImportOnnx(OnnxFile file, const OnnxImportOptions& options) {
   CheckShapes(file, options);
+  if (options.batch && !HasOpenBatch(file, options))
+    throw Error(ErrorKind::kUsage, {}, "--batch has no use here: no input leaves the number of images open",
+                "--shape says sizes in place of the file's");
   if (std::ssize(file.nodes) > kMostNodes) {
     throw Error(ErrorKind::kBadData, SourcePlace{.file = file.name},
                 StrCat("the graph has ", file.nodes.size(), " nodes; the limit is ", kMostNodes));

@@ -1,6 +1,8 @@
 // The parser rounds to float32 without a word, so the text's numbers are read once more beside it.
 #include "proto/text/lost_numbers.h"
 
+#include <google/protobuf/descriptor.h>
+
 #include <algorithm>
 #include <charconv>
 #include <limits>

@@ -1,11 +1,14 @@
 // Numbers of a prototxt that no float32 holds: not 0 as written, and 0 once they are read.
 #pragma once
 
-#include <google/protobuf/descriptor.h>
-
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
+
+namespace google::protobuf {
+class Descriptor;
+}
 
 namespace moka {
 

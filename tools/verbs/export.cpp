@@ -308,11 +308,11 @@ int RunExport(const Arguments& arguments) {
   }
   if (arguments.Has("out")) CheckOut(format, arguments.Get("out"));
   if (format.name == "caffe" && arguments.Has("deploy")) CheckDeploy(arguments.Get("deploy"));
+  RefuseUnwritten(format, arguments);
   const InferSource source = InferSourceOf(arguments);
   if (!source.inputs.empty())
     throw Error(ErrorKind::kUsage, {}, StrCat("nothing reads ", Printable(source.inputs[0])),
                 "weights are given by --weights, the file to write by --out");
-  RefuseUnwritten(format, arguments);
   arguments.WillRead({"labels"});  // they are in every other file that has some
   const fs::path file = arguments.Get("out", StrCat(DefaultName(arguments, source), format.ending));
   CheckOut(format, file);

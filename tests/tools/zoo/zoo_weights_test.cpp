@@ -143,11 +143,12 @@ TEST_F(ZooWeightsTest, EveryEntryThatHasThemIsOfUseInAFreshClone) {
     const Outcome outcome = Moka(use);
     EXPECT_EQ(outcome.code, 0) << use << "\n" << outcome.err;
     EXPECT_EQ(outcome.err.find("warning"), std::string::npos) << use << "\n" << outcome.err;
-    EXPECT_FALSE(outcome.out.empty() && outcome.err.find("wrote") == std::string::npos) << use;
+    const bool draws = card.task() == ModelCard::GENERATE;
+    EXPECT_TRUE(draws ? fs::exists(folder_ / "four.png") : !outcome.out.empty()) << use;
     ++entries;
     tasks.insert(card.task());
   }
-  EXPECT_GE(entries, 18);
+  EXPECT_GE(entries, 17);
   EXPECT_GE(tasks.size(), 9U) << "each task of infer and generate has an entry";
 }
 

@@ -72,7 +72,7 @@ class PreprocessingReader {
     ReadChannels();
     if (IsNumbers("mean")) AddTo(*input_.mutable_mean(), "mean");
     if (IsNumbers("std") && AreDeviations()) AddTo(*input_.mutable_std(), "std");
-    // These say what no card of a model says otherwise.
+    // Pictures go in as such here, and a card has no field that says otherwise.
     if (json_.contains("pixels") && json_["pixels"] != "0..255") Warn("pixels", "and not \"0..255\"");
     if (json_.contains("scale")) ReadScale();
     if (json_.contains("resize_short")) ReadShort();

@@ -95,7 +95,7 @@ Verb CompareVerb() {
                   {"phase", "PHASE", "TEST (default) or TRAIN"},
                   {"gradients", "", "gradients of the loss too: blobdiff/NAME, paramdiff/LAYER/INDEX"},
                   {"tolerance", "X", "largest difference over the largest value (default 1e-4)"},
-                  {"gradient-tolerance", "X", "the same for gradients (default 1e-3)"}};
+                  {"gradient-tolerance", "X", "the same for gradients (default 1e-3)", '\0', "--gradients"}};
   for (const OptionSpec& option : StateOptionSpecs()) verb.options.push_back(option);
   verb.run = RunCompare;
   return verb;

@@ -346,8 +346,10 @@ TEST_F(CliTest, CheckTellsWhatIsUnderstood) {
   EXPECT_NE(Moka("model check open.prototxt").out.find("assuming x [2,3,224,224] (--shape sets shapes)"),
             std::string::npos);
   // An option that is given again adds to it.
-  const std::string two = Moka("model check open.prototxt --shape x=2,1,5,5 --shape 'other=1;x=3,1,4,4' --json").out;
+  const std::string two = Moka("model check open.prototxt --shape x=3,1,4,4 --shape other=1 --json").out;
   EXPECT_NE(two.find("[\"x:x\",[3,1,4,4]]"), std::string::npos) << two;
+  const std::string again = Moka("model check open.prototxt --shape x=2,1,5,5 --shape x=3,1,4,4 --json").out;
+  EXPECT_NE(again.find("--shape gives x twice"), std::string::npos) << again;
   WriteFileAtomically(folder_ / "pair.prototxt",
                       "layer { name: \"x\" type: \"HDF5Data\" top: \"a\" top: \"b\" hdf5_data_param { source: \"none\" "
                       "batch_size: 2 } }");

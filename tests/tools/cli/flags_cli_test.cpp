@@ -17,8 +17,9 @@ class FlagsTest : public EveryVerbTest {
   // The flags that have no use beside a verb's line, which are refused.
   static const std::map<std::string, std::set<std::string>>& Useless() {
     static const std::map<std::string, std::set<std::string>> useless = {
-        {"bench accuracy", {"python"}},     // of peers
-        {"bench data", {"batch", "size"}},  // of a database, and the line is of a net
+        {"bench accuracy", {"python"}},       // of peers
+        {"bench data", {"batch", "size"}},    // of a database, and the line is of a net
+        {"compare", {"gradient-tolerance"}},  // of --gradients
         {"convert_annoset", {"check_label", "label_map_file", "label_type"}},  // of detection
         {"export", {"deploy", "net"}},                                         // of Caffe's weights and PyTorch's
         {"import", {"net"}},                                                   // of weights

@@ -129,6 +129,11 @@ std::vector<fs::path> HiddenFoldersIn(const fs::path& folder) {
   });
 }
 
+bool IsFolder(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored);
+}
+
 FileTree::FileTree(fs::path path, const std::function<void()>& step)
     : path_(std::move(path)), archive_(ArchiveIn(path_)) {
   std::error_code ignored;

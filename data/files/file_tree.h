@@ -16,6 +16,9 @@ namespace moka {
 
 class ArchiveReader;
 
+// Whether a folder is there, or a link that leads to one.
+bool IsFolder(const std::filesystem::path& path);
+
 // The files of a folder or an archive, by name; of an archive's members only the places are kept. May be read by any
 // number of threads.
 class FileTree {

@@ -11,11 +11,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool IsFolder(const fs::path& path) {
-  std::error_code failed;
-  return fs::is_directory(path, failed);
-}
-
 // The files of a folder that end so, in order; none where there is no such folder.
 std::vector<fs::path> FilesEndingIn(const fs::path& folder, std::string_view ending) {
   if (!IsFolder(folder)) return {};

@@ -14,11 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool IsFolder(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
-}
-
 // The first of these folders that is there; empty: none.
 fs::path FolderOf(const fs::path& folder, std::initializer_list<const char*> names) {
   for (const char* name : names) {

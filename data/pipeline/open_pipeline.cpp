@@ -112,12 +112,10 @@ std::unique_ptr<Pipeline> OpenPipeline(const LayerParameter& layer, const Pipeli
     return row->open(layer, options);
   } catch (Error& e) {
     if (!e.place().file.empty()) throw;
-    const SourcePlace whole = PlaceOf(layer);
-    const SourcePlace place = PlaceNamedIn(layer, e.text());
-    const bool is_placed = place.line != whole.line || place.column != whole.column;
-    const std::optional<NamedPath> named = is_placed ? std::nullopt : NamedPathIn(layer, e.text());
+    const std::optional<SourcePlace> place = PlaceNamedIn(layer, e.text());
+    const std::optional<NamedPath> named = place ? std::nullopt : NamedPathIn(layer, e.text());
     if (!named) {
-      e.SetPlace(place);
+      e.SetPlace(place.value_or(PlaceOf(layer)));
       throw;
     }
     Error placed(e.kind(), PlaceOf(layer, named->field), e.text(), MissingHint(layer, *named, e));

@@ -11,6 +11,7 @@
 #include "core/text.h"
 #include "data/image/picture_limits.h"
 #include "data/transform/image_adjust.h"
+#include "data/transform/transform.h"
 
 namespace moka {
 namespace {
@@ -161,11 +162,6 @@ bool BoxTransform::Jitters() const {
   return is_yolo && sampling_.yolo_data_jitter() > 0 && sampling_.batch_sampler().empty();
 }
 
-std::string BoxTransform::CropFault(int64_t height, int64_t width, int64_t of_height, int64_t of_width) const {
-  return StrCat("transform_param.", param_.crop_size() > 0 ? "crop_size" : "crop_h", ": a crop of ", height, "x", width,
-                " does not fit an image of ", of_height, "x", of_width, " (height x width)");
-}
-
 float BoxTransform::Mean(int64_t channel) const { return ValueOf(param_.mean_value(), channel, 0); }
 float BoxTransform::Std(int64_t channel) const { return ValueOf(param_.std_value(), channel, 1); }
 
@@ -182,7 +178,7 @@ Shape BoxTransform::OutputShape(const Image& image) const {
   const int64_t height = resizes ? ResizeOf(param_).height() : image.height;
   const int64_t width = resizes ? ResizeOf(param_).width() : image.width;
   if (crop_height_ > height || crop_width_ > width) {
-    throw Error(ErrorKind::kBadData, CropFault(crop_height_, crop_width_, height, width));
+    throw Error(ErrorKind::kBadData, CropFault(param_, crop_height_, crop_width_, height, width));
   }
   return {image.channels, crop_height_ > 0 ? crop_height_ : height, crop_width_ > 0 ? crop_width_ : width};
 }
@@ -335,7 +331,8 @@ PictureCut BoxTransform::Crop(RandomStream& random, BoxScratch& scratch) const {
   const int64_t height = crop_height_ > 0 ? crop_height_ : image.height;
   const int64_t width = crop_width_ > 0 ? crop_width_ : image.width;
   if (height > image.height || width > image.width) {
-    throw Error(ErrorKind::kBadData, StrCat(CropFault(height, width, image.height, image.width), "; set resize_param"));
+    throw Error(ErrorKind::kBadData,
+                StrCat(CropFault(param_, height, width, image.height, image.width), "; set resize_param"));
   }
   scratch.is_mirrored = param_.mirror() && (random.Bits() & 1U) != 0;
   int64_t top = (image.height - height) / 2;

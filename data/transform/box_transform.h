@@ -68,8 +68,6 @@ class BoxTransform {
   // The boxes as fractions of the window, cut to it.
   void Project(const NormalBox& window, std::vector<Annotated>& annotations) const;
   bool IsEmitted(const NormalBox& window, const NormalBox& box) const;
-  // The fault of a crop that is larger than a picture.
-  std::string CropFault(int64_t height, int64_t width, int64_t of_height, int64_t of_width) const;
   float Mean(int64_t channel) const;
   float Std(int64_t channel) const;
 

@@ -53,6 +53,12 @@ ImageBox Grown(const ImageBox& box, double step_x, double step_y, const ImageSiz
 
 }  // namespace
 
+std::string CropFault(const TransformationParameter& param, int64_t height, int64_t width, int64_t of_height,
+                      int64_t of_width) {
+  return StrCat("transform_param.", param.crop_size() > 0 ? "crop_size" : "crop_h", ": a crop of ",
+                SizeText(height, width), " does not fit an image of ", SizeText(of_height, of_width));
+}
+
 Transform::Transform(const TransformationParameter& param, Phase phase, uint64_t seed, const fs::path& base_folder)
     : param_(param), phase_(phase), seed_(seed), pad_(param.pad()), augmenter_(param, phase, seed) {
   CheckFields();
@@ -178,9 +184,7 @@ Shape Transform::OutputShape(const ImageSize& size) const {
   height += 2 * pad_;
   width += 2 * pad_;
   if (crop_height_ > height || crop_width_ > width) {
-    throw Error(ErrorKind::kBadData,
-                StrCat("transform_param.", param_.crop_size() > 0 ? "crop_size" : "crop_h", ": a crop of ",
-                       SizeText(crop_height_, crop_width_), " does not fit an image of ", SizeText(height, width)));
+    throw Error(ErrorKind::kBadData, CropFault(param_, crop_height_, crop_width_, height, width));
   }
   return {channels, crop_height_ > 0 ? crop_height_ : height, crop_width_ > 0 ? crop_width_ : width};
 }

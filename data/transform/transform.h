@@ -28,6 +28,10 @@ inline constexpr uint64_t kMirrorPosition = 64;
 // Whether a sample is mirrored where samples may be: a fair coin.
 bool IsMirrored(uint64_t seed, const SampleId& id, uint64_t position = kMirrorPosition);
 
+// The fault of a crop that is larger than a picture, with its field.
+std::string CropFault(const TransformationParameter& param, int64_t height, int64_t width, int64_t of_height,
+                      int64_t of_width);
+
 // Scratch memory of one worker.
 struct TransformScratch {
   Image resized;

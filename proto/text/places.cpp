@@ -38,7 +38,7 @@ SourcePlace PlaceOf(const BlockParameter& block, std::string_view field_path) {
   return PlaceOf(block.origin(), field_path);
 }
 
-SourcePlace PlaceNamedIn(const LayerParameter& layer, std::string_view sentence) {
+std::optional<SourcePlace> PlaceNamedIn(const LayerParameter& layer, std::string_view sentence) {
   constexpr std::string_view kPathChars = "abcdefghijklmnopqrstuvwxyz0123456789_.[]";
   const SourcePlace whole = PlaceOf(layer);
   for (size_t at = sentence.find("_param."); at != std::string_view::npos; at = sentence.find("_param.", at + 1)) {
@@ -49,7 +49,7 @@ SourcePlace PlaceNamedIn(const LayerParameter& layer, std::string_view sentence)
     const SourcePlace place = PlaceOf(layer, path);
     if (place.line != whole.line || place.column != whole.column || place.file != whole.file) return place;
   }
-  return whole;
+  return std::nullopt;
 }
 
 std::string Located(const LayerParameter& layer) {

@@ -1,6 +1,7 @@
 // Where layers, nets, solvers and their fields stood in the text they were read from.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,8 +20,8 @@ SourcePlace PlaceOf(const BlockParameter& block, std::string_view field_path = {
 SourcePlace PlaceOf(const Origin& origin, std::string_view field_path);
 
 // The place of the first of the layer's fields that a sentence names by its path ("transform_param.crop_size is ...")
-// and that was written, or of the message that it would stand in; else the layer's.
-SourcePlace PlaceNamedIn(const LayerParameter& layer, std::string_view sentence);
+// and that was written, or of the message that it would stand in; nothing where it names none.
+std::optional<SourcePlace> PlaceNamedIn(const LayerParameter& layer, std::string_view sentence);
 
 // 'layer "conv1" at net.prototxt:12:3', without the place where it is not known.
 std::string Located(const LayerParameter& layer);

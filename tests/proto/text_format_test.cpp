@@ -77,13 +77,15 @@ TEST(TextFormat, FindsThePlaceOfAFieldThatASentenceNames) {
   NetParameter net;
   ParseText("layer {\n  name: 'a'\n  transform_param {\n    crop_size: 4\n    mean_value: 1\n    mean_value: 2\n  }\n}",
             "net.prototxt", net);
-  const auto line = [&](std::string_view sentence) { return PlaceNamedIn(net.layer(0), sentence).line; };
+  const auto line = [&](std::string_view sentence) {
+    return PlaceNamedIn(net.layer(0), sentence).value_or(SourcePlace{}).line;
+  };
   EXPECT_EQ(line("record 3: transform_param.mean_value has 2 values"), 5);
   EXPECT_EQ(line("transform_param.mean_value[1] is 2"), 6);
   EXPECT_EQ(line("it needs hdf5_data_param.source, or transform_param.crop_size."), 4) << "the first that is there";
   EXPECT_EQ(line("transform_param.scale is 0"), 3) << "where it would stand";
-  EXPECT_EQ(line("no field is named"), 1);
-  EXPECT_EQ(line(""), 1);
+  EXPECT_EQ(line("no field is named"), 0);
+  EXPECT_EQ(line(""), 0);
 }
 
 TEST(TextFormat, CountsCharactersNotBytes) {

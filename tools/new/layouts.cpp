@@ -24,11 +24,6 @@ bool IsImportWord(const std::string& source) {
   return source.find(':') != std::string::npos && !fs::exists(source, ignored);
 }
 
-bool IsFolder(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
-}
-
 // "a, b, c, ..": what a folder holds.
 std::string Seen(const fs::path& folder) {
   constexpr size_t kShown = 8;
